@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """make-openapi.py TABLES.json IN.yaml [--check OUT.yaml | --write OUT.yaml] - make docs/api/openapi.yaml.
 
-TABLES.json is what build/tools/openapi-tables prints: the routes of every dialect, and the schemas of
-their request bodies, both from the tables that the daemon itself uses. IN.yaml (docs/api/openapi.in.yaml)
-has what no table says: prose, parameters and responses; its head explains the notation.
+TABLES.json is what build/tools/openapi-tables prints: the routes of every dialect with their query
+parameters, and the schemas of their request bodies, all from the tables that the daemon itself uses.
+IN.yaml (docs/api/openapi.in.yaml) has what no table says: prose, paths, headers and responses; its head
+explains the notation.
 
-A route without an operation, an operation without a route, and a request that both describe are errors.
+A route without an operation, an operation without a route, a request that both describe, and a query
+parameter in IN.yaml are errors.
 """
 
 import argparse
@@ -144,7 +146,7 @@ def statuses(route, path, operation):
     return dict(sorted(answers.items()))
 
 
-def parameters(path, operation, unversioned):
+def parameters(route, path, operation, unversioned):
     found = operation.get("parameters", [])
     found = [node if isinstance(node, dict) else reference("parameters", node) for node in found]
     own = {node["$ref"].rsplit("/", 1)[-1] for node in found if "$ref" in node}
@@ -153,7 +155,7 @@ def parameters(path, operation, unversioned):
         first.append(reference("parameters", "Path"))
     if unversioned:
         first.append(reference("parameters", "ApiVersion"))
-    return first + found
+    return first + found + route["query"]
 
 
 def request(route, operation, where):
@@ -190,7 +192,7 @@ def describe(route, operations):
     node = {"summary": route["summary"], "operationId": operation["id"] + suffix}
     if "description" in operation:
         node["description"] = operation["description"]
-    found = parameters(path, operation, versioned)
+    found = parameters(route, path, operation, versioned)
     if found:
         node["parameters"] = found
     body = request(route, operation, where)
@@ -200,7 +202,18 @@ def describe(route, operations):
     return path, node
 
 
+def refuse_queries(source):
+    """Parameters of a query are described by the tables of the routes."""
+    described = [*source["parameters"].values()]
+    for operation in source["operations"].values():
+        described += [node for node in operation.get("parameters", []) if isinstance(node, dict)]
+    for node in described:
+        if node["in"] == "query":
+            raise ValueError(f"{node['name']}: a query parameter belongs into the table of its route")
+
+
 def make(tables, source):
+    refuse_queries(source)
     operations = source["operations"]
     paths = {}
     for route in tables["routes"]:

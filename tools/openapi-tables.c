@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 /*
- * Prints the tables of the API as JSON, for make-openapi.py: the routes of every dialect, and the
- * schemas of their request bodies.
+ * Prints the tables of the API as JSON, for make-openapi.py: the routes of every dialect with their
+ * query parameters, and the schemas of their request bodies.
  */
 
 #define NESTED_MAX 16
@@ -30,6 +30,7 @@ static json_t *describe_route(const struct route_match *match)
 	json_set(j, "body", json_string(bodies[route->body]));
 	json_set(j, "public", json_boolean(route->scope == SCOPE_PUBLIC));
 	json_set(j, "request", route->request ? json_string(route->request->name) : json_null());
+	json_set(j, "query", route->query ? fields_parameters(route->query) : json_array());
 	return j;
 }
 

@@ -30,6 +30,7 @@ struct route_args {
 	char id[ROUTE_ID_LEN];             /* for {id}; "": malformed, so nothing has it */
 	const char *rest;                  /* for {path...}; part of the request's path; not NULL */
 	const struct principal *principal; /* the caller; set after authentication */
+	const struct fields *query;        /* of the route; for query_decode */
 };
 
 /* @args is borrowed for the call. */
@@ -62,6 +63,7 @@ struct route {
 	enum scope scope;             /* that a key needs */
 	enum route_load load;         /* not for ROUTE_BODY_STREAM */
 	const struct fields *request; /* of a JSON body; NULL: see docs/api/openapi.in.yaml */
+	const struct fields *query;   /* of the parameters in the query; NULL: none */
 	const char *audit; /* action to log, "key.create"; NULL: core logs what it does itself */
 };
 

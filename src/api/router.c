@@ -222,6 +222,7 @@ static struct route_args args_of(const struct route *route, const struct http_re
 
 	(void)route_parse(route->path, http_path(req), &args);
 	args.principal = auth_principal(req);
+	args.query = route->query;
 	return args;
 }
 

@@ -218,6 +218,7 @@ def test_sandboxes(mcp):
     refused(mcp.call("create_sandbox", image="registry.example/x:1"), "Sandbox.TemplateNotFound", "nothing is pulled")
     wrong = refused(mcp.call("create_sandbox", memory_limit="much"), "Sandbox.InvalidParameter")
     assert wrong["field"] == "memory_limit"
+    assert refused(mcp.call("create_sandbox", disk_limit=None), "Sandbox.InvalidParameter")["field"] == "disk_limit"
     denied = mcp.call("create_sandbox", network_mode="host")
     refused(denied, "Sandbox.PolicyDenied", "network", "allowed: none")
 

@@ -46,6 +46,16 @@ static int store_text(const struct field_value *v, char *text, size_t len)
 	return 0;
 }
 
+/* The text of a query is borrowed, that of a body copied. */
+static int store_copy(const struct field_value *v, const char *text, size_t len)
+{
+	if (!v->text)
+		return store_text(v, xmemdup0(text, len), len);
+	if (is_stored(v))
+		*(const char **)fields_target(v) = text;
+	return 0;
+}
+
 static int store_number(const struct field_value *v, uint64_t number)
 {
 	uint64_t *target = is_stored(v) ? fields_target(v) : NULL;
@@ -83,7 +93,7 @@ static int refuse_range(const struct field_value *v, const char *before, const c
 
 	if (f->what)
 		return fields_wrong(v, f->what);
-	if (f->max == 0)
+	if (f->max == 0 || f->clamp)
 		(void)snprintf(what, sizeof(what), "%sat least %.15g%s", before, f->min, after);
 	else if (f->min == 0)
 		(void)snprintf(what, sizeof(what), "%sat most %.15g%s", before, f->max, after);
@@ -95,7 +105,7 @@ static int refuse_range(const struct field_value *v, const char *before, const c
 
 static bool is_in_range(const struct field *f, double number)
 {
-	return number >= f->min && (f->max == 0 || number <= f->max);
+	return number >= f->min && (f->max == 0 || f->clamp || number <= f->max);
 }
 
 static int check_string(const struct field_value *v)
@@ -118,11 +128,10 @@ static int check_string(const struct field_value *v)
 
 static int take_string(const struct field_value *v)
 {
-	size_t len = json_string_length(v->value);
-
 	if (check_string(v) < 0)
 		return -1;
-	return store_text(v, xmemdup0(json_string_value(v->value), len), len);
+	return store_copy(v, v->text ? v->text : json_string_value(v->value),
+	                  json_string_length(v->value));
 }
 
 /* "a, b or c" */
@@ -158,7 +167,7 @@ static int take_word(const struct field_value *v)
 {
 	int i = find_word(v);
 
-	return i < 0 ? -1 : store_text(v, xstrdup(v->field->words[i]), 0);
+	return i < 0 ? -1 : store_copy(v, v->field->words[i], strlen(v->field->words[i]));
 }
 
 static int take_enum(const struct field_value *v)
@@ -201,14 +210,14 @@ static int take_bool(const struct field_value *v)
 
 static int take_integer(const struct field_value *v)
 {
-	double number = json_number_value(v->value), unit = v->field->unit;
+	double number = json_number_value(v->value), unit = v->field->unit, max = v->field->max;
 	bool whole = json_is_integer(v->value) || (v->loose && json_is_real(v->value) &&
 	                                           number == floor(number) && number < WHOLE_MAX);
 
-	if (!whole)
-		return fields_wrong(v, "a whole number");
-	if (number < 0 || !is_in_range(v->field, number))
+	if (!whole || number < 0 || !is_in_range(v->field, number))
 		return refuse_range(v, "a whole number, ", "");
+	if (v->field->clamp && max != 0 && number > max)
+		return store_number(v, (uint64_t)max);
 	if (unit != 0 || json_is_real(v->value))
 		return store_number(v, (uint64_t)llround(number * (unit != 0 ? unit : 1)));
 	return store_number(v, (uint64_t)json_integer_value(v->value));
@@ -485,6 +494,42 @@ static const struct {
 	[FIELD_ANY] = {sizeof(json_t *), store_json, release_json},
 };
 static_assert(ARRAY_SIZE(types) == FIELD_TYPE_COUNT, "every type has its row");
+
+static json_t *parse_integer(const struct field *f, const char *text)
+{
+	uint64_t number;
+
+	if (parse_u64(text, &number) < 0 || (number > INT64_MAX && !f->clamp))
+		return NULL;
+	return json_integer(number < INT64_MAX ? (json_int_t)number : INT64_MAX);
+}
+
+static json_t *parse_boolean(const char *text)
+{
+	if (str_equal(text, "true") || str_equal(text, "1"))
+		return json_true();
+	return str_equal(text, "false") || str_equal(text, "0") ? json_false() : NULL;
+}
+
+/* Without units, as in bodies. */
+static json_t *parse_seconds(const char *text)
+{
+	uint64_t us;
+
+	if (text[strspn(text, "0123456789.")] != '\0' || parse_duration(text, &us) < 0)
+		return NULL;
+	return json_real((double)us / USEC_PER_SEC);
+}
+
+json_t *field_parse(const struct field *field, const char *text)
+{
+	json_t *value = field->type == FIELD_INTEGER   ? parse_integer(field, text)
+	                : field->type == FIELD_BOOL    ? parse_boolean(text)
+	                : field->type == FIELD_SECONDS ? parse_seconds(text)
+	                                               : NULL;
+
+	return value ? value : json_stringn_nocheck(text, strlen(text));
+}
 
 int field_take(const struct field_value *v)
 {

@@ -99,9 +99,9 @@ static int take_fallback(struct field_value *v)
 	return take_member(v);
 }
 
-static int take_row(const struct field *f, const struct field_value *object)
+/* @value NULL: absent. */
+static int take_row(const struct field *f, const struct field_value *object, const json_t *value)
 {
-	const json_t *value = json_object_get(object->value, f->name);
 	char path[sizeof(object->err->field)];
 	struct field_value v = *object;
 
@@ -109,8 +109,6 @@ static int take_row(const struct field *f, const struct field_value *object)
 	v.path = path;
 	v.value = value;
 	join_path(path, sizeof(path), object->path, f->name);
-	if (json_is_null(value) && v.loose && f->type != FIELD_ANY)
-		value = NULL;
 	if (value)
 		return take_member(&v);
 	if (f->required && !v.partial)
@@ -127,9 +125,14 @@ int fields_decode_at(const struct fields *fields, const struct field_value *obje
 	v.partial = fields->flags & FIELDS_PARTIAL;
 	if (!v.open && check_known(fields, &v) < 0)
 		return -1;
-	for (const struct field *f = fields->rows; f->name; f++)
-		if (take_row(f, &v) < 0)
+	for (const struct field *f = fields->rows; f->name; f++) {
+		const json_t *value = json_object_get(object->value, f->name);
+
+		if (json_is_null(value) && v.loose && !f->not_null && f->type != FIELD_ANY)
+			value = NULL;
+		if (take_row(f, &v, value) < 0)
 			return -1;
+	}
 	return 0;
 }
 
@@ -148,6 +151,25 @@ int fields_decode_text(const struct fields *fields, const char *text, size_t len
 	cleanup_json json_t *object = json_read_object(text, len, err);
 
 	return object ? fields_decode(fields, object, ctx, out, err) : -1;
+}
+
+int fields_decode_query(const struct fields *fields, field_text_fn *get, const void *query,
+                        void *out, struct error *err)
+{
+	struct field_value v = {.path = "", .out = out, .err = err};
+
+	for (const struct field *f = fields->rows; f->name; f++) {
+		cleanup_json json_t *value = NULL;
+
+		/* A text by default would be a copy, which nothing frees. */
+		assert(!f->fallback || (f->type != FIELD_STRING && f->type != FIELD_WORD));
+		v.text = get(query, f->name);
+		if (v.text)
+			value = field_parse(f, v.text);
+		if (take_row(f, &v, value) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 void fields_done(const struct fields *fields, void *out)

@@ -5,7 +5,8 @@
  * DOC: the one table of fields. A table describes a JSON object: one row per field with its name,
  * type, bounds, default, description and the member of a C struct that receives the value. The same
  * rows decode an object (fields_decode), release what was decoded (fields_done) and generate the
- * JSON schema (fields_schema) for OpenAPI and for MCP.
+ * JSON schema (fields_schema) for OpenAPI and for MCP. A table can also describe the parameters of
+ * a query (fields_decode_query, fields_parameters).
  *
  * Common types need no code. A row that needs more has @check, which runs after the value was
  * stored; a FIELD_CUSTOM row has nothing but @check.
@@ -52,8 +53,9 @@ struct field_value {
 	const struct field *field;
 	const char *path; /* "resources.memory" */
 	const json_t *value;
-	void *out;       /* the struct that the table describes */
-	const void *ctx; /* of fields_decode */
+	const char *text; /* of a query parameter, which outlives *out; else NULL */
+	void *out;        /* the struct that the table describes */
+	const void *ctx;  /* of fields_decode */
 	/* FIELDS_OPEN and FIELDS_LOOSE of the table or of one around it; FIELDS_PARTIAL */
 	bool open, loose, partial;
 	struct error *err;
@@ -70,8 +72,10 @@ struct field {
 	size_t size; /* of the member at @at; asserted, so that a row cannot write past it */
 	const char *description;
 	bool required;
-	bool once;   /* a number that must still be 0: it has another name */
-	bool hidden; /* left out of the schema: known only to be refused */
+	bool once;     /* a number that must still be 0: it has another name */
+	bool not_null; /* FIELDS_LOOSE does not take null as absent */
+	bool clamp;    /* a whole number over @max counts as @max */
+	bool hidden;   /* left out of the schema: known only to be refused */
 	/* Of numbers, or the length of a string or list. max 0: no upper bound. */
 	double min, max;
 	double unit;                     /* 0: 1 */
@@ -122,6 +126,14 @@ int fields_decode(const struct fields *fields, const json_t *object, const void 
 /** fields_decode_text - the same from JSON text. */
 int fields_decode_text(const struct fields *fields, const char *text, size_t len, const void *ctx,
                        void *out, struct error *err) attr_must_check;
+/* The text of a query parameter, which outlives *out; NULL: absent. */
+typedef const char *field_text_fn(const void *query, const char *name);
+/**
+ * fields_decode_query - the same from the parameters of a query, of which those without a row are
+ * ignored. Strings are borrowed from @query: no fields_done. For rows of single values.
+ */
+int fields_decode_query(const struct fields *fields, field_text_fn *get, const void *query,
+                        void *out, struct error *err) attr_must_check;
 /** fields_done - free what the rows own in *out, and zero those members. */
 void fields_done(const struct fields *fields, void *out);
 
@@ -141,6 +153,9 @@ void *fields_target(const struct field_value *v);
 
 /** fields_decode_at - the fields of @object, which has the path, the value and the struct. */
 int fields_decode_at(const struct fields *fields, const struct field_value *object) attr_must_check;
+/** field_parse - the value of a row in a query. Text that is not of its type stays text, which
+ * field_take refuses. Return: owned. */
+json_t *field_parse(const struct field *field, const char *text) attr_must_check;
 /** field_take - check @v by its type and bounds, and store it. */
 int field_take(const struct field_value *v) attr_must_check;
 /** field_release - free what the row owns in *out. */
@@ -156,5 +171,7 @@ enum fields_view {
 
 /** fields_schema - JSON schema of the object that @fields describes. Return: owned. */
 json_t *fields_schema(const struct fields *fields, enum fields_view view) attr_must_check;
+/** fields_parameters - OpenAPI's parameters of a query that @fields describes. Return: owned. */
+json_t *fields_parameters(const struct fields *fields) attr_must_check;
 /** fields_components - add the schemas that FIELDS_OPENAPI refers to for types to @schemas. */
 void fields_components(json_t *schemas);

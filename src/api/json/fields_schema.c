@@ -95,7 +95,7 @@ static void add_bounds(json_t *schema, const struct field *f)
 	/* 0 to a bound: "at least 0" says something only of numbers. */
 	else if (bounds == &of_value && f->max != 0)
 		json_set(schema, bounds->min, number(0));
-	if (bounds && f->max != 0)
+	if (bounds && f->max != 0 && !f->clamp)
 		json_set(schema, bounds->max, number(f->max));
 }
 
@@ -196,6 +196,30 @@ json_t *fields_schema(const struct fields *fields, enum fields_view view)
 	if (!(fields->flags & FIELDS_OPEN) && view != FIELDS_NULLABLE)
 		json_set(j, "additionalProperties", json_false());
 	return j;
+}
+
+json_t *fields_parameters(const struct fields *fields)
+{
+	json_t *list = json_array();
+
+	for (const struct field *f = fields->rows; f->name; f++) {
+		json_t *j, *schema;
+
+		if (f->hidden)
+			continue;
+		j = json_object();
+		schema = row_schema(f, FIELDS_INLINE);
+		json_set(j, "name", json_string(f->name));
+		json_set(j, "in", json_string("query"));
+		if (f->required)
+			json_set(j, "required", json_true());
+		if (f->description)
+			json_set(j, "description", json_string(f->description));
+		(void)json_object_del(schema, "description");
+		json_set(j, "schema", schema);
+		append(list, j);
+	}
+	return list;
 }
 
 void fields_components(json_t *schemas)

@@ -2,82 +2,28 @@
 #include "api/json/query.h"
 
 #include "api/json/json.h"
-#include "base/parse.h"
 #include "base/str.h"
 #include "http/server.h"
-#include <errno.h>
+#include <string.h>
 
-/* Longer than any list. */
-#define OFFSET_MAX (1u << 30)
-
-int query_u64(const struct http_request *req, const char *name, uint64_t max, uint64_t *ret_value,
-              struct error *err)
+static const char *text_of(const void *query, const char *name)
 {
-	const char *text = http_query(req, name);
-	uint64_t value;
-
-	if (!text)
-		return 0;
-	if (parse_u64(text, &value) < 0 || value > max)
-		return error_field(err, name, "must be a whole number, at most %llu",
-		                   (unsigned long long)max);
-	*ret_value = value;
-	return 0;
+	return http_query(query, name);
 }
 
-int query_seconds(const struct http_request *req, const struct query_span *span, uint64_t *ret_us,
-                  struct error *err)
+int query_decode(const struct http_request *req, const struct fields *fields, void *out,
+                 struct error *err)
 {
-	const char *text = http_query(req, span->name);
-	/* Plain seconds without units, as in bodies. */
-	bool plain = text && text[strspn(text, "0123456789.")] == '\0';
-	uint64_t us;
-
-	if (!text)
-		return 0;
-	if (!plain || parse_duration(text, &us) < 0 || us < span->least_us || us > span->most_us)
-		return error_field(err, span->name, "must be a number of seconds, %s", span->range);
-	*ret_us = us;
-	return 0;
+	assert(fields); /* the route lacks its column */
+	return fields_decode_query(fields, text_of, req, out, err);
 }
 
-static int check_status(const char *status, const char *const *words, size_t count,
-                        struct error *err)
+int query_page(const struct http_request *req, const struct fields *fields, struct query_page *page,
+               struct error *err)
 {
-	for (size_t i = 0; i < count; i++)
-		if (str_equal(status, words[i]))
-			return 0;
-	return error_field(err, "status", "is not a valid status");
-}
-
-/* Values over the maximum are clamped: clients of the control plane rely on it. */
-static int read_limit(const struct http_request *req, size_t *ret_limit, struct error *err)
-{
-	uint64_t limit = QUERY_LIMIT;
-
-	if (query_u64(req, "limit", UINT64_MAX, &limit, err) < 0)
+	if (query_decode(req, fields, page, err) < 0)
 		return -1;
-	if (limit == 0)
-		return error_field(err, "limit", "must be at least 1");
-	*ret_limit = limit < QUERY_LIMIT_MAX ? limit : QUERY_LIMIT_MAX;
-	return 0;
-}
-
-int query_page(const struct http_request *req, const char *const *words, size_t count,
-               struct query_page *ret_page, struct error *err)
-{
-	struct query_page page = {.status = http_query(req, "status")};
-	uint64_t offset = 0;
-
-	if (page.status && check_status(page.status, words, count, err) < 0)
-		return -1;
-	if (read_limit(req, &page.limit, err) < 0)
-		return -1;
-	if (query_u64(req, "offset", OFFSET_MAX, &offset, err) < 0)
-		return -1;
-	page.offset = offset;
-	page.items = json_array();
-	*ret_page = page;
+	page->items = json_array();
 	return 0;
 }
 
@@ -124,18 +70,6 @@ json_t *query_page_object(struct query_page *page, const char *name, size_t coun
 	json_set(j, "offset", json_integer((json_int_t)page->offset));
 	json_set(j, "has_more", json_boolean(seen < total));
 	return j;
-}
-
-int query_bool(const struct http_request *req, const char *name, bool *ret_value, struct error *err)
-{
-	const char *value = http_query(req, name);
-
-	if (!value)
-		return 0;
-	*ret_value = str_equal(value, "true") || str_equal(value, "1");
-	if (*ret_value || str_equal(value, "false") || str_equal(value, "0"))
-		return 0;
-	return error_field(err, name, "must be true or false");
 }
 
 int query_mode(const char *text, uint32_t *ret_mode)

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: query parameters: pages of a list, a status filter, numbers within a range. */
+/*
+ * DOC: query parameters. A route's column `query` has a table of fields (fields.h) that describes
+ * them; its handler decodes them with query_decode. Lists have pages and a status filter in common.
+ */
 
+#include "api/json/fields.h"
 #include "base/attr.h"
 #include "base/error.h"
 #include <jansson.h>
@@ -12,20 +16,45 @@
 
 struct http_request;
 
-#define QUERY_LIMIT     50
-#define QUERY_LIMIT_MAX 200
+/** query_decode - @fields: of the route. *out has the defaults of rows without a fallback. Strings
+ * live as long as the request. */
+int query_decode(const struct http_request *req, const struct fields *fields, void *out,
+                 struct error *err) attr_must_check;
 
+/* The first member where a list has further parameters. */
 struct query_page {
-	const char *status; /* borrowed from the request; NULL: all */
-	size_t limit, offset;
+	const char *status; /* NULL: all */
+	uint64_t limit, offset;
 	/* counted while the list is walked */
 	size_t matched;
 	json_t *items; /* owned until query_page_object */
 };
 
-/** query_page - @words: the @count valid statuses. */
-int query_page(const struct http_request *req, const char *const *words, size_t count,
-               struct query_page *ret_page, struct error *err) attr_must_check;
+/* Longer than any list. */
+#define QUERY_OFFSET_MAX (1u << 30)
+
+/* Rows of a page. Limits over the maximum are clamped: clients of the control plane rely on it.
+ * @list: the valid statuses, NULL-terminated. */
+/* clang-format off */
+#define QUERY_STATUS_ROW(list) \
+	{"status", FIELD_WORD, AT(struct query_page, status), .words = (list), .description = "Only items with this status."}
+#define QUERY_PAGE_ROWS \
+	{"limit", FIELD_INTEGER, AT(struct query_page, limit), .min = 1, .max = 200, .clamp = true, .fallback = "50", .description = "Values over 200 count as 200."}, \
+	{"offset", FIELD_INTEGER, AT(struct query_page, offset), .max = QUERY_OFFSET_MAX, .fallback = "0"}
+/* clang-format on */
+/* A table with these rows and no others. */
+#define QUERY_PAGE_FIELDS(list)                                                                    \
+	{                                                                                          \
+		.rows = (const struct field[])                                                     \
+		{                                                                                  \
+			QUERY_STATUS_ROW(list), QUERY_PAGE_ROWS, FIELDS_END                        \
+		}                                                                                  \
+	}
+
+/** query_page - @fields as for query_decode; @page, or the struct that begins with it, is zeroed.
+ */
+int query_page(const struct http_request *req, const struct fields *fields, struct query_page *page,
+               struct error *err) attr_must_check;
 /** query_page_begin - index at which to start the walk. */
 size_t query_page_begin(struct query_page *page);
 /** query_page_is_done - the rest of the list is not needed. */
@@ -38,20 +67,5 @@ void query_page_add(struct query_page *page, json_t *item);
  * @count. Return: owned. */
 json_t *query_page_object(struct query_page *page, const char *name, size_t count) attr_must_check;
 
-/** query_u64 - *ret_value is unchanged if @name is absent. */
-int query_u64(const struct http_request *req, const char *name, uint64_t max, uint64_t *ret_value,
-              struct error *err) attr_must_check;
-
-struct query_span {
-	const char *name;
-	uint64_t least_us, most_us;
-	const char *range; /* for the error message */
-};
-/** query_seconds - as query_u64: seconds within the range. */
-int query_seconds(const struct http_request *req, const struct query_span *span, uint64_t *ret_us,
-                  struct error *err) attr_must_check;
-/** query_bool - as query_u64: true, false, 1 or 0. */
-int query_bool(const struct http_request *req, const char *name, bool *ret_value,
-               struct error *err) attr_must_check;
 /** query_mode - "644" or "0644" as permissions. Return: 0 or -1. */
 int query_mode(const char *text, uint32_t *ret_mode) attr_must_check;

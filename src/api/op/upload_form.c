@@ -4,6 +4,7 @@
 #include "api/internal.h"
 #include "api/json/encode_file.h"
 #include "api/json/multipart.h"
+#include "api/json/query.h"
 #include "api/pending.h"
 #include "api/reply.h"
 #include "base/alloc.h"
@@ -210,7 +211,7 @@ static int settle_target(struct upload_form *u, struct error *err)
 	char target[WORKPATH_MAX + 1];
 
 	if (strlen(said.place) != u->place.len)
-		return error_field(err, u->dialect->query, "must not contain NUL");
+		return error_field(err, u->dialect->place, "must not contain NUL");
 	if (u->dialect->settle(&said, target, err) < 0)
 		return -1;
 	free(u->target);
@@ -267,7 +268,7 @@ static int on_part(void *ctx, const char *name, const char *filename, struct err
 static int add_place(struct upload_form *u, const char *data, size_t len, struct error *err)
 {
 	if (buf_add(&u->place, data, len) < 0)
-		return error_field(err, u->dialect->query, "is longer than %d bytes", WORKPATH_MAX);
+		return error_field(err, u->dialect->place, "is longer than %d bytes", WORKPATH_MAX);
 	return 0;
 }
 
@@ -336,19 +337,21 @@ static int check_length(const struct upload_form *u, struct error *err)
 	return 0;
 }
 
-struct upload_form *upload_form_new(struct router *r, struct http_request *req, const char *tenant,
+struct upload_form *upload_form_new(struct router *r, struct http_request *req,
+                                    const struct route_args *args,
                                     const struct upload_form_dialect *dialect, struct error *err)
 {
 	struct upload_form *u = NEW(struct upload_form);
 	const struct multipart_events events = {u, on_part, on_data, on_part_end};
-	const char *place = http_query(req, dialect->query);
+	struct upload_form_query query = {0};
 
 	u->dialect = dialect;
 	u->router = r;
 	u->pending.req = req;
 	buf_init(&u->place, WORKPATH_MAX);
-	(void)!str_copy(u->tenant, sizeof(u->tenant), tenant); /* fits: a principal's */
-	if (check_length(u, err) == 0 && (!place || add_place(u, place, strlen(place), err) == 0))
+	(void)!str_copy(u->tenant, sizeof(u->tenant), args->principal->tenant); /* fits */
+	if (check_length(u, err) == 0 && query_decode(req, args->query, &query, err) == 0 &&
+	    (!query.place || add_place(u, query.place, strlen(query.place), err) == 0))
 		u->form = multipart_new(http_header(req, "Content-Type"), &events, err);
 	if (u->form)
 		return u;

@@ -14,6 +14,7 @@
 
 struct file_item;
 struct http_request;
+struct route_args;
 struct router;
 struct session;
 struct upload_form;
@@ -24,8 +25,13 @@ struct upload_form_names {
 	const char *filename; /* the file part's */
 };
 
+/* What the route's table of query parameters fills. */
+struct upload_form_query {
+	const char *place; /* NULL: not given */
+};
+
 struct upload_form_dialect {
-	const char *query; /* parameter with the place */
+	const char *place; /* name of the query parameter with the place */
 	const char *field; /* of the form, which overrides the query; NULL: none */
 	bool strict;       /* refuse unknown fields; else ignore them */
 	/* The path of the file. Return: 0, or -1 with *err. */
@@ -39,7 +45,8 @@ struct upload_form_dialect {
 void upload_form_free(struct upload_form *u);
 /** upload_form_new - from the header of a request; @dialect must stay. NULL with *err: not a form,
  * or too large. */
-struct upload_form *upload_form_new(struct router *r, struct http_request *req, const char *tenant,
+struct upload_form *upload_form_new(struct router *r, struct http_request *req,
+                                    const struct route_args *args,
                                     const struct upload_form_dialect *dialect,
                                     struct error *err) attr_must_check;
 /** upload_form_begin - write the body to @session; @u is taken. For ROUTE_BODY_STREAM. */

@@ -55,6 +55,35 @@ const struct fields sandboxes_upload_fields = SANDBOXES_FIELDS("SandboxUpload",
 const struct fields sandboxes_put_fields = SANDBOXES_FIELDS("SandboxContent", CONTENT_ROWS);
 /* clang-format on */
 
+struct file_query {
+	const char *path;
+	bool recursive;
+	int base64; /* index in content_encodings */
+};
+
+static const char *const content_encodings[] = {"utf8", "base64", NULL};
+
+/* clang-format off */
+static const struct field list_rows[] = {
+	{"path", FIELD_STRING, AT(struct file_query, path), .schema = "{\"default\": \"/\"}", .description = "A directory of /workspace; / is /workspace itself."},
+	{"recursive", FIELD_BOOL, AT(struct file_query, recursive), .fallback = "false", .description = "List everything below the directory."},
+	FIELDS_END,
+};
+const struct fields sandboxes_files_query = {.rows = list_rows};
+
+static const struct field get_rows[] = {
+	{"encoding", FIELD_ENUM, AT(struct file_query, base64), .words = content_encodings, .description = "Encoding of `content`."},
+	FIELDS_END,
+};
+const struct fields sandboxes_file_get_query = {.rows = get_rows};
+
+static const struct field delete_rows[] = {
+	{"recursive", FIELD_BOOL, AT(struct file_query, recursive), .fallback = "false", .description = "Delete a directory with its content."},
+	FIELDS_END,
+};
+const struct fields sandboxes_file_delete_query = {.rows = delete_rows};
+/* clang-format on */
+
 /* State of a request until its response. */
 struct file_work {
 	struct router *router;
@@ -155,27 +184,26 @@ static void answer_list(void *ctx, struct http_request *req, const struct file_r
 
 void sandboxes_files(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	const char *path = http_query(req, "path");
+	struct file_query query = {0};
 	struct session *session;
 	struct file_work *w;
 	struct error err = {0};
-	bool recursive = false;
 
 	session = sandboxes_find(r, req, args, SANDBOXES_V1);
 	if (!session)
 		return;
-	if (query_bool(req, "recursive", &recursive, &err) < 0) {
+	if (query_decode(req, args->query, &query, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	w = work_new(r, req, args, path && *path ? path : "/");
+	w = work_new(r, req, args, query.path && *query.path ? query.path : "/");
 	if (w)
 		op_file_reply(req, session,
 		              &(struct op_file_reply){
 				      .request = {.op = BOX_FILE_LIST,
 		                                  .path = w->path,
 		                                  .limit = LIST_MAX,
-		                                  .recursive = recursive},
+		                                  .recursive = query.recursive},
 				      .answer = answer_list,
 				      .free = work_free,
 				      .ctx = w,
@@ -215,34 +243,24 @@ static void answer_read(void *ctx, struct http_request *req, const struct file_r
 	reply_json(req, HTTP_OK, j);
 }
 
-static int read_encoding(const struct http_request *req, bool *ret_base64, struct error *err)
-{
-	const char *encoding = http_query(req, "encoding");
-
-	*ret_base64 = encoding && str_equal(encoding, "base64");
-	if (!encoding || *ret_base64 || str_equal(encoding, "utf8"))
-		return 0;
-	return error_field(err, "encoding", "must be utf8 or base64");
-}
-
 void sandboxes_file_get(struct router *r, struct http_request *req, const struct route_args *args)
 {
+	struct file_query query = {0};
 	struct session *session;
 	struct file_work *w;
 	struct error err = {0};
-	bool base64;
 
 	session = sandboxes_find(r, req, args, SANDBOXES_V1);
 	if (!session)
 		return;
-	if (read_encoding(req, &base64, &err) < 0) {
+	if (query_decode(req, args->query, &query, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
 	w = work_new(r, req, args, args->rest);
 	if (!w)
 		return;
-	w->base64 = base64;
+	w->base64 = query.base64;
 	op_file_reply(
 		req, session,
 		&(struct op_file_reply){
@@ -409,15 +427,15 @@ static void answer_removed(void *ctx, struct http_request *req, const struct fil
 void sandboxes_file_delete(struct router *r, struct http_request *req,
                            const struct route_args *args)
 {
+	struct file_query query = {0};
 	struct session *session;
 	struct file_work *w;
 	struct error err = {0};
-	bool recursive = false;
 
 	session = sandboxes_find(r, req, args, SANDBOXES_V1);
 	if (!session)
 		return;
-	if (query_bool(req, "recursive", &recursive, &err) < 0) {
+	if (query_decode(req, args->query, &query, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
@@ -427,7 +445,7 @@ void sandboxes_file_delete(struct router *r, struct http_request *req,
 		              &(struct op_file_reply){
 				      .request = {.op = BOX_FILE_REMOVE,
 		                                  .path = w->path,
-		                                  .recursive = recursive},
+		                                  .recursive = query.recursive},
 				      .answer = answer_removed,
 				      .free = work_free,
 				      .ctx = w,

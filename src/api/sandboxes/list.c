@@ -31,11 +31,6 @@ struct rows {
 
 typedef int compare_fn(const struct row *a, const struct row *b);
 
-struct order {
-	const char *name;
-	compare_fn *compare;
-};
-
 static int compare_numbers(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);
@@ -71,44 +66,50 @@ static int by_updated(const struct row *a, const struct row *b)
 	return compare_numbers(a->updated_ms, b->updated_ms);
 }
 
-static const struct order orders[] = {
-	{"created_at", by_created}, {"updated_at", by_updated}, {"name", by_name},
-	{"status", by_status},      {"image", by_image},        {"id", by_id},
+static const char *const orders[] = {"created_at", "updated_at", "name", "status",
+                                     "image",      "id",         NULL};
+/* In the order of the names. */
+static compare_fn *const comparisons[] = {by_created, by_updated, by_name,
+                                          by_status,  by_image,   by_id};
+static_assert(ARRAY_SIZE(orders) == ARRAY_SIZE(comparisons) + 1, "each order has its name");
+
+enum direction {
+	ASCENDING,
+	DESCENDING
+};
+static const char *const directions[] = {"asc", "desc", NULL};
+
+struct list_query {
+	struct sandboxes_page page;
+	const char *status, *id, *name, *image; /* filters; NULL: none */
+	int order;                              /* index in orders */
+	bool sorted;                            /* else newest first */
+	enum direction direction;
 };
 
-struct sorting {
-	const struct order *order; /* NULL: newest first */
-	bool descending;
+/* clang-format off */
+static const struct field query_rows[] = {
+	SANDBOXES_PAGE_ROWS,
+	{"sort_by", FIELD_ENUM, AT(struct list_query, order), GIVEN(struct list_query, sorted), .words = orders, .description = "By default the newest are first."},
+	{"sort_order", FIELD_ENUM, AT(struct list_query, direction), .words = directions, .fallback = "\"asc\""},
+	{"filter_status", FIELD_STRING, AT(struct list_query, status), .description = "The status."},
+	{"filter_name", FIELD_STRING, AT(struct list_query, name), .description = "A substring of the name."},
+	{"filter_image", FIELD_STRING, AT(struct list_query, image), .description = "A substring of the image."},
+	{"filter_id", FIELD_STRING, AT(struct list_query, id), .description = "The id."},
+	FIELDS_END,
 };
-
-static int read_sorting(const struct http_request *req, struct sorting *ret_sorting,
-                        struct error *err)
-{
-	const char *by = http_query(req, "sort_by"), *order = http_query(req, "sort_order");
-
-	*ret_sorting = (struct sorting){.descending = order && str_equal(order, "desc")};
-	if (order && !ret_sorting->descending && !str_equal(order, "asc"))
-		return error_field(err, "sort_order", "must be asc or desc");
-	if (!by)
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(orders); i++)
-		if (str_equal(orders[i].name, by)) {
-			ret_sorting->order = &orders[i];
-			return 0;
-		}
-	return error_field(err, "sort_by",
-	                   "must be created_at, updated_at, name, status, image or id");
-}
+/* clang-format on */
+const struct fields sandboxes_list_query = {.rows = query_rows};
 
 /* Equal rows are sorted by id, so that pages are stable. */
 static int compare_rows(const void *a, const void *b, void *ctx)
 {
-	const struct sorting *sorting = ctx;
-	int r = sorting->order->compare(a, b);
+	const struct list_query *query = ctx;
+	int r = comparisons[query->order](a, b);
 
 	if (r == 0)
 		return by_id(a, b);
-	return sorting->descending ? -r : r;
+	return query->direction == DESCENDING ? -r : r;
 }
 
 static char *copy_note(const json_t *notes, const char *key, const char *otherwise)
@@ -118,17 +119,15 @@ static char *copy_note(const json_t *notes, const char *key, const char *otherwi
 	return xstrdup(text ? text : otherwise);
 }
 
-static bool matches(const struct http_request *req, const char *filter, const char *text,
-                    bool whole)
+static bool is_wanted(const struct list_query *query, const struct row *row)
 {
-	const char *wanted = http_query(req, filter);
-
-	if (!wanted)
-		return true;
-	return whole ? str_equal(text, wanted) : strstr(text, wanted) != NULL;
+	return (!query->status || str_equal(row->status, query->status)) &&
+	       (!query->id || str_equal(row->id, query->id)) &&
+	       (!query->name || strstr(row->name, query->name)) &&
+	       (!query->image || strstr(row->image, query->image));
 }
 
-static void add_row(struct rows *rows, const struct http_request *req,
+static void add_row(struct rows *rows, const struct list_query *query,
                     const struct session *session)
 {
 	struct session_info info = {0};
@@ -148,10 +147,7 @@ static void add_row(struct rows *rows, const struct http_request *req,
 		.created_ms = info.created_ms,
 		.updated_ms = info.updated_ms,
 	};
-	if (!matches(req, "filter_status", row.status, true) ||
-	    !matches(req, "filter_id", row.id, true) ||
-	    !matches(req, "filter_name", row.name, false) ||
-	    !matches(req, "filter_image", row.image, false)) {
+	if (!is_wanted(query, &row)) {
 		free(row.name);
 		free(row.image);
 		return;
@@ -174,8 +170,8 @@ static void rows_done(struct rows *rows)
 
 void sandboxes_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct sandboxes_page page;
-	struct sorting sorting;
+	struct list_query query = {0};
+	const struct sandboxes_page *page = &query.page;
 	struct rows rows = {0};
 	struct error err = {0};
 	const struct session *session;
@@ -183,18 +179,18 @@ void sandboxes_list(struct router *r, struct http_request *req, const struct rou
 
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
-	if (sandboxes_page(req, &page, &err) < 0 || read_sorting(req, &sorting, &err) < 0) {
+	if (query_decode(req, args->query, &query, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
 	session = session_at(r->parts.sessions, args->principal->tenant, 0);
 	for (; session; session = session_older(session))
-		add_row(&rows, req, session);
-	if (sorting.order && rows.count > 0)
-		qsort_r(rows.all, rows.count, sizeof(*rows.all), compare_rows, &sorting);
+		add_row(&rows, &query, session);
+	if (query.sorted && rows.count > 0)
+		qsort_r(rows.all, rows.count, sizeof(*rows.all), compare_rows, &query);
 	data = json_array();
-	for (uint64_t i = page.offset; i < rows.count && i - page.offset < page.size; i++)
+	for (uint64_t i = page->offset; i < rows.count && i - page->offset < page->size; i++)
 		(void)!json_array_append_new(data, sandboxes_view(rows.all[i].session));
-	reply_json(req, HTTP_OK, sandboxes_page_object(req, &page, data, rows.count));
+	reply_json(req, HTTP_OK, sandboxes_page_object(req, page, data, rows.count));
 	rows_done(&rows);
 }

@@ -19,6 +19,7 @@ struct reading {
 	struct pending pending;
 	struct call call;
 	json_t *items; /* of a list; owned */
+	struct sandboxes_page page;
 	size_t pages;
 	uint64_t offset; /* of the next page */
 	bool listing;    /* list_pages is running */
@@ -89,9 +90,10 @@ static void list_pages(struct reading *w)
 	}
 	w->listing = false;
 	if (w->list_done) {
+		const struct sandboxes_page page = w->page;
 		json_t *items = TAKE_PTR(w->items);
 
-		sandboxes_reply_list(reading_end(w), items);
+		sandboxes_reply_list(reading_end(w), &page, items);
 	}
 }
 
@@ -112,19 +114,23 @@ static void on_page(void *ctx, json_t *page, const struct error *failure)
 		list_pages(w);
 }
 
+static const struct field page_rows[] = {SANDBOXES_PAGE_ROWS, FIELDS_END};
+const struct fields sandboxes_page_query = {.rows = page_rows};
+
 void sandboxes_resources(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct sandboxes_page page;
+	struct sandboxes_page page = {0};
 	struct reading *w;
 	struct error err = {0};
 
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
-	if (sandboxes_page(req, &page, &err) < 0) {
+	if (query_decode(req, args->query, &page, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
 	w = reading_new(r, req, args, on_page);
+	w->page = page;
 	w->items = json_array();
 	list_pages(w);
 }
@@ -161,10 +167,16 @@ void sandboxes_resource(struct router *r, struct http_request *req, const struct
 
 void sandboxes_prompts(struct router *r, struct http_request *req, const struct route_args *args)
 {
+	struct sandboxes_page page = {0};
+	struct error err = {0};
+
 	(void)r;
-	(void)args;
-	if (sandboxes_begin(req, SANDBOXES_V1) == 0)
-		sandboxes_reply_list(req, prompt_list());
+	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
+		return;
+	if (query_decode(req, args->query, &page, &err) < 0)
+		reply_error(req, &err);
+	else
+		sandboxes_reply_list(req, &page, prompt_list());
 }
 
 /* The arguments of @prompt that the query has. Return: owned; NULL: none. */

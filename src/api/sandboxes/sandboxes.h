@@ -12,6 +12,7 @@
 
 #include "api/internal.h"
 #include "api/json/fields.h"
+#include "api/json/query.h"
 #include "api/tools/tool.h"
 #include "base/error.h"
 #include <jansson.h>
@@ -68,17 +69,23 @@ int sandboxes_seconds(const json_t *value, const char *field, double *ret_second
 
 /* page.c */
 
+/* The first member where a list has further parameters. */
 struct sandboxes_page {
 	uint64_t size, offset;
 };
 
-int sandboxes_page(const struct http_request *req, struct sandboxes_page *ret_page,
-                   struct error *err) attr_must_check;
+/* Rows of the query. A larger size is clamped, as clients expect. */
+/* clang-format off */
+#define SANDBOXES_PAGE_ROWS \
+	{"page_size", FIELD_INTEGER, AT(struct sandboxes_page, size), .min = 1, .max = 100, .clamp = true, .fallback = "20", .description = "Values over 100 count as 100."}, \
+	{"page_offset", FIELD_INTEGER, AT(struct sandboxes_page, offset), .max = QUERY_OFFSET_MAX, .fallback = "0"}
+/* clang-format on */
 /** sandboxes_page_object - {data, pagination, total ...}; takes @data. Return: owned. */
 json_t *sandboxes_page_object(const struct http_request *req, const struct sandboxes_page *page,
                               json_t *data, size_t total) attr_must_check;
-/** sandboxes_reply_list - with the requested page of @items, which is taken. */
-void sandboxes_reply_list(struct http_request *req, json_t *items);
+/** sandboxes_reply_list - with @page of @items, which is taken. */
+void sandboxes_reply_list(struct http_request *req, const struct sandboxes_page *page,
+                          json_t *items);
 
 /* call.c: a request that waits for a tool. */
 
@@ -138,6 +145,10 @@ struct sandboxes_program_kind {
 extern const struct fields sandboxes_create_fields, sandboxes_change_fields,
 	sandboxes_upload_fields, sandboxes_put_fields, sandboxes_exec_fields, sandboxes_code_fields,
 	sandboxes_execute_fields, sandboxes_batch_fields;
+/* Query parameters. */
+extern const struct fields sandboxes_file_delete_query, sandboxes_file_get_query,
+	sandboxes_files_query, sandboxes_list_query, sandboxes_log_query, sandboxes_page_query,
+	sandboxes_tool_query;
 extern const struct sandboxes_program_kind sandboxes_exec_kind, sandboxes_code_kind;
 void sandboxes_program_done(struct sandboxes_program *p);
 #define cleanup_sandboxes_program attr_cleanup(sandboxes_program_done)

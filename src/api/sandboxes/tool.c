@@ -144,20 +144,38 @@ static json_t *view(const struct tool *tool)
 	return j;
 }
 
+struct tool_query {
+	struct sandboxes_page page;
+	const char *name;
+};
+
+static const struct field query_rows[] = {
+	SANDBOXES_PAGE_ROWS,
+	{"filter_name", FIELD_STRING, AT(struct tool_query, name),
+         .description = "A substring of the name."},
+	FIELDS_END,
+};
+const struct fields sandboxes_tool_query = {.rows = query_rows};
+
 void sandboxes_tool_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	const char *wanted = http_query(req, "filter_name");
+	struct tool_query query = {0};
+	struct error err = {0};
 	json_t *list;
 	const struct tool *tool;
 
-	(void)args;
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
+	if (query_decode(req, args->query, &query, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
 	list = json_array();
 	for (size_t i = 0; (tool = tool_at(i)); i++)
-		if (tool_is_enabled(r->config, tool) && (!wanted || strstr(tool->name, wanted)))
+		if (tool_is_enabled(r->config, tool) &&
+		    (!query.name || strstr(tool->name, query.name)))
 			(void)!json_array_append_new(list, view(tool));
-	sandboxes_reply_list(req, list);
+	sandboxes_reply_list(req, &query.page, list);
 }
 
 static const struct tool *find_tool(const struct router *r, struct http_request *req,

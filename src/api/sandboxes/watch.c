@@ -20,8 +20,6 @@
  * length of the log. The time of a line is when its execution started.
  */
 
-#define TAIL_DEFAULT 100
-#define TAIL_MAX     1000
 #define LINE_MAX_LEN 4096 /* bytes of a line that are returned */
 /* Executions that are searched for one response. */
 #define LOG_EXECUTIONS 200
@@ -148,40 +146,39 @@ static void reply_lines(struct http_request *req, const char *id, const struct l
 	reply_json(req, HTTP_OK, j);
 }
 
-static int read_query(const struct http_request *req, uint64_t *ret_tail, const char **ret_source,
-                      struct error *err)
-{
-	const char *source = http_query(req, "source");
+struct log_query {
+	uint64_t tail;
+	const char *source; /* NULL: all */
+};
 
-	*ret_tail = TAIL_DEFAULT;
-	if (query_u64(req, "tail", UINT64_MAX, ret_tail, err) < 0)
-		return -1;
-	if (*ret_tail > TAIL_MAX)
-		*ret_tail = TAIL_MAX;
-	*ret_source = source;
-	if (!source || str_equal(source, "stdout") || str_equal(source, "stderr") ||
-	    str_equal(source, "system"))
-		return 0;
-	return error_field(err, "source", "must be stdout, stderr or system");
-}
+static const char *const sources[] = {"stdout", "stderr", "system", NULL};
+
+/* clang-format off */
+static const struct field log_rows[] = {
+	{"tail", FIELD_INTEGER, AT(struct log_query, tail), .max = 1000, .clamp = true, .fallback = "100", .description = "Lines; values over 1000 count as 1000."},
+	{"source", FIELD_WORD, AT(struct log_query, source), .words = sources, .description = "Only lines from here."},
+	FIELDS_END,
+};
+/* clang-format on */
+const struct fields sandboxes_log_query = {.rows = log_rows};
 
 void sandboxes_logs(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	const char *tenant = args->principal->tenant, *source;
+	const char *tenant = args->principal->tenant;
 	const struct session *session;
 	const struct run_record *e;
 	struct lines lines = {0};
+	struct log_query query = {0};
 	struct error err = {0};
-	uint64_t tail;
 
 	session = sandboxes_find(r, req, args, SANDBOXES_V2);
 	if (!session)
 		return;
-	if (read_query(req, &tail, &source, &err) < 0) {
+	if (query_decode(req, args->query, &query, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	lines = (struct lines){.room = tail + SESSION_HISTORY_MAX, .source = source};
+	lines = (struct lines){.room = query.tail + SESSION_HISTORY_MAX, .source = query.source};
 	lines.all = xcalloc(lines.room, sizeof(*lines.all));
 	add_states(&lines, session);
 	for (size_t i = 0; i < LOG_EXECUTIONS && !is_full(&lines); i++) {
@@ -191,7 +188,7 @@ void sandboxes_logs(struct router *r, struct http_request *req, const struct rou
 		add_execution(&lines, e);
 	}
 	qsort(lines.all, lines.count, sizeof(*lines.all), by_time);
-	reply_lines(req, args->id, &lines, tail);
+	reply_lines(req, args->id, &lines, query.tail);
 	free(lines.all);
 }
 

@@ -151,17 +151,6 @@ static void program_done(struct program *p)
 	str_list_free(p->outputs);
 }
 
-/* Return: 0, or -1: the request was answered. */
-static int decode_body(struct http_request *req, const struct fields *fields, struct program *p)
-{
-	cleanup_json json_t *body = se_body(req);
-	struct error err = {0};
-
-	if (body && fields_decode(fields, body, NULL, p, &err) < 0)
-		reply_error(req, &err);
-	return body && !error_is_set(&err) ? 0 : -1;
-}
-
 /* A command with blanks and without arguments is a line for the shell; others are programs. */
 static void complete_command(struct program *p)
 {
@@ -188,7 +177,7 @@ void se_execute(struct router *r, struct http_request *req, const struct route_a
 {
 	attr_cleanup(program_done) struct program p = {.request = {.fresh = true}};
 
-	if (decode_body(req, &se_execute_fields, &p) < 0)
+	if (se_decode(req, &se_execute_fields, &p) < 0)
 		return;
 	complete_command(&p);
 	run_in_session(r, req, args, &p.request);
@@ -248,7 +237,7 @@ void se_execute_code(struct router *r, struct http_request *req, const struct ro
 	attr_cleanup(program_done) struct program p = {.request = {.fresh = true}};
 	struct error err = {0};
 
-	if (decode_body(req, &se_execute_code_fields, &p) < 0)
+	if (se_decode(req, &se_execute_code_fields, &p) < 0)
 		return;
 	if (take_outputs(&p, &err) < 0 || take_file(&p, &err) < 0) {
 		reply_error(req, &err);

@@ -9,7 +9,6 @@
 #include "base/alloc.h"
 #include "base/base64.h"
 #include "base/parse.h"
-#include "base/str.h"
 #include "base/utf8.h"
 #include "core/request/workpath.h"
 #include "core/session/session.h"
@@ -18,13 +17,33 @@
 #include <string.h>
 #include <strings.h>
 
-#define FILE_MODE    0644
-#define MODE_MAX     0777
-#define PREVIEW_MAX  (16u << 20)
-#define READ_DEFAULT 4096
-#define READ_MAX     (4u << 20)
+#define PREVIEW_MAX (16u << 20)
+#define READ_MAX    (4u << 20)
 
 /* Listing. */
+
+struct list_query {
+	bool recursive;
+};
+
+/* Clients send "True", "yes" and the empty string, too. */
+static int take_recursive(const struct field_value *v)
+{
+	bool *recursive = fields_target(v);
+
+	*recursive = strcasecmp(v->text, "true") == 0;
+	if (*recursive || !v->text[0] || strcasecmp(v->text, "false") == 0)
+		return 0;
+	return parse_bool(v->text, recursive) < 0 ? fields_wrong(v, "true or false") : 0;
+}
+
+static const struct field list_rows[] = {
+	{"recursive", FIELD_CUSTOM, AT(struct list_query, recursive), .check = take_recursive,
+         .schema = "{\"type\": \"boolean\", \"default\": false}",
+         .description = "List everything below the directory."},
+	FIELDS_END,
+};
+const struct fields se_files_query = {.rows = list_rows};
 
 static void answer_list(void *ctx, struct http_request *req, const struct file_result *result)
 {
@@ -44,18 +63,14 @@ static void answer_list(void *ctx, struct http_request *req, const struct file_r
 void se_files(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	char path[WORKPATH_MAX + 1];
-	bool recursive = false;
+	struct list_query query = {0};
 	struct error err = {0};
-	const char *text = http_query(req, "recursive");
 	struct session *session;
 
-	if (text && *text && parse_bool(text, &recursive) < 0 && strcasecmp(text, "true") != 0 &&
-	    strcasecmp(text, "false") != 0) {
-		(void)error_field(&err, "recursive", "must be true or false");
+	if (query_decode(req, args->query, &query, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	recursive |= text && strcasecmp(text, "true") == 0;
 	if (se_path(req, args->rest, "path", path) < 0)
 		return;
 	session = se_session(r, req, args);
@@ -64,7 +79,7 @@ void se_files(struct router *r, struct http_request *req, const struct route_arg
 		              &(struct op_file_reply){.request = {.op = BOX_FILE_LIST,
 		                                                  .path = path,
 		                                                  .limit = FILES_LIST_MAX,
-		                                                  .recursive = recursive},
+		                                                  .recursive = query.recursive},
 		                                      .answer = answer_list});
 }
 
@@ -99,82 +114,65 @@ static void answer_written(void *ctx, struct http_request *req, const struct fil
 	se_reply(req, j, NULL);
 }
 
-struct content {
-	const char *path, *data;
-	size_t len;
-	uint32_t mode;
+struct create_body {
+	json_t *content; /* a string, perhaps with NUL */
+	char *filename;
+	uint64_t mode;
 };
 
-static void write_file(struct http_request *req, struct session *session, const struct content *c)
+static int check_content(const struct field_value *v)
+{
+	return json_is_string(v->value) ? 0 : fields_wrong(v, "a string");
+}
+
+/* clang-format off */
+static const struct field create_rows[] = {
+	{"content", FIELD_ANY, AT(struct create_body, content), .required = true, .check = check_content, .schema = "{\"type\": \"string\"}"},
+	{"filename", FIELD_STRING, AT(struct create_body, filename), .required = true, .min = 1, .what = "the name of a file"},
+	{"mode", FIELD_INTEGER, AT(struct create_body, mode), .max = 0777, .fallback = "420", .what = "permission bits as a decimal number, such as 420", .description = "Permission bits as a decimal number."},
+	FIELDS_END,
+};
+/* clang-format on */
+const struct fields se_create_fields = {
+	.name = "SeCreate", .rows = create_rows, .flags = FIELDS_OPEN | FIELDS_LOOSE};
+
+static void write_file(struct http_request *req, struct session *session, const char *path,
+                       const struct create_body *body)
 {
 	struct written *w = NEW(struct written);
 
-	w->name = xstrdup(c->path);
-	w->len = c->len;
+	w->name = xstrdup(path);
+	w->len = json_string_length(body->content);
 	op_file_reply(req, session,
 	              &(struct op_file_reply){.request = {.op = BOX_FILE_WRITE,
-	                                                  .path = c->path,
+	                                                  .path = path,
 	                                                  .length = UINT64_MAX,
-	                                                  .mode = c->mode,
+	                                                  .mode = (uint32_t)body->mode,
 	                                                  .parents = true},
-	                                      .data = c->data,
-	                                      .len = c->len,
+	                                      .data = json_string_value(body->content),
+	                                      .len = w->len,
 	                                      .answer = answer_written,
 	                                      .free = written_free,
 	                                      .ctx = w});
 }
 
-static int read_mode(const json_t *body, uint32_t *ret_mode, struct error *err)
+static void create_body_done(struct create_body *body)
 {
-	const json_t *value = json_object_get(body, "mode");
-	json_int_t mode = json_integer_value(value);
-
-	*ret_mode = FILE_MODE;
-	if (!value || json_is_null(value))
-		return 0;
-	if (!json_is_integer(value) || mode < 0 || mode > MODE_MAX)
-		return error_field(err, "mode",
-		                   "must be permission bits as a decimal number, such as 420");
-	*ret_mode = (uint32_t)mode;
-	return 0;
-}
-
-static int check_create(const json_t *body, struct content *c, struct error *err)
-{
-	const json_t *content = json_object_get(body, "content");
-	const json_t *name = json_object_get(body, "filename");
-
-	if (!json_is_string(content))
-		return error_field(err, "content", "must be a string");
-	if (!json_is_string(name) || json_string_length(name) == 0 ||
-	    memchr(json_string_value(name), '\0', json_string_length(name)))
-		return error_field(err, "filename", "must be the name of a file");
-	c->data = json_string_value(content);
-	c->len = json_string_length(content);
-	return read_mode(body, &c->mode, err);
+	fields_done(&se_create_fields, body);
 }
 
 void se_create(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	cleanup_json json_t *body = se_body(req);
-	struct content c = {0};
+	attr_cleanup(create_body_done) struct create_body body = {0};
 	char path[WORKPATH_MAX + 1];
 	struct session *session;
-	struct error err = {0};
 
-	if (!body)
-		return;
-	if (check_create(body, &c, &err) < 0) {
-		reply_error(req, &err);
-		return;
-	}
-	c.path = path;
-	if (se_path(req, json_string_value(json_object_get(body, "filename")), "filename", path) <
-	    0)
+	if (se_decode(req, &se_create_fields, &body) < 0 ||
+	    se_path(req, body.filename, "filename", path) < 0)
 		return;
 	session = se_session(r, req, args);
 	if (session)
-		write_file(req, session, &c);
+		write_file(req, session, path, &body);
 }
 
 /* Reading. */
@@ -236,18 +234,27 @@ static void answer_preview(void *ctx, struct http_request *req, const struct fil
 		                                      result->len, headers, ARRAY_SIZE(headers)});
 }
 
+struct preview_query {
+	const char *sid;
+};
+
+static const struct field preview_rows[] = {
+	{"sid", FIELD_STRING, AT(struct preview_query, sid), .required = true, .min = 1,
+         .description = "Must be given; any text."},
+	FIELDS_END,
+};
+const struct fields se_preview_query = {.rows = preview_rows};
+
 void se_preview(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	const char *sid = http_query(req, "sid");
+	struct preview_query query = {0};
 	char path[WORKPATH_MAX + 1];
 	struct session *session;
 	struct error err = {0};
 
 	if (se_path(req, args->rest, "path", path) < 0)
 		return;
-	if (!sid || !*sid)
-		(void)error_field(&err, "sid", "is missing");
-	else if (!preview_type(path))
+	if (query_decode(req, args->query, &query, &err) == 0 && !preview_type(path))
 		(void)error_field(&err, "path", "has no type that can be previewed");
 	if (error_is_set(&err)) {
 		reply_error(req, &err);
@@ -337,19 +344,30 @@ static void answer_read(void *ctx, struct http_request *req, const struct file_r
 	se_reply(req, j, NULL);
 }
 
+struct read_query {
+	uint64_t offset, size;
+};
+
+/* clang-format off */
+static const struct field read_rows[] = {
+	{"offset", FIELD_INTEGER, AT(struct read_query, offset), .fallback = "0", .schema = "{\"minimum\": 0}", .description = "The first byte to read."},
+	{"buffer_size", FIELD_INTEGER, AT(struct read_query, size), .min = 1, .max = READ_MAX, .clamp = true, .fallback = "4096", .description = "Bytes to read; values over 4 MiB count as 4 MiB."},
+	FIELDS_END,
+};
+/* clang-format on */
+const struct fields se_readfile_query = {.rows = read_rows};
+
 void se_readfile(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	char path[WORKPATH_MAX + 1];
-	uint64_t offset = 0, size = READ_DEFAULT;
+	struct read_query query = {0};
 	struct reading *reading;
 	struct session *session;
 	struct error err = {0};
 
 	if (se_path(req, args->rest, "path", path) < 0)
 		return;
-	if (query_u64(req, "offset", INT64_MAX, &offset, &err) < 0 ||
-	    query_u64(req, "buffer_size", UINT64_MAX, &size, &err) < 0 ||
-	    (size == 0 && error_field(&err, "buffer_size", "must be at least 1") < 0)) {
+	if (query_decode(req, args->query, &query, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
@@ -358,15 +376,14 @@ void se_readfile(struct router *r, struct http_request *req, const struct route_
 		return;
 	reading = NEW(struct reading);
 	reading->path = xstrdup(path);
-	reading->offset = offset;
-	op_file_reply(
-		req, session,
-		&(struct op_file_reply){.request = {.op = BOX_FILE_READ,
-	                                            .path = path,
-	                                            .offset = offset,
-	                                            .length = size < READ_MAX ? size : READ_MAX},
-	                                .data_max = READ_MAX,
-	                                .answer = answer_read,
-	                                .free = reading_free,
-	                                .ctx = reading});
+	reading->offset = query.offset;
+	op_file_reply(req, session,
+	              &(struct op_file_reply){.request = {.op = BOX_FILE_READ,
+	                                                  .path = path,
+	                                                  .offset = query.offset,
+	                                                  .length = query.size},
+	                                      .data_max = READ_MAX,
+	                                      .answer = answer_read,
+	                                      .free = reading_free,
+	                                      .ctx = reading});
 }

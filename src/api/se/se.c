@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/se/se.h"
 
+#include "api/json/fields.h"
 #include "api/json/json.h"
 #include "api/op/file.h"
 #include "api/reply.h"
@@ -74,16 +75,17 @@ void se_reply(struct http_request *req, json_t *body, json_t *result)
 	reply_json(req, SE_OK, se_envelope(body, result));
 }
 
-json_t *se_body(struct http_request *req)
+int se_decode(struct http_request *req, const struct fields *fields, void *out)
 {
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
-	json_t *object = len > 0 ? json_read_object(body, len, &err) : json_object();
 
-	if (!object)
-		reply_error(req, &err);
-	return object;
+	if (fields_decode_text(fields, len > 0 ? body : "{}", len > 0 ? len : 2, NULL, out, &err) ==
+	    0)
+		return 0;
+	reply_error(req, &err);
+	return -1;
 }
 
 static bool is_over(const struct session *session)

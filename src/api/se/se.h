@@ -19,7 +19,10 @@ struct file_item;
 
 extern const struct dialect se_dialect, se_v2_dialect;
 /* Request bodies. */
-extern const struct fields se_handler_fields, se_execute_fields, se_execute_code_fields;
+extern const struct fields se_cleanup_fields, se_create_fields, se_efast_fields,
+	se_execute_code_fields, se_execute_fields, se_handler_fields, se_session_fields;
+/* Query parameters. */
+extern const struct fields se_files_query, se_preview_query, se_readfile_query, se_upload_query;
 
 /** se_error_body - {"detail": {...}}; see struct dialect. Pure. */
 json_t *se_error_body(const struct error *err, const char *request_id, int *status);
@@ -30,8 +33,9 @@ json_t *se_v2_error_body(const struct error *err, const char *request_id, int *s
 json_t *se_envelope(json_t *body, json_t *result);
 /** se_reply - @body, and @result (NULL: the body itself) under `result`; both are released. */
 void se_reply(struct http_request *req, json_t *body, json_t *result);
-/** se_body - the body as an object. Return: owned; NULL: the request was answered. */
-json_t *se_body(struct http_request *req);
+/** se_decode - the body by its table; none is an empty object. Return: 0, or -1: the request was
+ * answered. The caller releases *out in any case. */
+int se_decode(struct http_request *req, const struct fields *fields, void *out) attr_must_check;
 /** se_session - the session in the path, created if it does not exist. NULL: the request was
  * answered. */
 struct session *se_session(struct router *r, struct http_request *req,

@@ -2,6 +2,7 @@
 #include "api/se/se.h"
 
 #include "api/durable_reply.h"
+#include "api/json/fields.h"
 #include "api/json/json.h"
 #include "api/op/file.h"
 #include "api/op/health.h"
@@ -9,14 +10,12 @@
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/parse.h"
 #include "base/str.h"
 #include "core/session/session.h"
 #include "core/session/session_files.h"
 #include <string.h>
 
 #define MOUNT_POINT "/workspace"
-#define EFAST_MAX   100
 
 void se_healthy(struct router *r, struct http_request *req, const struct route_args *args)
 {
@@ -34,37 +33,39 @@ void se_health(struct router *r, struct http_request *req, const struct route_ar
 	health_reply(r, req);
 }
 
-/* "100M", or a number of bytes. */
-static int read_size(const json_t *body, uint64_t *ret_size, struct error *err)
-{
-	const json_t *value = json_object_get(body, "size");
+#define SIZE_WHAT "a size like \"100M\""
 
-	if (!value || json_is_null(value))
-		return 0;
-	if (json_is_string(value) ? parse_size(json_string_value(value), ret_size) < 0
-	                          : !json_is_integer(value) || json_integer_value(value) <= 0)
-		return error_field(err, "size", "must be a size like \"100M\"");
-	if (json_is_integer(value))
-		*ret_size = (uint64_t)json_integer_value(value);
-	return *ret_size > 0 && *ret_size < UINT64_MAX / 4
-	               ? 0
-	               : error_field(err, "size", "must be a size like \"100M\"");
+struct session_body {
+	uint64_t size;
+};
+
+/* Twice the size must not overflow. */
+static int check_size(const struct field_value *v)
+{
+	return *(uint64_t *)fields_target(v) < UINT64_MAX / 4 ? 0 : fields_wrong(v, SIZE_WHAT);
 }
+
+static const struct field session_rows[] = {
+	{"size", FIELD_SIZE, AT(struct session_body, size), .check = check_size, .what = SIZE_WHAT,
+         .schema = "{\"default\": \"100M\"}", .description = "Size of the workspace."},
+	FIELDS_END,
+};
+const struct fields se_session_fields = {
+	.name = "SeSession", .rows = session_rows, .flags = FIELDS_OPEN | FIELDS_LOOSE};
 
 void se_session_create(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	cleanup_json json_t *body = se_body(req);
+	struct session_body body = {0};
 	struct session *session = NULL;
 	struct error err = {0};
-	uint64_t size = 0;
 	json_t *j;
 
-	if (!body)
+	if (se_decode(req, &se_session_fields, &body) < 0)
 		return;
 	if (se_session_known(r, args))
 		(void)error_field(&err, "session_id", "Session already exists: %s", args->id);
-	else if (read_size(body, &size, &err) == 0)
-		session = se_session_create_named(r, args, size, http_request_id(req), &err);
+	else
+		session = se_session_create_named(r, args, body.size, http_request_id(req), &err);
 	if (!session) {
 		reply_error(req, &err);
 		return;
@@ -234,14 +235,32 @@ static void clean_one(struct cleanup *c, struct session *session, const char *id
 		on_cleaned(one, r < 0 ? &err : NULL);
 }
 
+struct cleanup_body {
+	bool force;
+};
+
+static int take_force(const struct field_value *v)
+{
+	*(bool *)fields_target(v) = json_is_true(v->value);
+	return 0;
+}
+
+static const struct field cleanup_rows[] = {
+	{"force", FIELD_CUSTOM, AT(struct cleanup_body, force), .check = take_force,
+         .schema = "{\"default\": false}",
+         .description = "Also those with running programs; anything but true is false."},
+	FIELDS_END,
+};
+const struct fields se_cleanup_fields = {
+	.name = "SeCleanup", .rows = cleanup_rows, .flags = FIELDS_OPEN | FIELDS_LOOSE};
+
 void se_cleanup_all(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	cleanup_json json_t *body = se_body(req);
-	bool force = json_is_true(json_object_get(body, "force"));
+	struct cleanup_body body = {0};
 	struct session *next, *session;
 	struct cleanup *c;
 
-	if (!body)
+	if (se_decode(req, &se_cleanup_fields, &body) < 0)
 		return;
 	c = NEW(struct cleanup);
 	*c = (struct cleanup){.skipped = json_array(), .failed = json_array(), .waiting = 1};
@@ -255,7 +274,7 @@ void se_cleanup_all(struct router *r, struct http_request *req, const struct rou
 		if (!se_is_own(session) || info.ended_ms)
 			continue;
 		c->total++;
-		if (is_busy(&info) && !force)
+		if (is_busy(&info) && !body.force)
 			(void)!json_array_append_new(c->skipped, json_string(info.id));
 		else
 			clean_one(c, session, info.id);
@@ -277,34 +296,48 @@ static json_t *refuse_document(const json_t *params)
 	return j;
 }
 
+struct efast_body {
+	json_t *params, *path;
+};
+
+/* clang-format off */
+static const struct field efast_rows[] = {
+	{"file_params", FIELD_LIST, AT(struct efast_body, params), .required = true, .min = 1, .max = 100, .what = "a list of 1 to 100 documents", .schema = "{\"items\": {\"type\": \"object\"}}"},
+	{"save_path", FIELD_ANY, AT(struct efast_body, path), .schema = "{\"type\": \"string\"}"},
+	{"efast_url", FIELD_ANY, .schema = "{\"type\": \"string\"}"},
+	{"token", FIELD_ANY, .schema = "{\"type\": \"string\"}"},
+	{"timeout", FIELD_ANY, .schema = "{\"type\": \"number\"}"},
+	FIELDS_END,
+};
+/* clang-format on */
+const struct fields se_efast_fields = {
+	.name = "SeDocuments", .rows = efast_rows, .flags = FIELDS_OPEN | FIELDS_LOOSE};
+
+static void efast_body_done(struct efast_body *body)
+{
+	fields_done(&se_efast_fields, body);
+}
+
 void se_download_from_efast(struct router *r, struct http_request *req,
                             const struct route_args *args)
 {
-	cleanup_json json_t *body = se_body(req);
-	json_t *params = json_object_get(body, "file_params"), *path, *j, *results;
-	json_int_t count = (json_int_t)json_array_size(params);
-	struct error err = {0};
+	attr_cleanup(efast_body_done) struct efast_body body = {0};
+	json_t *j, *results;
+	size_t count;
 
-	if (!body)
+	if (se_decode(req, &se_efast_fields, &body) < 0 || !se_session(r, req, args))
 		return;
-	if (!json_is_array(params) || count == 0 || count > EFAST_MAX) {
-		(void)error_field(&err, "file_params", "must be a list of 1 to %d documents",
-		                  EFAST_MAX);
-		reply_error(req, &err);
-		return;
-	}
-	if (!se_session(r, req, args))
-		return;
+	count = json_array_size(body.params);
 	results = json_array();
-	for (size_t i = 0; i < (size_t)count; i++)
-		(void)!json_array_append_new(results, refuse_document(json_array_get(params, i)));
-	path = json_object_get(body, "save_path");
+	for (size_t i = 0; i < count; i++)
+		(void)!json_array_append_new(results,
+		                             refuse_document(json_array_get(body.params, i)));
 	j = json_object();
 	json_set(j, "message", json_string("0 files were downloaded"));
 	json_set(j, "success_count", json_integer(0));
-	json_set(j, "failed_count", json_integer(count));
-	json_set(j, "total_count", json_integer(count));
+	json_set(j, "failed_count", json_integer((json_int_t)count));
+	json_set(j, "total_count", json_integer((json_int_t)count));
 	json_set(j, "results", results);
-	json_set(j, "save_path", path ? json_incref(path) : json_string(""));
+	json_set(j, "save_path", body.path ? json_incref(body.path) : json_string(""));
 	se_reply(req, j, NULL);
 }

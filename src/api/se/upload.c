@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/se/se.h"
 
+#include "api/json/fields.h"
 #include "api/json/json.h"
 #include "api/op/file.h"
 #include "api/op/upload_form.h"
@@ -30,8 +31,15 @@ static void answer(struct http_request *req, const char *session_id, const char 
 	se_reply(req, j, NULL);
 }
 
+static const struct field query_rows[] = {
+	{"filename", FIELD_STRING, AT(struct upload_form_query, place),
+         .description = "Of the new file; by default that of the part."},
+	FIELDS_END,
+};
+const struct fields se_upload_query = {.rows = query_rows};
+
 static const struct upload_form_dialect dialect = {
-	.query = "filename",
+	.place = "filename",
 	.settle = settle,
 	.answer = answer,
 };
@@ -39,7 +47,7 @@ static const struct upload_form_dialect dialect = {
 void se_upload(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
-	struct upload_form *u = upload_form_new(r, req, args->principal->tenant, &dialect, &err);
+	struct upload_form *u = upload_form_new(r, req, args, &dialect, &err);
 	const struct session *session;
 
 	if (!u) {

@@ -26,7 +26,7 @@
 /* clang-format off */
 #define ARG(member)          AT(struct tool_args, member)
 #define ARG_LEN(member, len) AT_LEN(struct tool_args, member, len)
-/* Arguments: null counts as absent. */
+/* Arguments: null counts as absent, but not for limits: "no limit" is not on offer. */
 #define INPUT(...)  {.rows = (const struct field[]){__VA_ARGS__, FIELDS_END}, .flags = FIELDS_LOOSE}
 #define OUTPUT(...) {.rows = (const struct field[]){__VA_ARGS__, FIELDS_END}}
 
@@ -36,9 +36,9 @@ static const struct fields create_in = INPUT(
 	{"image", FIELD_STRING, ARG(image), .fallback = "\"ubuntu:22.04\"", .description = "Id of a template (python-basic, python-datascience, shell ...), or a common image name such as ubuntu:22.04 or python:3.11, which selects the template with the same programs; nothing is pulled"},
 	{"workspace_dir", FIELD_STRING, ARG(workspace_dir), .fallback = "\"/workspace\"", .description = "Always /workspace"},
 	{"environment", FIELD_ENV, ARG(session.env), .description = "Environment variables of every program in the sandbox, NAME: value"},
-	{"cpu_limit", FIELD_CPU, ARG(session.cpu_millicores), .description = "Cores, as 1 or \"0.5\""},
-	{"memory_limit", FIELD_SIZE, ARG(session.memory_bytes), .description = "Memory, files included, as \"512Mi\" or \"1G\""},
-	{"disk_limit", FIELD_SIZE, ARG(session.disk_bytes), .description = "Size of /workspace, as \"256Mi\"; at most half of the memory, which holds it"},
+	{"cpu_limit", FIELD_CPU, ARG(session.cpu_millicores), .not_null = true, .description = "Cores, as 1 or \"0.5\""},
+	{"memory_limit", FIELD_SIZE, ARG(session.memory_bytes), .not_null = true, .description = "Memory, files included, as \"512Mi\" or \"1G\""},
+	{"disk_limit", FIELD_SIZE, ARG(session.disk_bytes), .not_null = true, .description = "Size of /workspace, as \"256Mi\"; at most half of the memory, which holds it"},
 	{"network_mode", FIELD_ENUM, ARG(session.network), GIVEN(struct tool_args, session.network_asked), .words = decode_networks, .fallback = "\"none\"", .description = "none: no network"},
 	{"timeout", FIELD_SECONDS, ARG(session.idle_timeout_us), .min = 1, .max = DECODE_SESSION_MAX, .description = "Idle seconds after which the sandbox ends"},
 	{"session_id", FIELD_STRING, ARG(session.id), .valid = decode_is_id, .what = ID_TEXT, .description = "An id of your choice: 1 to 64 of A-Z a-z 0-9 _ -"},

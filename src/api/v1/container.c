@@ -24,10 +24,7 @@
  * output of its executions.
  */
 
-#define TAIL_DEFAULT 100
-#define TAIL_MAX     10000
-
-static const char *const words[] = {"created", "running", "paused", "exited", "deleting"};
+static const char *const words[] = {"created", "running", "paused", "exited", "deleting", NULL};
 enum word {
 	WORD_CREATED,
 	WORD_RUNNING,
@@ -36,7 +33,62 @@ enum word {
 	WORD_DELETING,
 	WORD_COUNT
 };
-static_assert(ARRAY_SIZE(words) == WORD_COUNT, "every state has its word");
+static_assert(ARRAY_SIZE(words) == WORD_COUNT + 1, "every state has its word");
+
+enum runtime {
+	RUNTIME_NATIVE,
+	RUNTIME_DOCKER,
+	RUNTIME_KUBERNETES
+};
+static const char *const runtimes[] = {"native", "docker", "kubernetes", NULL};
+
+struct container_query {
+	struct query_page page;
+	enum runtime runtime;
+};
+
+struct log_query {
+	uint64_t tail, since_ms;
+};
+
+/* Seconds since the epoch, or 2026-11-15T04:19:36Z. */
+static int take_since(const struct field_value *v)
+{
+	uint64_t seconds, *ms = fields_target(v);
+	struct tm tm = {0};
+	const char *end;
+
+	if (!v->text[0])
+		return 0;
+	if (parse_u64(v->text, &seconds) == 0 && seconds < UINT64_MAX / 1000) {
+		*ms = seconds * 1000;
+		return 0;
+	}
+	end = strptime(v->text, "%Y-%m-%dT%H:%M:%S", &tm);
+	if (end && *end == '.')
+		end += 1 + strspn(end + 1, "0123456789");
+	if (!end || (!str_equal(end, "Z") && !str_equal(end, "+00:00") && *end))
+		return fields_wrong(v, "seconds since 1970 or a time like 2026-11-15T04:19:36Z");
+	*ms = (uint64_t)timegm(&tm) * 1000;
+	return 0;
+}
+
+/* clang-format off */
+static const struct field list_rows[] = {
+	QUERY_STATUS_ROW(words),
+	{"runtime_type", FIELD_ENUM, AT(struct container_query, runtime), .words = runtimes, .description = "Only containers of this runtime: all are native."},
+	QUERY_PAGE_ROWS,
+	FIELDS_END,
+};
+const struct fields v1_container_query = {.rows = list_rows};
+
+static const struct field log_rows[] = {
+	{"tail", FIELD_INTEGER, AT(struct log_query, tail), .max = 10000, .clamp = true, .fallback = "100", .description = "Lines; values over 10000 count as 10000."},
+	{"since", FIELD_CUSTOM, AT(struct log_query, since_ms), .check = take_since, .schema = "{\"type\": \"string\"}", .description = "Seconds since 1970 or an RFC 3339 time in UTC."},
+	FIELDS_END,
+};
+const struct fields v1_container_log_query = {.rows = log_rows};
+/* clang-format on */
 
 static const char *word_of(const struct session_info *info)
 {
@@ -79,44 +131,28 @@ static json_t *view_container(const struct session *session)
 	return j;
 }
 
-static int check_type(const struct http_request *req, bool *ret_none, struct error *err)
-{
-	const char *type = http_query(req, "runtime_type");
-
-	*ret_none = type && (str_equal(type, "docker") || str_equal(type, "kubernetes"));
-	if (!type || *ret_none || str_equal(type, "native"))
-		return 0;
-	return error_field(err, "runtime_type", "must be native, docker or kubernetes");
-}
-
 /* Walks all sessions of the tenant, because some have no box; their number is limited. */
 void v1_container_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const char *tenant = args->principal->tenant;
 	const struct session *session;
-	struct query_page page;
+	struct container_query query = {0};
+	struct query_page *page = &query.page;
 	struct error err = {0};
-	bool none;
-	size_t matched = 0;
 
-	if (check_type(req, &none, &err) < 0 ||
-	    query_page(req, words, ARRAY_SIZE(words), &page, &err) < 0) {
+	if (query_page(req, args->query, page, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	session = none ? NULL : session_at(r->parts.sessions, tenant, 0);
+	session = query.runtime == RUNTIME_NATIVE ? session_at(r->parts.sessions, tenant, 0) : NULL;
 	for (; session; session = session_older(session)) {
 		struct session_info info = {0};
 
 		session_info(session, &info);
-		if (!info.container_id || (page.status && !str_equal(page.status, word_of(&info))))
-			continue;
-		if (matched >= page.offset && matched - page.offset < page.limit)
-			query_page_add(&page, view_container(session));
-		matched++;
+		if (info.container_id && query_page_wants(page, word_of(&info)))
+			query_page_add(page, view_container(session));
 	}
-	page.matched = matched;
-	reply_json(req, HTTP_OK, query_page_object(&page, "containers", matched));
+	reply_json(req, HTTP_OK, query_page_object(page, "containers", page->matched));
 }
 
 static struct session *find_container(struct router *r, struct http_request *req,
@@ -165,32 +201,6 @@ void v1_container_health(struct router *r, struct http_request *req, const struc
 	reply_json(req, HTTP_OK, j);
 }
 
-/* Seconds since the epoch, or 2026-11-15T04:19:36Z. */
-static int read_since(const struct http_request *req, uint64_t *ret_ms, struct error *err)
-{
-	const char *text = http_query(req, "since");
-	struct tm tm = {0};
-	uint64_t seconds;
-	const char *end;
-
-	*ret_ms = 0;
-	if (!text || !*text)
-		return 0;
-	if (parse_u64(text, &seconds) == 0 && seconds < UINT64_MAX / 1000) {
-		*ret_ms = seconds * 1000;
-		return 0;
-	}
-	end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-	if (end && *end == '.')
-		end += 1 + strspn(end + 1, "0123456789");
-	if (!end || (!str_equal(end, "Z") && !str_equal(end, "+00:00") && *end))
-		return error_field(
-			err, "since",
-			"must be seconds since 1970 or a time like 2026-11-15T04:19:36Z");
-	*ret_ms = (uint64_t)timegm(&tm) * 1000;
-	return 0;
-}
-
 static void answer_log(struct http_request *req, const char *id, const struct buf *log,
                        uint64_t tail)
 {
@@ -218,19 +228,16 @@ void v1_container_logs(struct router *r, struct http_request *req, const struct 
 	struct session *session = find_container(r, req, args);
 	cleanup_buf struct buf log = BUF_INIT(SESSION_LOG_ROOM);
 	struct session_info info = {0};
+	struct log_query query = {0};
 	struct error err = {0};
-	uint64_t tail = TAIL_DEFAULT, since_ms;
 
 	if (!session)
 		return;
-	if (query_u64(req, "tail", UINT64_MAX, &tail, &err) < 0 ||
-	    read_since(req, &since_ms, &err) < 0) {
+	if (query_decode(req, args->query, &query, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	if (tail > TAIL_MAX)
-		tail = TAIL_MAX;
 	session_info(session, &info);
-	session_log_tail(r->parts.executions, &info, since_ms, tail, &log);
-	answer_log(req, info.container_id, &log, tail);
+	session_log_tail(r->parts.executions, &info, query.since_ms, query.tail, &log);
+	answer_log(req, info.container_id, &log, query.tail);
 }

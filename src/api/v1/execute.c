@@ -52,6 +52,17 @@ static int add_result(void *ctx, struct buf *b, const struct op_run_end *end)
 
 static const struct run_encoder encoder = {.add_result = add_result};
 
+struct execute_query {
+	bool trace;
+};
+
+static const struct field query_rows[] = {
+	{"trace", FIELD_BOOL, AT(struct execute_query, trace), .fallback = "false",
+         .description = "Report the time of each step in `trace` of the result."},
+	FIELDS_END,
+};
+const struct fields v1_execute_query = {.rows = query_rows};
+
 void v1_execute(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
@@ -60,12 +71,12 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 	struct run_reply how = {.encoder = &encoder};
 	struct op_run *run;
 	struct error err = {0};
-	bool trace = false;
+	struct execute_query query = {0};
 	uint64_t parsed_us;
 	size_t len;
 	const char *body = http_body(req, &len);
 
-	if (query_bool(req, "trace", &trace, &err) < 0 ||
+	if (query_decode(req, args->query, &query, &err) < 0 ||
 	    decode_exec(body, len, &limits, &decoded, &err) < 0 ||
 	    run_request_find_template(r->parts.templates, args->principal->tenant, &decoded.request,
 	                              &err) < 0) {
@@ -78,7 +89,7 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 		return;
 	}
 	how.form = event_form_choose(http_header(req, "Accept"), decoded.stream);
-	if (trace) {
+	if (query.trace) {
 		struct traced *traced = NEW(struct traced);
 
 		*traced = (struct traced){http_received_us(req), parsed_us};

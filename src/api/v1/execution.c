@@ -10,25 +10,33 @@
 #include "api/op/run_reply.h"
 #include "api/reply.h"
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/parse.h"
 #include "core/config/config.h"
 #include "core/run/run_record.h"
 #include "core/session/session.h"
 #include "http/status.h"
 
-#define SYNC_WAIT_US (300 * USEC_PER_SEC) /* of execute-sync, unless the request has another */
-
-static const struct query_span poll_span = {"poll_interval", USEC_PER_SEC / 10, 10 * USEC_PER_SEC,
-                                            "0.1 to 10"};
-static const struct query_span sync_span = {"sync_timeout", 10 * USEC_PER_SEC, 3600 * USEC_PER_SEC,
-                                            "10 to 3600"};
-
 /* Every state of an execution. */
 static const char *const status_words[] = {
-	"pending", "running", "success", "failed", "timeout", "crashed", "cancelled",
+	"pending", "running", "success", "failed", "timeout", "crashed", "cancelled", NULL,
 };
-static_assert(ARRAY_SIZE(status_words) == 2 + EXEC_STATUS_COUNT, "every status has its word");
+static_assert(ARRAY_SIZE(status_words) == 3 + EXEC_STATUS_COUNT, "every status has its word");
+const struct fields v1_executions_query = QUERY_PAGE_FIELDS(status_words);
+
+/* clang-format off */
+static const struct field sync_rows[] = {
+	{"poll_interval", FIELD_SECONDS, .min = 0.1, .max = 10, .what = "a number of seconds, 0.1 to 10", .description = "Accepted for compatibility and ignored; nothing is polled."},
+	{"sync_timeout", FIELD_SECONDS, AT(struct run_reply, patience_us), .min = 10, .max = 3600, .fallback = "300", .what = "a number of seconds, 10 to 3600", .description = "Seconds to wait."},
+	FIELDS_END,
+};
+
+static const struct field events_rows[] = {
+	{"after", FIELD_INTEGER, AT(struct run_reply, after), .clamp = true, .schema = "{\"minimum\": 0, \"default\": 0}", .description = "Number of the last event that the client has."},
+	FIELDS_END,
+};
+/* clang-format on */
+const struct fields v1_sync_query = {.rows = sync_rows};
+const struct fields v1_events_query = {.rows = events_rows};
 
 static enum event_form form_of(const struct http_request *req, const struct decoded_run *decoded)
 {
@@ -107,13 +115,11 @@ void v1_session_execute_sync(struct router *r, struct http_request *req,
                              const struct route_args *args)
 {
 	cleanup_decoded_run struct decoded_run decoded = {.wait = true, .needs_language = true};
-	struct run_reply how = {.encoder = &run_encode_record, .patience_us = SYNC_WAIT_US};
-	uint64_t poll_us; /* only checked: nothing here polls */
+	struct run_reply how = {.encoder = &run_encode_record};
 	struct op_run *run;
 	struct error err = {0};
 
-	if (query_seconds(req, &poll_span, &poll_us, &err) < 0 ||
-	    query_seconds(req, &sync_span, &how.patience_us, &err) < 0 ||
+	if (query_decode(req, args->query, &how, &err) < 0 ||
 	    start(r, req, args, &decoded, &run, &err) < 0)
 		refuse_as_later(req, &err);
 	else
@@ -139,11 +145,10 @@ static void list_from_memory(struct run_records *all, const struct route_args *a
 void v1_session_executions(struct router *r, struct http_request *req,
                            const struct route_args *args)
 {
-	struct query_page page;
+	struct query_page page = {0};
 	struct error err = {0};
 
-	if (!lookup_session(r, args, &err) ||
-	    query_page(req, status_words, ARRAY_SIZE(status_words), &page, &err) < 0) {
+	if (!lookup_session(r, args, &err) || query_page(req, args->query, &page, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
@@ -243,14 +248,15 @@ void v1_execution_result(struct router *r, struct http_request *req, const struc
 	reply_result(r, req, lookup_execution(r, args, &err), &err);
 }
 
-/* A browser that reconnects sends Last-Event-ID by itself. */
-static int read_after(const struct http_request *req, uint64_t *ret_after, struct error *err)
+/* A browser that reconnects sends Last-Event-ID by itself; `after` overrides it. */
+static int read_after(const struct http_request *req, const struct route_args *args,
+                      struct run_reply *how, struct error *err)
 {
 	const char *last = http_header(req, "Last-Event-ID");
 
-	if (last && parse_u64(last, ret_after) < 0)
+	if (last && parse_u64(last, &how->after) < 0)
 		return error_field(err, "Last-Event-ID", "must be the id of an event");
-	return query_u64(req, "after", UINT64_MAX, ret_after, err);
+	return query_decode(req, args->query, how, err);
 }
 
 void v1_execution_events(struct router *r, struct http_request *req, const struct route_args *args)
@@ -259,7 +265,7 @@ void v1_execution_events(struct router *r, struct http_request *req, const struc
 	struct error err = {0};
 	struct run_record *e = lookup_execution(r, args, &err);
 
-	if (!e || read_after(req, &how.after, &err) < 0) {
+	if (!e || read_after(req, args, &how, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}

@@ -10,15 +10,70 @@
 #include "api/op/upload.h"
 #include "api/reply.h"
 #include "base/alloc.h"
-#include "base/str.h"
 #include "core/request/workpath.h"
 #include "core/session/session.h"
 #include "core/session/session_files.h"
 #include "http/status.h"
 #include <string.h>
 
-#define LIST_DEFAULT 1000
-#define FILE_MODE    0644
+#define FILE_MODE 0644
+
+enum format {
+	FORMAT_RAW,
+	FORMAT_TAR
+};
+
+struct file_query {
+	const char *path, *after;
+	uint64_t limit;
+	bool recursive, stat;
+	enum format format;
+	uint32_t mode;
+};
+
+static const char *const formats[] = {"raw", "tar", NULL};
+
+static int take_mode(const struct field_value *v)
+{
+	return query_mode(v->text, fields_target(v)) < 0
+	               ? fields_wrong(v, "octal permissions, such as 0644")
+	               : 0;
+}
+
+/* clang-format off */
+#define FORMAT_ROW \
+	{"format", FIELD_ENUM, AT(struct file_query, format), .words = formats, .description = "Get or send a directory as an archive: tar."}
+
+static const struct field list_rows[] = {
+	{"path", FIELD_STRING, AT(struct file_query, path), .schema = "{\"default\": \"\"}", .description = "A directory in the workspace."},
+	{"limit", FIELD_INTEGER, AT(struct file_query, limit), .max = FILES_LIST_MAX, .fallback = "1000", .description = "Fewer if names are long; see `truncated`."},
+	{"after", FIELD_STRING, AT(struct file_query, after), .description = "The last name of the previous page."},
+	{"recursive", FIELD_BOOL, AT(struct file_query, recursive), .fallback = "false", .description = "List everything below the directory."},
+	FORMAT_ROW,
+	FIELDS_END,
+};
+const struct fields v1_file_list_query = {.rows = list_rows};
+
+static const struct field get_rows[] = {
+	{"stat", FIELD_BOOL, AT(struct file_query, stat), .fallback = "false", .description = "Get the entry instead of the content."},
+	FORMAT_ROW,
+	FIELDS_END,
+};
+const struct fields v1_file_get_query = {.rows = get_rows};
+
+static const struct field put_rows[] = {
+	{"mode", FIELD_CUSTOM, AT(struct file_query, mode), .check = take_mode, .schema = "{\"type\": \"string\", \"pattern\": \"^0?[0-7]{3}$\", \"default\": \"0644\"}", .description = "Octal permissions."},
+	FORMAT_ROW,
+	FIELDS_END,
+};
+const struct fields v1_file_put_query = {.rows = put_rows};
+
+static const struct field delete_rows[] = {
+	{"recursive", FIELD_BOOL, AT(struct file_query, recursive), .fallback = "false", .description = "Delete a directory with its content."},
+	FIELDS_END,
+};
+const struct fields v1_file_delete_query = {.rows = delete_rows};
+/* clang-format on */
 
 /* The session and path of a request. */
 struct target {
@@ -87,46 +142,32 @@ static uint64_t limit_for(const char *path, uint64_t limit)
 	return limit < most ? limit : most;
 }
 
-/* An unknown format is refused: the response would not be what the caller expects. */
-static int query_format(const struct http_request *req, bool *ret_tar, struct error *err)
-{
-	const char *format = http_query(req, "format");
-
-	*ret_tar = format && str_equal(format, "tar");
-	if (!format || *ret_tar || str_equal(format, "raw"))
-		return 0;
-	return error_field(err, "format", "must be tar or absent");
-}
-
 void v1_file_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
+	struct file_query query = {0};
 	struct target t;
 	struct error err = {0};
-	uint64_t limit = LIST_DEFAULT;
-	bool recursive = false, tar = false;
 
-	if (find_target(r, req, args, http_query(req, "path"), &t) < 0)
-		return;
-	if (query_u64(req, "limit", FILES_LIST_MAX, &limit, &err) < 0 ||
-	    query_bool(req, "recursive", &recursive, &err) < 0 ||
-	    query_format(req, &tar, &err) < 0) {
+	if (query_decode(req, args->query, &query, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	if (tar) {
+	if (find_target(r, req, args, query.path, &t) < 0)
+		return;
+	if (query.format == FORMAT_TAR) {
 		download_tar(req, t.session, t.path);
 		return;
 	}
-	op_file_reply(
-		req, t.session,
-		&(struct op_file_reply){.request = {.op = BOX_FILE_LIST,
-	                                            .path = t.path,
-	                                            .to = http_query(req, "after"),
-	                                            .limit = (uint32_t)limit_for(t.path, limit),
-	                                            .recursive = recursive},
-	                                .answer = answer_list,
-	                                .free = context_free,
-	                                .ctx = context_new(&t, HTTP_OK)});
+	op_file_reply(req, t.session,
+	              &(struct op_file_reply){
+			      .request = {.op = BOX_FILE_LIST,
+	                                  .path = t.path,
+	                                  .to = query.after,
+	                                  .limit = (uint32_t)limit_for(t.path, query.limit),
+	                                  .recursive = query.recursive},
+			      .answer = answer_list,
+			      .free = context_free,
+			      .ctx = context_new(&t, HTTP_OK)});
 }
 
 /* One file or directory. */
@@ -145,17 +186,17 @@ static void answer_one(void *ctx, struct http_request *req, const struct file_re
 
 void v1_file_get(struct router *r, struct http_request *req, const struct route_args *args)
 {
+	struct file_query query = {0};
 	struct target t;
 	struct error err = {0};
-	bool stat = false, tar = false;
 
 	if (find_target(r, req, args, args->rest, &t) < 0)
 		return;
-	if (query_bool(req, "stat", &stat, &err) < 0 || query_format(req, &tar, &err) < 0)
+	if (query_decode(req, args->query, &query, &err) < 0)
 		reply_error(req, &err);
-	else if (tar)
+	else if (query.format == FORMAT_TAR)
 		download_tar(req, t.session, t.path);
-	else if (stat)
+	else if (query.stat)
 		op_file_reply(
 			req, t.session,
 			&(struct op_file_reply){.request = {.op = BOX_FILE_STAT, .path = t.path},
@@ -184,38 +225,26 @@ static void answer_put(void *ctx, struct http_request *req, const struct box_fil
 	reply_json(req, a->status, encode_file(a->session_id, a->path, &item));
 }
 
-static int put_options(const struct http_request *req, struct box_file_request *request,
-                       struct error *err)
-{
-	const char *mode = http_query(req, "mode");
-	bool tar;
-
-	request->mode = FILE_MODE;
-	if (mode && query_mode(mode, &request->mode) < 0)
-		return error_field(err, "mode", "must be octal permissions, such as 0644");
-	if (query_format(req, &tar, err) < 0)
-		return -1;
-	if (tar)
-		request->op = BOX_FILE_UNTAR;
-	return 0;
-}
-
 void v1_file_put(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct box_file_request request = {.op = BOX_FILE_WRITE,
 	                                   .length = UINT64_MAX,
 	                                   .limit = FILES_TREE_MAX,
 	                                   .parents = true};
+	struct file_query query = {.mode = FILE_MODE};
 	struct target t;
 	struct error err = {0};
 
 	if (find_target(r, req, args, args->rest, &t) < 0)
 		return;
-	request.path = t.path;
-	if (put_options(req, &request, &err) < 0) {
+	if (query_decode(req, args->query, &query, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
+	request.path = t.path;
+	request.mode = query.mode;
+	if (query.format == FORMAT_TAR)
+		request.op = BOX_FILE_UNTAR;
 	upload_body(req, t.session,
 	            &(struct upload_body){.request = request,
 	                                  .on_done = answer_put,
@@ -225,23 +254,23 @@ void v1_file_put(struct router *r, struct http_request *req, const struct route_
 
 void v1_file_delete(struct router *r, struct http_request *req, const struct route_args *args)
 {
+	struct file_query query = {0};
 	struct target t;
 	struct error err = {0};
-	bool recursive = false;
 
 	if (find_target(r, req, args, args->rest, &t) < 0)
 		return;
-	if (query_bool(req, "recursive", &recursive, &err) < 0) {
+	if (query_decode(req, args->query, &query, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	op_file_reply(
-		req, t.session,
-		&(struct op_file_reply){
-			.request = {.op = BOX_FILE_REMOVE, .path = t.path, .recursive = recursive},
-			.answer = answer_one,
-			.free = context_free,
-			.ctx = context_new(&t, HTTP_NO_CONTENT)});
+	op_file_reply(req, t.session,
+	              &(struct op_file_reply){.request = {.op = BOX_FILE_REMOVE,
+	                                                  .path = t.path,
+	                                                  .recursive = query.recursive},
+	                                      .answer = answer_one,
+	                                      .free = context_free,
+	                                      .ctx = context_new(&t, HTTP_NO_CONTENT)});
 }
 
 /* mkdir and move. */

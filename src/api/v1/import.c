@@ -71,19 +71,26 @@ static uint64_t length_of(const struct http_request *req)
 	return length == HTTP_LENGTH_UNKNOWN ? IMPORT_LENGTH_UNKNOWN : length;
 }
 
+/* clang-format off */
+static const struct field import_rows[] = {
+	{"id", FIELD_STRING, AT(struct import_request, id), .required = true, .schema = "{\"pattern\": \"^[A-Za-z0-9_-]{1,64}$\"}", .description = "Of the new template."},
+	{"name", FIELD_STRING, AT(struct import_request, name), .schema = "{\"minLength\": 1, \"maxLength\": 255}", .description = "Of the new template; by default its id."},
+	FIELDS_END,
+};
+/* clang-format on */
+const struct fields v1_import_query = {.rows = import_rows};
+
 void v1_template_import(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	cleanup_free struct import_call *call = NEW(struct import_call);
 	const struct import_events events = {call, on_room, on_done, on_failed};
 	const struct http_body_events body = {call, on_data, on_end};
-	const char *id = http_query(req, "id");
-	const struct import_request request = {.tenant = args->principal->tenant,
-	                                       .id = id ? id : "",
-	                                       .name = http_query(req, "name"),
-	                                       .length = length_of(req)};
+	struct import_request request = {.tenant = args->principal->tenant,
+	                                 .length = length_of(req)};
 	struct error err = {0};
 
-	if (imports_begin(r->parts.imports, &request, &events, &call->import, &err) < 0) {
+	if (query_decode(req, args->query, &request, &err) < 0 ||
+	    imports_begin(r->parts.imports, &request, &events, &call->import, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
@@ -119,16 +126,18 @@ static json_t *view(const struct import_info *info)
 	return j;
 }
 
+static const char *const status_words[] = {"receiving", "unpacking", NULL};
+const struct fields v1_imports_query = QUERY_PAGE_FIELDS(status_words);
+
 void v1_import_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	static const char *const words[] = {"receiving", "unpacking"};
 	const char *tenant = args->principal->tenant;
 	struct import_info info;
-	struct query_page page;
+	struct query_page page = {0};
 	struct error err = {0};
 	size_t i, count = 0;
 
-	if (query_page(req, words, ARRAY_SIZE(words), &page, &err) < 0) {
+	if (query_page(req, args->query, &page, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}

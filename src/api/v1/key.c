@@ -13,7 +13,21 @@
 #include "core/identity/identity.h"
 #include "http/status.h"
 
-static const char *const status_words[] = {"active", "revoked", "expired"};
+static const char *const status_words[] = {"active", "revoked", "expired", NULL};
+
+struct key_query {
+	struct query_page page;
+	const char *tenant;
+};
+
+static const struct field query_rows[] = {
+	{"tenant", FIELD_STRING, AT(struct key_query, tenant),
+         .description = "Only keys of this tenant."},
+	QUERY_STATUS_ROW(status_words),
+	QUERY_PAGE_ROWS,
+	FIELDS_END,
+};
+const struct fields v1_key_query = {.rows = query_rows};
 
 /* NULL: the request was answered. */
 static struct identity_key *find_key(struct router *r, struct http_request *req,
@@ -32,13 +46,11 @@ static struct identity_key *find_key(struct router *r, struct http_request *req,
 
 void v1_key_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	const char *tenant = http_query(req, "tenant");
 	const struct identity_key *key;
-	struct query_page page;
+	struct key_query query = {0};
 	struct error err = {0};
 
-	(void)args;
-	if (query_page(req, status_words, ARRAY_SIZE(status_words), &page, &err) < 0) {
+	if (query_page(req, args->query, &query.page, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
@@ -48,11 +60,11 @@ void v1_key_list(struct router *r, struct http_request *req, const struct route_
 		struct identity_key_info info;
 
 		identity_key_info(key, &info);
-		if ((!tenant || str_equal(tenant, info.tenant)) &&
-		    query_page_wants(&page, encode_key_status(&info)))
-			query_page_add(&page, encode_key(&info));
+		if ((!query.tenant || str_equal(query.tenant, info.tenant)) &&
+		    query_page_wants(&query.page, encode_key_status(&info)))
+			query_page_add(&query.page, encode_key(&info));
 	}
-	reply_json(req, HTTP_OK, query_page_object(&page, "keys", page.matched));
+	reply_json(req, HTTP_OK, query_page_object(&query.page, "keys", query.page.matched));
 }
 
 void v1_key_show(struct router *r, struct http_request *req, const struct route_args *args)

@@ -107,7 +107,14 @@ void v1_session_install(struct router *r, struct http_request *req, const struct
 	durable_reply_session(req, session, HTTP_OK, encode_session(session));
 }
 
-static void list(struct session_service *sessions, const char *tenant, struct query_page *page)
+static const char *const status_words[] = {
+	"creating", "ready", "running", "paused", "terminated", "failed", NULL,
+};
+static_assert(ARRAY_SIZE(status_words) == SESSION_STATE_COUNT + 1, "every state has its word");
+const struct fields v1_session_query = QUERY_PAGE_FIELDS(status_words);
+
+static void list_from_memory(struct session_service *sessions, const char *tenant,
+                             struct query_page *page)
 {
 	size_t i = query_page_begin(page);
 	const struct session *session;
@@ -124,19 +131,16 @@ static void list(struct session_service *sessions, const char *tenant, struct qu
 void v1_session_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const char *tenant = args->principal->tenant;
-	const char *words[SESSION_STATE_COUNT];
-	struct query_page page;
+	struct query_page page = {0};
 	struct error err = {0};
 
-	for (int state = 0; state < SESSION_STATE_COUNT; state++)
-		words[state] = session_state_name((enum session_state)state);
-	if (query_page(req, words, ARRAY_SIZE(words), &page, &err) < 0) {
+	if (query_page(req, args->query, &page, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
 	if (listing_sessions(r, req, tenant, &page))
 		return;
-	list(r->parts.sessions, tenant, &page);
+	list_from_memory(r->parts.sessions, tenant, &page);
 	reply_json(req, HTTP_OK,
 	           query_page_object(&page, "sessions", session_count(r->parts.sessions, tenant)));
 }

@@ -48,22 +48,24 @@ void v1_template_create(struct router *r, struct http_request *req, const struct
 	durable_reply_started(reply, started, &err);
 }
 
+static const char *const status_words[] = {"available", "unavailable", NULL};
+const struct fields v1_template_query = QUERY_PAGE_FIELDS(status_words);
+
 void v1_template_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	static const char *const words[] = {"available", "unavailable"};
 	const struct templates *all = r->parts.templates;
 	const char *tenant = args->principal->tenant;
-	struct query_page page;
+	struct query_page page = {0};
 	struct error err = {0};
 	const struct template *t;
 
-	if (query_page(req, words, ARRAY_SIZE(words), &page, &err) < 0) {
+	if (query_page(req, args->query, &page, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
 	for (t = templates_at(all, tenant, query_page_begin(&page));
 	     t && !query_page_is_done(&page); t = templates_next(all, tenant, t))
-		if (query_page_wants(&page, words[t->problem ? 1 : 0]))
+		if (query_page_wants(&page, status_words[t->problem ? 1 : 0]))
 			query_page_add(&page, view(r, t));
 	reply_json(req, HTTP_OK,
 	           query_page_object(&page, "templates", templates_count(all, tenant)));

@@ -35,21 +35,22 @@ static struct tenant *find_tenant(struct router *r, struct http_request *req,
 	return t;
 }
 
+static const char *const status_words[] = {"active", NULL};
+const struct fields v1_tenant_query = QUERY_PAGE_FIELDS(status_words);
+
 void v1_tenant_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	static const char *const no_words[] = {"active"};
-	struct query_page page;
+	struct query_page page = {0};
 	struct error err = {0};
 	const struct tenant *t;
 
-	(void)args;
-	if (query_page(req, no_words, 1, &page, &err) < 0) {
+	if (query_page(req, args->query, &page, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
 	for (t = tenants_at(r->parts.tenants, query_page_begin(&page));
 	     t && !query_page_is_done(&page); t = tenants_next(r->parts.tenants, t))
-		if (query_page_wants(&page, "active"))
+		if (query_page_wants(&page, status_words[0]))
 			query_page_add(&page, encode_tenant(t));
 	reply_json(req, HTTP_OK,
 	           query_page_object(&page, "tenants", tenants_count(r->parts.tenants)));

@@ -2,6 +2,7 @@
 #include "api/v1/v1.h"
 
 #include "api/json/encode_file.h"
+#include "api/json/fields.h"
 #include "api/json/json.h"
 #include "api/json/multipart.h"
 #include "api/lookup.h"
@@ -40,8 +41,15 @@ static void answer(struct http_request *req, const char *session_id, const char 
 	reply_json(req, HTTP_OK, j);
 }
 
+static const struct field query_rows[] = {
+	{"path", FIELD_STRING, AT(struct upload_form_query, place),
+         .description = "In the workspace; without a leading slash."},
+	FIELDS_END,
+};
+const struct fields v1_upload_query = {.rows = query_rows};
+
 static const struct upload_form_dialect dialect = {
-	.query = "path",
+	.place = "path",
 	.field = "path",
 	.strict = true,
 	.settle = settle,
@@ -52,8 +60,7 @@ void v1_file_upload(struct router *r, struct http_request *req, const struct rou
 {
 	struct error err = {0};
 	const struct session *session = lookup_session(r, args, &err);
-	struct upload_form *u =
-		session ? upload_form_new(r, req, args->principal->tenant, &dialect, &err) : NULL;
+	struct upload_form *u = session ? upload_form_new(r, req, args, &dialect, &err) : NULL;
 
 	if (u)
 		upload_form_begin(u, session);

@@ -11,6 +11,11 @@
 extern const struct dialect v1_dialect;
 /* Request bodies. */
 extern const struct fields v1_explain_fields, v1_mkdir_fields, v1_move_fields;
+/* Query parameters. */
+extern const struct fields v1_container_query, v1_container_log_query, v1_events_query,
+	v1_execute_query, v1_executions_query, v1_file_delete_query, v1_file_get_query,
+	v1_file_list_query, v1_file_put_query, v1_import_query, v1_imports_query, v1_key_query,
+	v1_session_query, v1_sync_query, v1_template_query, v1_tenant_query, v1_upload_query;
 
 /* container.c */
 route_fn v1_container_list;

@@ -323,6 +323,135 @@ static void a_table_is_a_schema(void **state)
 	assert_non_null(json_object_get(components, "Size"));
 }
 
+/* Query parameters. */
+
+struct page {
+	const char *name, *word;
+	enum colour colour;
+	bool flag;
+	uint64_t limit, after, offset, time;
+	size_t length;
+};
+
+static int take_length(const struct field_value *v)
+{
+	*(size_t *)fields_target(v) = strlen(v->text);
+	return v->text[0] ? 0 : fields_wrong(v, "some text");
+}
+
+static const struct field page_rows[] = {
+	{"name", FIELD_STRING, AT(struct page, name), .max = 4, .description = "Its name"},
+	{"word", FIELD_WORD, AT(struct page, word), .words = colours},
+	{"colour", FIELD_ENUM, AT(struct page, colour), .words = colours, .fallback = "\"blue\""},
+	{"flag", FIELD_BOOL, AT(struct page, flag)},
+	{"limit", FIELD_INTEGER, AT(struct page, limit), .min = 1, .max = 200, .clamp = true,
+         .fallback = "50"},
+	{"offset", FIELD_INTEGER, AT(struct page, offset), .max = 1000},
+	{"after", FIELD_INTEGER, AT(struct page, after), .clamp = true},
+	{"time", FIELD_SECONDS, AT(struct page, time), .min = 0.1, .max = 10},
+	{"length", FIELD_CUSTOM, AT(struct page, length), .check = take_length,
+         .schema = "{\"type\": \"string\"}"},
+	{"poll", FIELD_SECONDS, .max = 10},
+	FIELDS_END,
+};
+static const struct fields page_fields = {.rows = page_rows};
+
+/* A query is a list of names and texts. */
+static const char *text_of(const void *query, const char *name)
+{
+	for (const char *const *pair = query; *pair; pair += 2)
+		if (str_equal(pair[0], name))
+			return pair[1];
+	return NULL;
+}
+
+static void parameters_of_a_query_are_stored(void **state)
+{
+	static const char *const query[] = {
+		"name", "a",     "word",   "green",  "colour", "red",   "flag",
+		"1",    "limit", "201",    "offset", "7",      "after", "18446744073709551615",
+		"time", "0.1",   "length", "\xff",   "more",   "x",     NULL};
+	static const char *const empty[] = {NULL};
+	struct page page = {0}, absent = {.offset = 3};
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(fields_decode_query(&page_fields, text_of, query, &page, &err), 0);
+	assert_ptr_equal(page.name, query[1]); /* borrowed */
+	assert_string_equal(page.word, "green");
+	assert_int_equal(page.colour, RED);
+	assert_true(page.flag);
+	assert_int_equal(page.limit, 200);
+	assert_int_equal(page.offset, 7);
+	assert_int_equal(page.after, INT64_MAX);
+	assert_int_equal(page.time, 100000);
+	assert_int_equal(page.length, 1);
+	assert_int_equal(fields_decode_query(&page_fields, text_of, empty, &absent, &err), 0);
+	assert_int_equal(absent.limit, 50);
+	assert_int_equal(absent.offset, 3);
+	assert_int_equal(absent.colour, BLUE);
+	assert_null(absent.name);
+}
+
+static void a_wrong_parameter_is_named(void **state)
+{
+	static const struct {
+		const char *name, *text, *words;
+	} bad[] = {
+		{"name", "12345", "must be at most 4 bytes"},
+		{"word", "", "must be \"red\", \"green\" or \"blue\""},
+		{"colour", "RED", "must be \"red\", \"green\" or \"blue\""},
+		{"flag", "yes", "must be true or false"},
+		{"flag", "", "must be true or false"},
+		{"limit", "0", "must be a whole number, at least 1"},
+		{"limit", "", "must be a whole number, at least 1"},
+		{"limit", "-1", "must be a whole number, at least 1"},
+		{"limit", "1.0", "must be a whole number, at least 1"},
+		{"limit", "18446744073709551616", "must be a whole number, at least 1"},
+		{"offset", "1001", "must be a whole number, at most 1000"},
+		{"offset", "9223372036854775808", "must be a whole number, at most 1000"},
+		{"offset", "0x10", "must be a whole number, at most 1000"},
+		{"after", "a", "must be a whole number, at least 0"},
+		{"time", "1s", "must be a number of seconds"},
+		{"time", "1e1", "must be a number of seconds"},
+		{"time", "0.09", "must be 0.1 to 10 seconds"},
+		{"time", "11", "must be 0.1 to 10 seconds"},
+		{"poll", "11", "must be at most 10 seconds"},
+		{"length", "", "must be some text"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		const char *const query[] = {bad[i].name, bad[i].text, NULL};
+		struct page page = {0};
+		struct error err = {0};
+
+		assert_int_equal(fields_decode_query(&page_fields, text_of, query, &page, &err),
+		                 -1);
+		assert_string_equal(err.field, bad[i].name);
+		assert_string_equal(err.msg, bad[i].words);
+	}
+}
+
+static void a_table_is_a_list_of_parameters(void **state)
+{
+	cleanup_json json_t *list = fields_parameters(&page_fields);
+	cleanup_json json_t *name =
+		json_loads("{\"name\": \"name\", \"in\": \"query\", \"description\": \"Its name\", "
+	                   "\"schema\": {\"type\": \"string\", \"maxLength\": 4}}",
+	                   0, NULL);
+	/* Larger values are taken. */
+	cleanup_json json_t *limit =
+		json_loads("{\"name\": \"limit\", \"in\": \"query\", \"schema\": {\"type\": "
+	                   "\"integer\", \"minimum\": 1, \"default\": 50}}",
+	                   0, NULL);
+
+	(void)state;
+	assert_int_equal(json_array_size(list), ARRAY_SIZE(page_rows) - 1);
+	assert_true(json_equal(json_array_get(list, 0), name));
+	assert_true(json_equal(json_array_get(list, 4), limit));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +461,9 @@ int main(void)
 		cmocka_unit_test(an_unknown_field_suggests_the_nearest),
 		cmocka_unit_test(a_loose_table_takes_more),
 		cmocka_unit_test(a_table_is_a_schema),
+		cmocka_unit_test(parameters_of_a_query_are_stored),
+		cmocka_unit_test(a_wrong_parameter_is_named),
+		cmocka_unit_test(a_table_is_a_list_of_parameters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 
 #include "api/json/json.h"
 #include "api/tools/tool.h"
+#include "api/tools/tool_args.h"
 #include "base/str.h"
 #include "core/config/config.h"
 #include <ctype.h>
@@ -101,6 +102,25 @@ static void what_is_not_given_is_the_fallback(void **state)
 	fields_done(&fields, &decoded);
 }
 
+/* Other arguments that are null count as absent. */
+static void a_limit_is_not_null(void **state)
+{
+	static const char *const limits[] = {"cpu_limit", "memory_limit", "disk_limit"};
+	const struct config c = {0};
+	const struct tool *tool = tool_find(&c, "create_sandbox");
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		cleanup_json json_t *j = json_pack("{s:n,s:n}", "environment", limits[i]);
+		struct tool_args args = {0};
+		struct error err = {0};
+
+		assert_int_equal(fields_decode(tool->input, j, NULL, &args, &err), -1);
+		assert_string_equal(err.field, limits[i]);
+		fields_done(tool->input, &args);
+	}
+}
+
 static bool is_name(const char *text)
 {
 	for (; *text; text++)
@@ -177,6 +197,7 @@ int main(void)
 		cmocka_unit_test(good_arguments_are_taken),
 		cmocka_unit_test(a_bad_argument_is_named),
 		cmocka_unit_test(what_is_not_given_is_the_fallback),
+		cmocka_unit_test(a_limit_is_not_null),
 		cmocka_unit_test(every_row_is_whole),
 		cmocka_unit_test(operators_choose_tools),
 	};
