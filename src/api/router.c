@@ -3,7 +3,7 @@
 
 #include "api/auth.h"
 #include "api/internal.h"
-#include "api/json/decode_session.h"
+#include "api/json/decode.h"
 #include "api/lookup.h"
 #include "api/reply.h"
 #include "base/alloc.h"

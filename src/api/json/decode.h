@@ -11,9 +11,13 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "core/run/run.h"
+#include "core/session/session.h"
+#include "core/template/template.h"
+#include "core/tenant/tenant.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct decoded_exec {
 	struct run_request request;
@@ -37,3 +41,94 @@ int decode_exec(const char *body, size_t len, const struct decode_limits *limits
 /** decode_exec_object - the same from a parsed body. */
 int decode_exec_object(const json_t *object, const struct decode_limits *limits,
                        struct decoded_exec *ret_exec, struct error *err) attr_must_check;
+
+/* decode_session.c */
+
+/* Seconds. */
+#define DECODE_RUN_MAX     3600
+#define DECODE_SESSION_MAX (7 * 24 * 3600)
+
+extern const struct fields decode_session_fields, decode_install_fields, decode_run_fields,
+	decode_input_fields;
+
+/** decode_session - body of POST /sessions; the caller releases *ret_request in any case. */
+int decode_session(const char *body, size_t len, struct session_request *ret_request,
+                   struct error *err) attr_must_check;
+/** decode_session_object - the same from a parsed body. */
+int decode_session_object(const json_t *object, struct session_request *ret_request,
+                          struct error *err) attr_must_check;
+#define cleanup_session_request attr_cleanup(session_request_done)
+
+/** decode_install - body of POST /sessions/{id}/dependencies/install, for a session of @language.
+ */
+int decode_install(const char *body, size_t len, const char *language,
+                   struct session_request *ret_request, struct error *err) attr_must_check;
+
+/* Body of POST /sessions/{id}/execute. */
+struct decoded_run {
+	struct decoded_exec exec; /* its language is NULL if none is given */
+	bool wait;
+	bool needs_language; /* set before decode_run: the body must have one */
+};
+
+void decoded_run_done(struct decoded_run *d);
+#define cleanup_decoded_run attr_cleanup(decoded_run_done)
+int decode_run(const char *body, size_t len, const struct decode_limits *limits,
+               struct decoded_run *ret_run, struct error *err) attr_must_check;
+
+/* Body of POST /executions/{id}/stdin. */
+struct decoded_input {
+	char *data; /* owned; NULL: none */
+	size_t len;
+	bool end;
+};
+
+void decoded_input_done(struct decoded_input *d);
+#define cleanup_decoded_input attr_cleanup(decoded_input_done)
+int decode_input(const char *body, size_t len, struct decoded_input *ret_input,
+                 struct error *err) attr_must_check;
+/** decode_nothing - a body without fields: "" or "{}". */
+int decode_nothing(const char *body, size_t len, struct error *err) attr_must_check;
+
+/* decode_template.c: created or changed. */
+
+extern const struct fields decode_template_fields, decode_template_change_fields;
+
+/** decode_template - @partial: no field is required. */
+int decode_template(const char *body, size_t len, bool partial, struct template_spec *ret_spec,
+                    struct error *err) attr_must_check;
+
+static inline void template_spec_donep(struct template_spec *spec)
+{
+	template_spec_done(spec);
+}
+#define cleanup_template_spec attr_cleanup(template_spec_donep)
+
+/* decode_identity.c */
+
+extern const struct fields decode_key_fields, decode_tenant_fields, decode_tenant_change_fields;
+
+/* Body of POST /keys. */
+struct decoded_key {
+	char *tenant, *name; /* owned; NULL: not given */
+	uint32_t scopes;     /* 0: not given */
+	uint64_t expires_us; /* from now; 0: never */
+};
+
+void decoded_key_done(struct decoded_key *d);
+#define cleanup_decoded_key attr_cleanup(decoded_key_done)
+int decode_key(const char *body, size_t len, struct decoded_key *ret_key,
+               struct error *err) attr_must_check;
+
+/* Body of POST /tenants and of PATCH /tenants/{id}. */
+struct decoded_tenant {
+	char *name, *policy; /* owned; NULL: not given */
+	uint64_t quotas[QUOTA_COUNT];
+	bool has_quota[QUOTA_COUNT];
+};
+
+void decoded_tenant_done(struct decoded_tenant *d);
+#define cleanup_decoded_tenant attr_cleanup(decoded_tenant_done)
+/** decode_tenant - @is_new: the name is required, else it is refused. */
+int decode_tenant(const char *body, size_t len, bool is_new, struct decoded_tenant *ret_tenant,
+                  struct error *err) attr_must_check;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/json/decode_session.h"
+#include "api/json/decode.h"
 
 #include "api/json/decode_fields.h"
 #include "api/json/dependencies.h"

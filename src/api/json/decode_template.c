@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/json/decode_template.h"
+#include "api/json/decode.h"
 
 #include "api/json/decode_fields.h"
 #include "base/size.h"

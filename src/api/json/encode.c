@@ -44,6 +44,15 @@ json_t *encode_resources(const struct box_limits *limits)
 	return j;
 }
 
+json_t *encode_texts(char *const *items)
+{
+	json_t *j = json_array();
+
+	for (; items && *items; items++)
+		(void)json_array_append_new(j, encode_text(*items));
+	return j;
+}
+
 json_t *encode_variables(char *const *env)
 {
 	json_t *j = json_object();

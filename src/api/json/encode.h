@@ -2,17 +2,22 @@
 #pragma once
 
 /*
- * DOC: sessions, runs and templates as JSON. Each object has the fields of both forms that clients
- * of the control plane know (id and session_id, resources and resource_limit ...). All returned
- * objects are owned.
+ * DOC: objects of core as JSON: sessions, runs, templates, policies, keys and tenants. Each has the
+ * fields of both forms that clients of the control plane know (id and session_id, resources and
+ * resource_limit ...). All returned objects are owned.
  */
 
 #include "base/attr.h"
 #include "base/buf.h"
+#include "core/identity/identity.h"
 #include "core/run/run_record.h"
 #include "core/session/session.h"
 #include <jansson.h>
+#include <stdbool.h>
 
+struct policy;
+struct principal;
+struct run_service;
 struct runners;
 struct template;
 struct templates;
@@ -24,6 +29,8 @@ json_t *encode_moment(uint64_t real_ms) attr_must_check;
 /** encode_seconds - an integer if it is one. */
 json_t *encode_seconds(uint64_t us) attr_must_check;
 json_t *encode_resources(const struct box_limits *limits) attr_must_check;
+/** encode_texts - a list of strings; NULL is an empty one. */
+json_t *encode_texts(char *const *items) attr_must_check;
 /** encode_variables - "NAME=value" as members. */
 json_t *encode_variables(char *const *env) attr_must_check;
 json_t *encode_template(const struct templates *all, const struct template *t,
@@ -43,3 +50,25 @@ json_t *encode_run_status(const struct run_record *e) attr_must_check;
 int encode_run_add(struct buf *b, const struct run_record *e) attr_must_check;
 /** encode_run_brief - the same without output, code and report, for lists. */
 json_t *encode_run_brief(const struct run_record *e) attr_must_check;
+
+/* encode_identity.c: never contains secrets. */
+
+json_t *encode_key(const struct identity_key_info *info) attr_must_check;
+/** encode_key_status - "active", "revoked" or "expired". */
+const char *encode_key_status(const struct identity_key_info *info);
+json_t *encode_tenant(const struct tenant *tenant) attr_must_check;
+/** encode_principal - the caller; @tenant NULL: tenants are off. */
+json_t *encode_principal(const struct principal *p, const struct tenant *tenant) attr_must_check;
+
+/* encode_policy.c */
+
+/** encode_policy_is_seen - callers without a key and administrators see all policies, others those
+ * that apply to them or that they may select. */
+bool encode_policy_is_seen(const struct run_service *runs, const struct principal *p,
+                           const struct policy *policy);
+/** encode_policy_head - without its rules. */
+json_t *encode_policy_head(const struct run_service *runs, const struct principal *p,
+                           const struct policy *policy) attr_must_check;
+/** encode_policy - with them. */
+json_t *encode_policy(const struct run_service *runs, const struct principal *p,
+                      const struct policy *policy) attr_must_check;

@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/json/encode_identity.h"
+#include "api/json/encode.h"
 
 #include "api/json/json.h"
-#include "base/clock.h"
 #include "base/parse.h"
 #include <string.h>
-
-static json_t *moment(uint64_t real_ms)
-{
-	char buf[40];
-
-	if (real_ms == 0)
-		return json_null();
-	clock_format_utc(real_ms, buf, sizeof(buf));
-	return json_string(buf);
-}
 
 static json_t *scope_list(uint32_t scopes)
 {
@@ -46,10 +35,10 @@ json_t *encode_key(const struct identity_key_info *info)
 	json_set(j, "name", json_text(info->name, strlen(info->name)));
 	json_set(j, "status", json_string(encode_key_status(info)));
 	json_set(j, "scopes", scope_list(info->scopes));
-	json_set(j, "created_at", moment(info->created_ms));
-	json_set(j, "expires_at", moment(info->expires_ms));
-	json_set(j, "revoked_at", moment(info->revoked_ms));
-	json_set(j, "last_used_at", moment(info->last_used_ms));
+	json_set(j, "created_at", encode_moment(info->created_ms));
+	json_set(j, "expires_at", encode_moment(info->expires_ms));
+	json_set(j, "revoked_at", encode_moment(info->revoked_ms));
+	json_set(j, "last_used_at", encode_moment(info->last_used_ms));
 	return j;
 }
 
@@ -96,8 +85,8 @@ json_t *encode_tenant(const struct tenant *t)
 	json_set(j, "quotas", quotas(t->quotas));
 	json_set(j, "limits", quotas(t->limits));
 	json_set(j, "usage", usage(t));
-	json_set(j, "created_at", moment(t->created_ms));
-	json_set(j, "updated_at", moment(t->updated_ms));
+	json_set(j, "created_at", encode_moment(t->created_ms));
+	json_set(j, "updated_at", encode_moment(t->updated_ms));
 	return j;
 }
 

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/json/encode_policy.h"
+#include "api/json/encode.h"
 
 #include "api/json/json.h"
 #include "core/identity/scope.h"
 #include "core/policy/policies.h"
 #include "core/run/run.h"
 #include "core/tenant/principal.h"
-#include <string.h>
 
 #define VALUE_LEN 64
-
-static json_t *text(const char *s)
-{
-	return s ? json_text(s, strlen(s)) : json_null();
-}
 
 bool encode_policy_is_seen(const struct run_service *runs, const struct principal *p,
                            const struct policy *policy)
@@ -29,20 +23,11 @@ json_t *encode_policy_head(const struct run_service *runs, const struct principa
 	const struct policies *all = run_service_policies(runs);
 	json_t *j = json_object();
 
-	json_set(j, "name", text(policy->name));
-	json_set(j, "description", text(policy->description));
-	json_set(j, "extends", text(policy->extends));
+	json_set(j, "name", encode_text(policy->name));
+	json_set(j, "description", encode_text(policy->description));
+	json_set(j, "extends", encode_text(policy->extends));
 	json_set(j, "yours", json_boolean(policy == run_service_policy_of(runs, p->tenant)));
 	json_set(j, "selectable", json_boolean(policies_can_select(all, policy->name)));
-	return j;
-}
-
-static json_t *list_of(char *const *items)
-{
-	json_t *j = json_array();
-
-	for (; *items; items++)
-		(void)json_array_append_new(j, text(*items));
 	return j;
 }
 
@@ -52,7 +37,7 @@ static json_t *rule_value(const struct policy_key *key, const struct policy *pol
 	char value[VALUE_LEN];
 
 	if (items)
-		return list_of(items);
+		return encode_texts(items);
 	policy_key_print(key, policy, value, sizeof(value));
 	return json_string(value);
 }
@@ -71,7 +56,7 @@ static json_t *rules_of(const struct policy *policy)
 		rule = json_object();
 		json_set(rule, "path", json_string(policy_key_path(key)));
 		json_set(rule, "value", rule_value(key, policy));
-		json_set(rule, "policy", text(by.policy));
+		json_set(rule, "policy", encode_text(by.policy));
 		json_set(rule, "line", json_integer(by.line));
 		(void)json_array_append_new(rules, rule);
 	}

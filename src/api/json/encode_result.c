@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/json/encode_result.h"
 
-#include "api/json/encode_artifact.h"
+#include "api/json/encode_file.h"
 #include "api/json/json.h"
 #include "api/json/markers.h"
 #include "api/json/report.h"

@@ -9,20 +9,6 @@
 #include "core/template/templates.h"
 #include <string.h>
 
-static json_t *text(const char *s)
-{
-	return s ? json_text(s, strlen(s)) : json_null();
-}
-
-static json_t *list(char *const *items)
-{
-	json_t *j = json_array();
-
-	for (; items && *items; items++)
-		(void)json_array_append_new(j, text(*items));
-	return j;
-}
-
 static json_t *size_or_null(uint64_t bytes)
 {
 	char buf[32];
@@ -60,12 +46,12 @@ static void set_limits(json_t *j, const struct template_spec *spec)
 
 static void set_content(json_t *j, const struct template_spec *spec)
 {
-	json_t *packages = list(spec->packages);
+	json_t *packages = encode_texts(spec->packages);
 	json_t *env = encode_variables(spec->env);
 
 	json_set(j, "packages", json_incref(packages));
 	json_set(j, "pre_installed_packages", packages);
-	json_set(j, "preload", list(spec->preload));
+	json_set(j, "preload", encode_texts(spec->preload));
 	json_set(j, "env_vars", json_incref(env));
 	json_set(j, "default_env_vars", env);
 }
@@ -77,7 +63,7 @@ static json_t *languages(const struct template *t, const struct runners *runners
 
 	for (size_t i = 0; (r = runners_at(runners, i)); i++)
 		if (t->programs ? template_command(t, r) != NULL : r->installed)
-			(void)json_array_append_new(j, text(r->name));
+			(void)json_array_append_new(j, encode_text(r->name));
 	return j;
 }
 
@@ -96,14 +82,14 @@ json_t *encode_template(const struct templates *all, const struct template *t,
 
 	json_set(j, "id", json_string(spec->id));
 	json_set(j, "template_id", json_string(spec->id));
-	json_set(j, "name", text(spec->name));
-	json_set(j, "description", text(spec->description));
-	json_set(j, "image", text(spec->image));
-	json_set(j, "image_url", text(spec->image));
-	json_set(j, "base_image", text(spec->base_image));
-	json_set(j, "runtime_type", text(spec->runtime_type));
+	json_set(j, "name", encode_text(spec->name));
+	json_set(j, "description", encode_text(spec->description));
+	json_set(j, "image", encode_text(spec->image));
+	json_set(j, "image_url", encode_text(spec->image));
+	json_set(j, "base_image", encode_text(spec->base_image));
+	json_set(j, "runtime_type", encode_text(spec->runtime_type));
 	json_set(j, "root", json_string(template_kind_name(t->kind)));
-	json_set(j, "language", text(spec->language));
+	json_set(j, "language", encode_text(spec->language));
 	json_set(j, "languages", languages(t, runners));
 	set_content(j, spec);
 	set_limits(j, spec);
@@ -111,7 +97,7 @@ json_t *encode_template(const struct templates *all, const struct template *t,
 	json_set(j, "image_config", parsed(t->config));
 	json_set(j, "built_in", json_boolean(template_is_builtin(t)));
 	json_set(j, "available", json_boolean(!t->problem));
-	json_set(j, "reason", text(t->problem));
+	json_set(j, "reason", encode_text(t->problem));
 	json_set(j, "sessions", json_integer((json_int_t)templates_sessions(all, t)));
 	json_set(j, "created_at", encode_moment(t->created_ms));
 	json_set(j, "updated_at", encode_moment(t->updated_ms));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/mcp/internal.h"
 
-#include "api/json/encode_policy.h"
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/tools/sandbox_uri.h"
 #include "base/str.h"

@@ -2,8 +2,8 @@
 #include "api/sandboxes/sandboxes.h"
 
 #include "api/durable_reply.h"
+#include "api/json/decode.h"
 #include "api/json/decode_fields.h"
-#include "api/json/decode_session.h"
 #include "api/json/json.h"
 #include "api/json/notes.h"
 #include "api/reply.h"

@@ -3,7 +3,6 @@
 
 #include "api/internal.h"
 #include "api/json/encode.h"
-#include "api/json/encode_policy.h"
 #include "api/json/json.h"
 #include "api/op/download.h"
 #include "api/op/file.h"

@@ -2,7 +2,7 @@
 #include "api/tools/tool_internal.h"
 
 #include "api/internal.h"
-#include "api/json/encode_artifact.h"
+#include "api/json/encode_file.h"
 #include "api/json/encode_result.h"
 #include "api/json/json.h"
 #include "api/json/markers.h"

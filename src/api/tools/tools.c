@@ -2,8 +2,8 @@
 #include "api/tools/tool_internal.h"
 
 #include "api/internal.h"
+#include "api/json/decode.h"
 #include "api/json/decode_fields.h"
-#include "api/json/decode_session.h"
 #include "api/json/json.h"
 #include "api/reply.h"
 #include "base/alloc.h"

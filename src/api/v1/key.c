@@ -3,8 +3,8 @@
 
 #include "api/auth.h"
 #include "api/durable_reply.h"
-#include "api/json/decode_identity.h"
-#include "api/json/encode_identity.h"
+#include "api/json/decode.h"
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
 #include "api/reply.h"

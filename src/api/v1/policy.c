@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/v1/v1.h"
 
-#include "api/json/decode_session.h"
-#include "api/json/encode_policy.h"
+#include "api/json/decode.h"
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/reply.h"
 #include "base/clock.h"

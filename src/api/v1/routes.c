@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/v1/v1.h"
 
-#include "api/json/decode_identity.h"
-#include "api/json/decode_session.h"
-#include "api/json/decode_template.h"
+#include "api/json/decode.h"
 #include "base/attr.h"
 
 #define V1        "/api/v1"

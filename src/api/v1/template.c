@@ -2,7 +2,7 @@
 #include "api/v1/v1.h"
 
 #include "api/durable_reply.h"
-#include "api/json/decode_template.h"
+#include "api/json/decode.h"
 #include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"

@@ -2,8 +2,8 @@
 #include "api/v1/v1.h"
 
 #include "api/durable_reply.h"
-#include "api/json/decode_identity.h"
-#include "api/json/encode_identity.h"
+#include "api/json/decode.h"
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
 #include "api/reply.h"

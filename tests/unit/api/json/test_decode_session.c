@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "api/json/decode_session.h"
+#include "api/json/decode.h"
 #include "base/alloc.h"
 #include "base/str.h"
 #include <string.h>
