@@ -194,12 +194,6 @@ static int check_form(const struct route *route, struct http_request *req, struc
 	return 0;
 }
 
-static int check_source(const struct router *r, const struct http_request *req, struct error *err)
-{
-	return router_check_source(r->config, http_is_unix(req), http_header(req, "Host"),
-	                           http_header(req, "Origin"), err);
-}
-
 /* Answer a request that has no route, or that its route does not accept. */
 static int refuse(struct http_request *req, const struct error *err, const char *allow)
 {
@@ -254,7 +248,8 @@ static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 
 	/* For errors before a row is found. */
 	set_dialect(req, route_dialect(r->parts.dialects, http_path(req)));
-	if (check_source(r, req, &err) < 0)
+	if (router_check_source(r->config, http_is_unix(req), http_header(req, "Host"),
+	                        http_header(req, "Origin"), &err) < 0)
 		return refuse(req, &err, allow);
 	if (cors_handle(r, req))
 		return -1;

@@ -144,23 +144,17 @@ static json_t *view_digest(const struct artifact *a)
 	return a->hashed ? json_string(hex) : json_null();
 }
 
-static json_t *view_media_type(const char *path)
-{
-	const char *type = media_type_of(path);
-
-	return json_stringn(type, strcspn(type, ";"));
-}
-
 static json_t *view_artifact(const struct artifact *a, const char *session_id)
 {
 	cleanup_free char *url = session_id ? encode_file_url(session_id, a->path) : NULL;
+	const char *type = media_type_of(a->path);
 	json_t *j = json_object();
 	char time[32];
 
 	clock_format_utc(a->changed_ms, time, sizeof(time));
 	json_set(j, "path", json_text(a->path, strlen(a->path)));
 	json_set(j, "size", json_integer((json_int_t)a->size));
-	json_set(j, "mime_type", view_media_type(a->path));
+	json_set(j, "mime_type", json_stringn(type, strcspn(type, ";")));
 	json_set(j, "type", json_string(artifact_kind(a->path)));
 	json_set(j, "created_at", json_string(time));
 	json_set(j, "sha256", view_digest(a));

@@ -22,7 +22,7 @@ const char *encode_run_status_name(const struct run_record_info *info)
 }
 
 /* Clients of the control plane that read `state` expect "completed" for success. */
-static const char *encode_run_state_name(const struct run_record_info *info)
+static const char *state_name(const struct run_record_info *info)
 {
 	const char *name = encode_run_status_name(info);
 
@@ -50,7 +50,7 @@ json_t *encode_run_status(const struct run_record *e)
 
 	run_record_info(e, &info);
 	json_set(j, "id", json_string(info.id));
-	json_set(j, "state", json_string(encode_run_state_name(&info)));
+	json_set(j, "state", json_string(state_name(&info)));
 	json_set(j, "language", encode_text(info.language));
 	json_set(j, "started_at", encode_moment(info.started_ms));
 	json_set(j, "completed_at", encode_moment(info.completed_ms));

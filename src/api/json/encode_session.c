@@ -27,10 +27,10 @@ static void set_dependencies(json_t *j, const char *kept)
 		"dependency_install_status",     "dependency_install_error",
 		"dependency_install_started_at", "dependency_install_completed_at",
 	};
-	cleanup_json json_t *told = kept ? json_loads(kept, 0, NULL) : NULL;
+	cleanup_json json_t *members = kept ? json_loads(kept, 0, NULL) : NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		json_t *value = json_object_get(told, names[i]);
+		json_t *value = json_object_get(members, names[i]);
 
 		if (value)
 			json_set(j, names[i], json_incref(value));

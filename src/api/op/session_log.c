@@ -40,17 +40,9 @@ static void add_output(struct buf *b, const struct run_record *e)
 	}
 }
 
-static bool is_wanted(const struct run_record *e, uint64_t since_ms)
-{
-	struct run_record_info info = {0};
-
-	run_record_info(e, &info);
-	return info.created_ms >= since_ms;
-}
-
 /* Oldest first, starting where enough follows. */
-static void collect(struct run_records *all, const struct session_info *info, uint64_t since_ms,
-                    struct buf *ret_log)
+static void collect_output(struct run_records *all, const struct session_info *info,
+                           uint64_t since_ms, struct buf *ret_log)
 {
 	const struct run_record *found[LOG_EXECUTIONS];
 	size_t count = 0;
@@ -58,8 +50,11 @@ static void collect(struct run_records *all, const struct session_info *info, ui
 
 	while (count < LOG_EXECUTIONS && bytes < SESSION_LOG_BYTES) {
 		const struct run_record *e = run_records_of(all, info->tenant, info->id, count);
+		struct run_record_info run = {0};
 
-		if (!e || !is_wanted(e, since_ms))
+		if (e)
+			run_record_info(e, &run);
+		if (!e || run.created_ms < since_ms)
 			break;
 		bytes += run_record_printed(e, OUTPUT_STDOUT)->len +
 		         run_record_printed(e, OUTPUT_STDERR)->len;
@@ -73,6 +68,6 @@ void session_log_tail(struct run_records *all, const struct session_info *info, 
                       uint64_t lines, struct buf *ret_log)
 {
 	if (lines > 0)
-		collect(all, info, since_ms, ret_log);
+		collect_output(all, info, since_ms, ret_log);
 	keep_tail(ret_log, lines, SESSION_LOG_BYTES);
 }

@@ -172,11 +172,6 @@ void se_workspaces(struct router *r, struct http_request *req, const struct rout
 	se_reply(req, j, NULL);
 }
 
-static bool is_busy(const struct session_info *info)
-{
-	return info->state == SESSION_RUNNING || info->queued > 0;
-}
-
 /* Several sessions are deleted for one request; a client that leaves does not stop that. */
 struct cleanup {
 	struct pending pending;
@@ -274,7 +269,7 @@ void se_cleanup_all(struct router *r, struct http_request *req, const struct rou
 		if (!se_is_own(session) || info.ended_ms)
 			continue;
 		c->total++;
-		if (is_busy(&info) && !body.force)
+		if ((info.state == SESSION_RUNNING || info.queued > 0) && !body.force)
 			(void)!json_array_append_new(c->skipped, json_string(info.id));
 		else
 			clean_one(c, session, info.id);

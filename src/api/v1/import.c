@@ -64,13 +64,6 @@ static void on_left(struct pending *p)
 	import_cancel(call->import);
 }
 
-static uint64_t length_of(const struct http_request *req)
-{
-	uint64_t length = http_body_length(req);
-
-	return length == HTTP_LENGTH_UNKNOWN ? IMPORT_LENGTH_UNKNOWN : length;
-}
-
 /* clang-format off */
 static const struct field import_rows[] = {
 	{"id", FIELD_STRING, AT(struct import_request, id), .required = true, .schema = "{\"pattern\": \"^[A-Za-z0-9_-]{1,64}$\"}", .description = "Of the new template."},
@@ -85,8 +78,10 @@ void v1_template_import(struct router *r, struct http_request *req, const struct
 	cleanup_free struct import_call *call = NEW(struct import_call);
 	const struct import_events events = {call, on_room, on_done, on_failed};
 	const struct http_body_events body = {call, on_data, on_end};
-	struct import_request request = {.tenant = args->principal->tenant,
-	                                 .length = length_of(req)};
+	uint64_t length = http_body_length(req);
+	struct import_request request = {
+		.tenant = args->principal->tenant,
+		.length = length == HTTP_LENGTH_UNKNOWN ? IMPORT_LENGTH_UNKNOWN : length};
 	struct error err = {0};
 
 	if (query_decode(req, args->query, &request, &err) < 0 ||
