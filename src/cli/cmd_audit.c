@@ -33,13 +33,10 @@
 #define DATABASE     "millibox.db"
 #define ANCHOR_MAX   65536
 
-struct audit_values {
-	bool follow;
-	uint64_t lines;
-};
-
-struct verify_values {
-	const char *database;
+struct audit_options {
+	bool follow;          /* tail */
+	uint64_t lines;       /* tail */
+	const char *database; /* verify */
 };
 
 /* The recorded ends of a log. */
@@ -83,13 +80,13 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Paths of the rotated files, oldest first. Return: owned. */
-static char **find_rotated_files(const char *path)
+/* Paths of the rotated files, oldest first, and of the current one. Return: owned. */
+static char **find_files(const char *path)
 {
 	cleanup_free char *copy = xstrdup(path);
 	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
 	const char *folder = dirname(copy);
-	char **list = xcalloc(FILES_MAX + 1, sizeof(*list));
+	char **list = xcalloc(FILES_MAX + 2, sizeof(*list));
 	int fd = fd_open(folder, O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
@@ -101,6 +98,7 @@ static char **find_rotated_files(const char *path)
 	if (dir)
 		(void)closedir(dir);
 	qsort(list, count, sizeof(*list), by_name);
+	list[count] = xstrdup(path);
 	return list;
 }
 
@@ -173,22 +171,6 @@ static int verify_file(const char *path, struct chain_verdict *verdict, struct e
 	return 0;
 }
 
-/* Verifies all files up to the first fault, which is in *ret_bad. */
-static int verify_all(const char *path, char **rotated, struct chain_verdict *verdict,
-                      const char **ret_bad, struct error *err)
-{
-	*ret_bad = path;
-	for (size_t i = 0; rotated[i] && verdict->fault == CHAIN_FINE; i++) {
-		*ret_bad = rotated[i];
-		if (verify_file(rotated[i], verdict, err) < 0)
-			return -1;
-	}
-	if (verdict->fault != CHAIN_FINE)
-		return 0;
-	*ret_bad = path;
-	return verify_file(path, verdict, err);
-}
-
 static int print_verification(const struct chain_verdict *v, const char *bad,
                               const struct ends *ends)
 {
@@ -218,31 +200,33 @@ static int print_verification(const struct chain_verdict *v, const char *bad,
 static int run_verify(const void *values, const struct args *args, struct error *err)
 {
 	cleanup_free char *path = log_path(args);
-	const char *bad = NULL;
-	cleanup_str_list char **rotated = NULL;
+	const char *last = NULL;
+	cleanup_str_list char **files = NULL;
 	struct chain_verdict verdict = {0};
-	const struct verify_values *v = values;
+	const struct audit_options *options = values;
 	struct ends ends = {0};
 	int no_head;
 
 	if (check_words(args, err) < 0)
 		return -1;
-	/* Before the log: a daemon that appends meanwhile makes the log longer than its head.
-	 */
+	/* Read before the log, to which a daemon may append meanwhile. */
 	no_head = read_head(path, &ends.head, err);
-	if (no_head < 0 || find_anchor(v->database, path, &ends, err) < 0)
+	if (no_head < 0 || find_anchor(options->database, path, &ends, err) < 0)
 		return CLI_ERROR;
 	ends.has_head = no_head == 0;
-	rotated = find_rotated_files(path);
+	files = find_files(path);
 	verdict.watch_seq[0] = ends.head.seq;
 	verdict.watch_seq[1] = ends.anchor.seq;
-	if (verify_all(path, rotated, &verdict, &bad, err) < 0)
-		return CLI_ERROR;
+	for (size_t i = 0; files[i] && verdict.fault == CHAIN_FINE; i++) {
+		last = files[i];
+		if (verify_file(last, &verdict, err) < 0)
+			return CLI_ERROR;
+	}
 	if (ends.has_head)
 		chain_verify_head(&ends.head, &verdict);
 	if (ends.has_anchor)
 		chain_verify_head(&ends.anchor, &verdict);
-	return print_verification(&verdict, bad, &ends);
+	return print_verification(&verdict, last, &ends);
 }
 
 /* Finds where the last @lines lines of the file begin. */
@@ -312,7 +296,7 @@ static int follow(const char *path, int fd, off_t at)
 
 static int run_tail(const void *values, const struct args *args, struct error *err)
 {
-	const struct audit_values *v = values;
+	const struct audit_options *options = values;
 	cleanup_free char *path = log_path(args);
 	off_t at = 0;
 	int fd, r;
@@ -322,10 +306,10 @@ static int run_tail(const void *values, const struct args *args, struct error *e
 	fd = fd_open(path, O_RDONLY, 0);
 	if (fd < 0)
 		return error_set(err, ERR_SYSTEM, -fd, "open %s", path);
-	r = find_tail(fd, v->lines ? v->lines : TAIL_DEFAULT, &at);
+	r = find_tail(fd, options->lines ? options->lines : TAIL_DEFAULT, &at);
 	if (r == 0)
 		r = print_from(fd, &at);
-	if (r == 0 && v->follow)
+	if (r == 0 && options->follow)
 		r = follow(path, fd, at); /* takes fd */
 	else
 		fd_close(fd);
@@ -334,7 +318,7 @@ static int run_tail(const void *values, const struct args *args, struct error *e
 	return CLI_OK;
 }
 
-#define AT(member) offsetof(struct audit_values, member)
+#define AT(member) offsetof(struct audit_options, member)
 
 static const struct option_row tail_rows[] = {
 	{"lines", 'n', OPTION_NUMBER, AT(lines), "N", "number of records; default: 10"},
@@ -342,32 +326,19 @@ static const struct option_row tail_rows[] = {
 };
 
 static const struct option_row verify_rows[] = {
-	{"database", 0, OPTION_TEXT, offsetof(struct verify_values, database), "FILE",
+	{"database", 0, OPTION_TEXT, AT(database), "FILE",
          "the daemon's database; default: " DATABASE " beside the log, if present"},
 };
 
-const struct command command_audit_verify = {
-	.name = "audit verify",
-	.arguments = "[FILE]",
-	.summary = "Verify that an audit log is intact",
-	.text = "Reads FILE (default: the log of this user's daemon), its rotated files and its "
-		"head, "
-		"without\n"
-		"a daemon. Reports the first record that is missing, changed or out of order. The "
-		"log must\n"
-		"also reach the record that the daemon's database names. The exit status is 0 only "
-		"if the\n"
-		"log is intact.\n",
-	.options = {verify_rows, ARRAY_SIZE(verify_rows)},
-	.values_size = sizeof(struct verify_values),
-	.run = run_verify,
-};
+COMMAND(audit_verify, "audit verify", "[FILE]", "Verify that an audit log is intact", run_verify,
+        verify_rows, struct audit_options,
+        .text = "Reads FILE (default: the log of this user's daemon), its rotated files and its "
+                "head, without\n"
+                "a daemon. Reports the first record that is missing, changed or out of order. The "
+                "log must\n"
+                "also reach the record that the daemon's database names. The exit status is 0 only "
+                "if the\n"
+                "log is intact.\n");
 
-const struct command command_audit_tail = {
-	.name = "audit tail",
-	.arguments = "[FILE]",
-	.summary = "Show the last records of an audit log",
-	.options = {tail_rows, ARRAY_SIZE(tail_rows)},
-	.values_size = sizeof(struct audit_values),
-	.run = run_tail,
-};
+COMMAND(audit_tail, "audit tail", "[FILE]", "Show the last records of an audit log", run_tail,
+        tail_rows, struct audit_options);

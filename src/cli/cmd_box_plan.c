@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -44,39 +43,29 @@ static const struct limit limits[] = {
 	{"--pids", AT(processes), 16, "16", "--processes"},
 };
 
-static uint64_t value_of(const struct plan_options *options, const struct limit *limit)
+/* Return: owned, or NULL (ERR_INVALID). */
+static char **make_argv(const char *engine, const struct plan_options *options, struct error *err)
 {
-	return *(const uint64_t *)(const void *)((const char *)options + limit->offset);
-}
-
-static int check_minimum(const struct plan_options *options, struct error *err)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-		uint64_t value = value_of(options, &limits[i]);
-
-		if (value != 0 && value < limits[i].min)
-			return error_set(err, ERR_INVALID, 0, "%s: must be at least %s",
-			                 limits[i].name, limits[i].least);
-	}
-	return 0;
-}
-
-static char **make_argv(const char *engine, const struct plan_options *options)
-{
-	char **argv = xcalloc(2 * ARRAY_SIZE(limits) + 3, sizeof(*argv));
+	cleanup_str_list char **argv = xcalloc(2 * ARRAY_SIZE(limits) + 3, sizeof(*argv));
 	size_t n = 0;
 
 	argv[n++] = xstrdup(engine);
 	argv[n++] = xstrdup("--plan");
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
-		uint64_t value = value_of(options, &limits[i]);
+		const void *slot = (const char *)options + limits[i].offset;
+		uint64_t value = *(const uint64_t *)slot;
 
 		if (value == 0)
 			continue;
+		if (value < limits[i].min) {
+			(void)error_set(err, ERR_INVALID, 0, "%s: must be at least %s",
+			                limits[i].name, limits[i].least);
+			return NULL;
+		}
 		argv[n++] = xstrdup(limits[i].option);
 		argv[n++] = xasprintf("%llu", (unsigned long long)value);
 	}
-	return argv;
+	return TAKE_PTR(argv);
 }
 
 /* A line of the engine's output: number, name, what it does, why not earlier. */
@@ -94,13 +83,6 @@ static int split_step(char *line, struct step *ret_step)
 			return -EPROTO;
 	}
 	return line ? -EPROTO : 0;
-}
-
-static void print_step(const struct step *step)
-{
-	(void)printf("%2s. %-14s %s\n", step->fields[0], step->fields[1], step->fields[2]);
-	if (step->fields[3][0])
-		(void)printf("%18s (%s)\n", "", step->fields[3]);
 }
 
 static json_t *step_json(const struct step *step)
@@ -134,45 +116,36 @@ static int show_steps(char *text, json_t *list, struct error *err)
 		if (list)
 			(void)json_array_append_new(list, step_json(&step));
 		else
-			print_step(&step);
+			(void)printf("%2s. %-14s %s\n", step.fields[0], step.fields[1],
+			             step.fields[2]);
+		if (!list && step.fields[3][0])
+			(void)printf("%18s (%s)\n", "", step.fields[3]);
 	}
 	return 0;
-}
-
-static int show_plan(char *text, bool json, struct error *err)
-{
-	json_t *list = json ? json_array() : NULL;
-	int r = show_steps(text, list, err);
-	cleanup_free char *out = r == 0 && json ? json_dumps(list, JSON_INDENT(2)) : NULL;
-
-	if (out)
-		(void)puts(out);
-	json_decref(list);
-	return r;
 }
 
 static int run(const void *values, const struct args *args attr_unused, struct error *err)
 {
 	const struct plan_options *options = values;
 	cleanup_buf struct buf out = BUF_INIT(PLAN_OUTPUT_MAX);
-	cleanup_free char *engine = NULL;
-	cleanup_free char *text = NULL;
+	cleanup_free char *engine = NULL, *text = NULL;
 	cleanup_str_list char **argv = NULL;
+	json_auto_t *list = options->json ? json_array() : NULL;
 	int status = 0;
 
-	if (check_minimum(options, err) < 0)
-		return -1;
 	engine = program_find_engine(err);
-	if (!engine)
-		return -1;
-	argv = make_argv(engine, options);
-	if (program_read((const char *const *)argv, &out, &status, err) < 0)
+	argv = engine ? make_argv(engine, options, err) : NULL;
+	if (!argv || program_read((const char *const *)argv, &out, &status, err) < 0)
 		return -1;
 	/* The engine has printed the reason to our stderr. */
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return CLI_ERROR;
 	text = buf_take(&out, NULL);
-	return show_plan(text, options->json, err);
+	if (show_steps(text, list, err) < 0)
+		return -1;
+	if (list)
+		message_print_json(list);
+	return CLI_OK;
 }
 
 static const struct option_row rows[] = {
@@ -183,13 +156,7 @@ static const struct option_row rows[] = {
 	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the steps as JSON"},
 };
 
-const struct command command_box_plan = {
-	.name = "box plan",
-	.arguments = "",
-	.summary = "Print the steps that build a box, in order",
-	.text = "The plan is for a host with every layer of isolation. Nothing is built, and no "
-		"privilege\nis needed.\n",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct plan_options),
-	.run = run,
-};
+COMMAND(box_plan, "box plan", "", "Print the steps that build a box, in order", run, rows,
+        struct plan_options,
+        .text = "The plan is for a host with every layer of isolation. Nothing is built, and no "
+                "privilege\nis needed.\n");

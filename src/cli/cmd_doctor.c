@@ -3,7 +3,6 @@
 #include "cli/command.h"
 
 #include <jansson.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,16 +56,6 @@ static int add_probe(struct checks *checks, struct error *err)
 	return 0;
 }
 
-static void add_runtimes(struct checks *checks)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++) {
-		bool is_there = access(runtimes[i].path, X_OK) == 0;
-
-		checks_add(checks, runtimes[i].check, is_there ? CHECK_OK : CHECK_MISSING,
-		           runtimes[i].path);
-	}
-}
-
 static int add_daemon(struct checks *checks, const struct doctor_options *options,
                       struct error *err)
 {
@@ -90,17 +79,6 @@ static int add_daemon(struct checks *checks, const struct doctor_options *option
 	return 0;
 }
 
-static void print_summary(bool strict, size_t optional)
-{
-	if (!strict)
-		(void)puts("\nA required layer is missing: strict mode refuses to run programs.");
-	else if (optional == 0)
-		(void)puts("\nAll required layers are available.");
-	else
-		(void)printf("\nAll required layers are available; %zu optional layer%s missing.\n",
-		             optional, optional == 1 ? " is" : "s are");
-}
-
 static void print_text(const struct checks *checks, bool strict)
 {
 	bool is_root = geteuid() == 0;
@@ -122,7 +100,13 @@ static void print_text(const struct checks *checks, bool strict)
 		(void)printf("         loss:   %s\n         remedy: %s\n", advice.loss,
 		             advice.remedy);
 	}
-	print_summary(strict, optional);
+	if (!strict)
+		(void)puts("\nA required layer is missing: strict mode refuses to run programs.");
+	else if (optional == 0)
+		(void)puts("\nAll required layers are available.");
+	else
+		(void)printf("\nAll required layers are available; %zu optional layer%s missing.\n",
+		             optional, optional == 1 ? " is" : "s are");
 }
 
 static json_t *check_json(const struct checks *checks, const struct check *check)
@@ -143,14 +127,11 @@ static json_t *check_json(const struct checks *checks, const struct check *check
 static void print_json(const struct checks *checks, bool strict)
 {
 	json_t *list = json_array();
-	json_t *object = json_pack("{s:b, s:o}", "strict", strict, "checks", list);
-	cleanup_free char *text = NULL;
+	json_auto_t *object = json_pack("{s:b, s:o}", "strict", strict, "checks", list);
 
 	for (size_t i = 0; i < checks->count; i++)
 		(void)json_array_append_new(list, check_json(checks, &checks->items[i]));
-	text = json_dumps(object, JSON_INDENT(2));
-	(void)puts(text ? text : "");
-	json_decref(object);
+	message_print_json(object);
 }
 
 static int run(const void *values, const struct args *args attr_unused, struct error *err)
@@ -161,7 +142,10 @@ static int run(const void *values, const struct args *args attr_unused, struct e
 
 	if (add_probe(&checks, err) < 0)
 		return -1;
-	add_runtimes(&checks);
+	for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++)
+		checks_add(&checks, runtimes[i].check,
+		           access(runtimes[i].path, X_OK) == 0 ? CHECK_OK : CHECK_MISSING,
+		           runtimes[i].path);
 	if (add_daemon(&checks, options, err) < 0)
 		return -1;
 	strict = checks_are_strict(&checks, geteuid() == 0);
@@ -179,14 +163,7 @@ static const struct option_row rows[] = {
 	ENDPOINT_ROWS(AT(at)),
 };
 
-const struct command command_doctor = {
-	.name = "doctor",
-	.arguments = "",
-	.summary = "Check which layers of isolation this host supports",
-	.text = "For each failed check it prints the loss and the remedy. The exit status is 0 "
-		"only "
-		"if all\nrequired layers are available.\n",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct doctor_options),
-	.run = run,
-};
+COMMAND(doctor, "doctor", "", "Check which layers of isolation this host supports", run, rows,
+        struct doctor_options,
+        .text = "For each failed check it prints the loss and the remedy. The exit status is 0 "
+                "only if all\nrequired layers are available.\n");

@@ -2,10 +2,7 @@
 
 #include "cli/command.h"
 
-#include <errno.h>
-
 #include "base/alloc.h"
-#include "base/str.h"
 #include "cli/message.h"
 #include "cli/resource.h"
 
@@ -75,7 +72,7 @@ static int run_ls(const void *values, const struct args *args, struct error *err
 	                  after ? after : "");
 	cleanup_free char *path = NULL;
 	struct api_call call = {.method = "GET"};
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	int status;
 
 	if (args->words_count < 1 || args->words_count > 2)
@@ -88,23 +85,26 @@ static int run_ls(const void *values, const struct args *args, struct error *err
 	status = path ? resource_call(&options->common, &call, &answer, err) : -1;
 	if (answer)
 		print_list(answer, options->recursive);
-	json_decref(answer);
 	return status;
 }
 
+/* The data of a command that takes paths. */
+struct path_command {
+	int (*run)(const struct file_options *options, const char *id, const char *path,
+	           struct error *err);
+};
+
 /* Continues after a failure of one path. Return: the highest exit status. */
-static int for_each_path(const struct args *args, const void *values,
-                         int (*one)(const struct file_options *options, const char *id,
-                                    const char *path, struct error *err),
-                         struct error *err)
+static int run_each_path(const void *values, const struct args *args, struct error *err)
 {
+	const struct path_command *command = args->data;
 	int worst = CLI_OK;
 
 	if (args->words_count < 2)
 		return error_set(err, ERR_INVALID, 0,
 		                 "expected a session and at least one path in it");
 	for (size_t i = 1; i < args->words_count; i++) {
-		int status = one(values, args->words[0], args->words[i], err);
+		int status = command->run(values, args->words[0], args->words[i], err);
 
 		/* An invalid session id or no daemon: the others would fail too. */
 		if (status < 0)
@@ -119,18 +119,12 @@ static int stat_one(const struct file_options *options, const char *id, const ch
 {
 	cleanup_free char *url = api_file_path(id, path, "?stat=true", err);
 	const struct api_call call = {.method = "GET", .path = url};
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	int status = url ? resource_call(&options->common, &call, &answer, err) : -1;
 
 	if (answer)
 		print_file(answer, text_of(answer, "path"));
-	json_decref(answer);
 	return status;
-}
-
-static int run_stat(const void *values, const struct args *args, struct error *err)
-{
-	return for_each_path(args, values, stat_one, err);
 }
 
 static int rm_one(const struct file_options *options, const char *id, const char *path,
@@ -139,16 +133,9 @@ static int rm_one(const struct file_options *options, const char *id, const char
 	cleanup_free char *url =
 		api_file_path(id, path, options->recursive ? "?recursive=true" : "", err);
 	const struct api_call call = {.method = "DELETE", .path = url};
-	json_t *answer = NULL;
-	int status = url ? resource_call(&options->common, &call, &answer, err) : -1;
+	json_auto_t *answer = NULL;
 
-	json_decref(answer);
-	return status;
-}
-
-static int run_rm(const void *values, const struct args *args, struct error *err)
-{
-	return for_each_path(args, values, rm_one, err);
+	return url ? resource_call(&options->common, &call, &answer, err) : -1;
 }
 
 /* Sends @body, which is taken; NULL: a path is not UTF-8. */
@@ -157,15 +144,12 @@ static int post(const struct file_options *options, const char *url, json_t *bod
 {
 	cleanup_free char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	const struct api_call call = {.method = "POST", .path = url, .body = text};
-	json_t *answer = NULL;
-	int status;
+	json_auto_t *answer = NULL;
 
 	json_decref(body);
 	if (!text)
 		return error_set(err, ERR_INVALID, 0, "the path is not UTF-8 text");
-	status = resource_call(&options->common, &call, &answer, err);
-	json_decref(answer);
-	return status;
+	return resource_call(&options->common, &call, &answer, err);
 }
 
 static int mkdir_one(const struct file_options *options, const char *id, const char *path,
@@ -174,11 +158,6 @@ static int mkdir_one(const struct file_options *options, const char *id, const c
 	cleanup_free char *url = api_path(id, "/files/mkdir", err);
 
 	return url ? post(options, url, json_pack("{s:s}", "path", path), err) : -1;
-}
-
-static int run_mkdir(const void *values, const struct args *args, struct error *err)
-{
-	return for_each_path(args, values, mkdir_one, err);
 }
 
 static int run_mv(const void *values, const struct args *args, struct error *err)
@@ -214,52 +193,21 @@ static const struct option_row rm_rows[] = {
 	{"recursive", 'r', OPTION_FLAG, AT(recursive), NULL, "remove directories with their contents"},
 	COMMON_ROWS(AT(common)),
 };
-static const struct option_row rows[] = {
-	COMMON_ROWS(AT(common)),
-};
 /* clang-format on */
 
-const struct command command_file_ls = {
-	.name = "file ls",
-	.arguments = "SESSION [DIRECTORY]",
-	.summary = "List files in a session",
-	.options = {ls_rows, ARRAY_SIZE(ls_rows)},
-	.values_size = sizeof(struct file_options),
-	.run = run_ls,
-};
+COMMAND(file_ls, "file ls", "SESSION [DIRECTORY]", "List files in a session", run_ls, ls_rows,
+        struct file_options);
 
-const struct command command_file_stat = {
-	.name = "file stat",
-	.arguments = "SESSION PATH...",
-	.summary = "Show type, mode, size and time of files in a session",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct file_options),
-	.run = run_stat,
-};
+COMMAND(file_stat, "file stat", "SESSION PATH...",
+        "Show type, mode, size and time of files in a session", run_each_path, resource_rows,
+        struct file_options, .data = &(const struct path_command){stat_one});
 
-const struct command command_file_mkdir = {
-	.name = "file mkdir",
-	.arguments = "SESSION PATH...",
-	.summary = "Create directories in a session, and their parents",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct file_options),
-	.run = run_mkdir,
-};
+COMMAND(file_mkdir, "file mkdir", "SESSION PATH...",
+        "Create directories in a session, and their parents", run_each_path, resource_rows,
+        struct file_options, .data = &(const struct path_command){mkdir_one});
 
-const struct command command_file_mv = {
-	.name = "file mv",
-	.arguments = "SESSION PATH TO",
-	.summary = "Move a file or directory in a session",
-	.options = {mv_rows, ARRAY_SIZE(mv_rows)},
-	.values_size = sizeof(struct file_options),
-	.run = run_mv,
-};
+COMMAND(file_mv, "file mv", "SESSION PATH TO", "Move a file or directory in a session", run_mv,
+        mv_rows, struct file_options);
 
-const struct command command_file_rm = {
-	.name = "file rm",
-	.arguments = "SESSION PATH...",
-	.summary = "Remove files from a session",
-	.options = {rm_rows, ARRAY_SIZE(rm_rows)},
-	.values_size = sizeof(struct file_options),
-	.run = run_rm,
-};
+COMMAND(file_rm, "file rm", "SESSION PATH...", "Remove files from a session", run_each_path,
+        rm_rows, struct file_options, .data = &(const struct path_command){rm_one});

@@ -46,7 +46,7 @@ static int run_transfer(struct file_call *call, struct local_file *file,
 {
 	cleanup_close int interrupt_fd = interrupt_open(err);
 	cleanup_endpoint struct endpoint endpoint = {0};
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	int status = 0;
 
 	if (interrupt_fd < 0 || api_endpoint(&common->at, &endpoint, err) < 0)
@@ -61,7 +61,6 @@ static int run_transfer(struct file_call *call, struct local_file *file,
 		message_print_json(answer);
 	else if (status >= 300)
 		message_show_problem(answer);
-	json_decref(answer);
 	return status >= 300 ? CLI_ERROR : CLI_OK;
 }
 
@@ -147,22 +146,10 @@ static const struct option_row put_rows[] = {
 };
 /* clang-format on */
 
-const struct command command_file_get = {
-	.name = "file get",
-	.arguments = "SESSION PATH [FILE]",
-	.summary = "Copy a file out of a session",
-	.text = "Without FILE, or with '-', the file is written to standard output.\n",
-	.options = {get_rows, ARRAY_SIZE(get_rows)},
-	.values_size = sizeof(struct transfer_options),
-	.run = run_get,
-};
+COMMAND(file_get, "file get", "SESSION PATH [FILE]", "Copy a file out of a session", run_get,
+        get_rows, struct transfer_options,
+        .text = "Without FILE, or with '-', the file is written to standard output.\n");
 
-const struct command command_file_put = {
-	.name = "file put",
-	.arguments = "SESSION (FILE PATH | --tar FILE DIRECTORY)",
-	.summary = "Copy a file into a session",
-	.text = "FILE '-' is standard input. If PATH ends with a slash, it is a directory.\n",
-	.options = {put_rows, ARRAY_SIZE(put_rows)},
-	.values_size = sizeof(struct transfer_options),
-	.run = run_put,
-};
+COMMAND(file_put, "file put", "SESSION (FILE PATH | --tar FILE DIRECTORY)",
+        "Copy a file into a session", run_put, put_rows, struct transfer_options,
+        .text = "FILE '-' is standard input. If PATH ends with a slash, it is a directory.\n");

@@ -6,12 +6,10 @@
 
 #include "base/alloc.h"
 
-static int run(const void *values, const struct args *args, struct error *err)
+static int run(const void *values attr_unused, const struct args *args, struct error *err)
 {
 	const struct command *command = NULL;
 	cleanup_free char **words = NULL;
-
-	(void)values;
 	if (args->words_count == 0) {
 		commands_print_list(stdout);
 		return CLI_OK;

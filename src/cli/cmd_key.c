@@ -41,7 +41,7 @@ static const struct resource keys = {
 static int run_create(const void *values, const struct args *args, struct error *err)
 {
 	struct key_options options = *(const struct key_options *)values;
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	const char *key;
 	int status;
 
@@ -54,18 +54,7 @@ static int run_create(const void *values, const struct args *args, struct error 
 	(void)putchar('\n');
 	message_show("the key is shown only once; the daemon does not store it");
 	message_show("requests over TCP now require a key");
-	json_decref(answer);
 	return status;
-}
-
-static int run_list(const void *values, const struct args *args attr_unused, struct error *err)
-{
-	return resource_list(&keys, values, err);
-}
-
-static int run_revoke(const void *values, const struct args *args, struct error *err)
-{
-	return resource_delete(&keys, values, args, err);
 }
 
 /* A row is one option, however long its line. */
@@ -77,34 +66,13 @@ static const struct option_row create_rows[] = {
 	{"expires", 'e', OPTION_DURATION, AT(expires_us), "TIME",   "lifetime of the key: 720h"},
 	COMMON_ROWS(AT(common)),
 };
-static const struct option_row rows[] = {
-	COMMON_ROWS(AT(common)),
-};
 /* clang-format on */
 
-const struct command command_key_create = {
-	.name = "key create",
-	.arguments = "",
-	.summary = "Create an API key and print it once",
-	.options = {create_rows, ARRAY_SIZE(create_rows)},
-	.values_size = sizeof(struct key_options),
-	.run = run_create,
-};
+COMMAND(key_create, "key create", "", "Create an API key and print it once", run_create,
+        create_rows, struct key_options);
 
-const struct command command_key_list = {
-	.name = "key list",
-	.arguments = "",
-	.summary = "List keys, oldest first, without their secrets",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct key_options),
-	.run = run_list,
-};
+COMMAND(key_list, "key list", "", "List keys, oldest first, without their secrets",
+        resource_run_list, resource_rows, struct key_options, .data = &keys);
 
-const struct command command_key_revoke = {
-	.name = "key revoke",
-	.arguments = "KEY",
-	.summary = "Revoke a key",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct key_options),
-	.run = run_revoke,
-};
+COMMAND(key_revoke, "key revoke", "KEY", "Revoke a key", resource_run_delete, resource_rows,
+        struct key_options, .data = &keys);

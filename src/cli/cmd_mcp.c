@@ -51,14 +51,8 @@ static const struct option_row rows[] = {
 	ENDPOINT_ROWS(AT(at)),
 };
 
-const struct command command_mcp = {
-	.name = "mcp",
-	.arguments = "",
-	.summary = "Serve the Model Context Protocol on standard input and output",
-	.text = "For MCP clients that start their servers: Claude Desktop, Claude Code, Cursor, VS "
-		"Code.\n"
-		"If no daemon listens at the default socket, one is started for this command.\n",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct mcp_options),
-	.run = run,
-};
+COMMAND(mcp, "mcp", "", "Serve the Model Context Protocol on standard input and output", run, rows,
+        struct mcp_options,
+        .text = "For MCP clients that start their servers: Claude Desktop, Claude Code, Cursor, VS "
+                "Code.\n"
+                "If no daemon listens at the default socket, one is started for this command.\n");

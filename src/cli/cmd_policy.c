@@ -2,7 +2,6 @@
 
 #include "cli/command.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -30,16 +29,9 @@ static int get_policies(const struct policy_options *options, const char *path, 
 	return resource_call(&options->common, &call, ret_answer, err);
 }
 
-static const char *usage_of(const json_t *policy)
-{
-	if (json_is_true(json_object_get(policy, "yours")))
-		return "yours";
-	return json_is_true(json_object_get(policy, "selectable")) ? "selectable" : "-";
-}
-
 static int run_list(const void *values, const struct args *args attr_unused, struct error *err)
 {
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	const json_t *list;
 	int status = get_policies(values, POLICIES, &answer, err);
 
@@ -49,18 +41,22 @@ static int run_list(const void *values, const struct args *args attr_unused, str
 	(void)printf("%-20s%-12s%s\n", "NAME", "USE", "DESCRIPTION");
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *policy = json_array_get(list, i);
+		bool is_selectable = json_is_true(json_object_get(policy, "selectable"));
+		bool is_yours = json_is_true(json_object_get(policy, "yours"));
 
 		resource_print_cell(policy, "name", 20);
-		(void)printf("%-12s", usage_of(policy));
+		(void)printf("%-12s", is_yours ? "yours" : is_selectable ? "selectable" : "-");
 		resource_print_cell(policy, "description", 0);
 		(void)putchar('\n');
 	}
-	json_decref(answer);
 	return status;
 }
 
-static void print_value(const json_t *value)
+static void print_rule(const json_t *rule)
 {
+	const json_t *value = json_object_get(rule, "value");
+
+	resource_print_cell(rule, "path", 32);
 	if (json_is_string(value))
 		message_print_safe(stdout, json_string_value(value));
 	(void)fputs(json_is_array(value) ? "[" : "", stdout);
@@ -68,14 +64,7 @@ static void print_value(const json_t *value)
 		(void)fputs(i ? ", " : "", stdout);
 		message_print_safe(stdout, json_string_value(json_array_get(value, i)));
 	}
-	(void)fputs(json_is_array(value) ? "]" : "", stdout);
-}
-
-static void print_rule(const json_t *rule)
-{
-	resource_print_cell(rule, "path", 32);
-	print_value(json_object_get(rule, "value"));
-	(void)fputs("  (", stdout);
+	(void)fputs(json_is_array(value) ? "]  (" : "  (", stdout);
 	resource_print_cell(rule, "policy", 0);
 	(void)printf(", line %lld)\n",
 	             (long long)json_integer_value(json_object_get(rule, "line")));
@@ -86,7 +75,7 @@ static int run_show(const void *values, const struct args *args, struct error *e
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
 	const char *name = args->words_count == 1 ? args->words[0] : "";
 	cleanup_free char *path = xasprintf(POLICIES "/%s", name);
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	const json_t *rules;
 	int status;
 
@@ -97,7 +86,6 @@ static int run_show(const void *values, const struct args *args, struct error *e
 	rules = json_object_get(answer, "rules");
 	for (size_t i = 0; i < json_array_size(rules); i++)
 		print_rule(json_array_get(rules, i));
-	json_decref(answer);
 	return status;
 }
 
@@ -147,37 +135,18 @@ static int run_check(const void *values, const struct args *args, struct error *
 
 #define AT(member) offsetof(struct policy_options, member)
 
-static const struct option_row rows[] = {COMMON_ROWS(AT(common))};
-
 static const struct option_row check_rows[] = {
 	{"config", 0, OPTION_TEXT, AT(config), "FILE", "settings file of the daemon"},
 };
 
-const struct command command_policy_list = {
-	.name = "policy list",
-	.arguments = "",
-	.summary = "List the policies that apply to you or that requests may name",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct policy_options),
-	.run = run_list,
-};
+COMMAND(policy_list, "policy list", "",
+        "List the policies that apply to you or that requests may name", run_list, resource_rows,
+        struct policy_options);
 
-const struct command command_policy_show = {
-	.name = "policy show",
-	.arguments = "NAME",
-	.summary = "Print every rule of a policy with its file and line",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct policy_options),
-	.run = run_show,
-};
+COMMAND(policy_show, "policy show", "NAME", "Print every rule of a policy with its file and line",
+        run_show, resource_rows, struct policy_options);
 
-const struct command command_policy_check = {
-	.name = "policy check",
-	.arguments = "FILE...",
-	.summary = "Check policy files, without a daemon",
-	.text = "Each file replaces the daemon's policy of the same name for the check.\n"
-		"The exit status is 0 if all files are valid, else 1.\n",
-	.options = {check_rows, ARRAY_SIZE(check_rows)},
-	.values_size = sizeof(struct policy_options),
-	.run = run_check,
-};
+COMMAND(policy_check, "policy check", "FILE...", "Check policy files, without a daemon", run_check,
+        check_rows, struct policy_options,
+        .text = "Each file replaces the daemon's policy of the same name for the check.\n"
+                "The exit status is 0 if all files are valid, else 1.\n");

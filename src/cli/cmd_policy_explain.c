@@ -39,16 +39,6 @@ static int fill_body(json_t *body, const struct explain_options *o, struct error
 	return run_request_set(body, "mode", "mode", mode, err);
 }
 
-static char *build_body(const struct explain_options *o, struct error *err)
-{
-	json_t *body = run_request_common(&o->run, err);
-
-	if (body && fill_body(body, o, err) == 0)
-		return api_body(body, err);
-	json_decref(body);
-	return NULL;
-}
-
 /* Prints strings without quotes, other values as JSON. */
 static void print_value(const json_t *value, int width)
 {
@@ -93,13 +83,14 @@ static int run(const void *values, const struct args *args attr_unused, struct e
 {
 	const struct explain_options *options = values;
 	cleanup_endpoint struct endpoint endpoint = {0};
-	cleanup_free char *body = build_body(options, err);
-	const struct api_call call = {
-		.method = "POST", .path = "/api/v1/policy/explain", .body = body};
-	json_t *answer = NULL;
+	json_auto_t *object = run_request_common(&options->run, err), *answer = NULL;
+	cleanup_free char *body = NULL;
+	struct api_call call = {.method = "POST", .path = "/api/v1/policy/explain"};
 	bool allowed;
 	int status = 0;
 
+	if (object && fill_body(object, options, err) == 0)
+		call.body = body = api_body(object, err);
 	if (!body || api_endpoint(&options->run.at, &endpoint, err) < 0 ||
 	    api_call(&endpoint, &call, &answer, &status, err) < 0)
 		return -1;
@@ -112,7 +103,6 @@ static int run(const void *values, const struct args *args attr_unused, struct e
 		print_grants(json_object_get(answer, "grants"));
 	else
 		message_show_problem(json_object_get(answer, "refusal"));
-	json_decref(answer);
 	if (status != HTTP_OK)
 		return CLI_ERROR;
 	return allowed ? CLI_OK : CLI_FAILED;
@@ -141,14 +131,8 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-const struct command command_policy_explain = {
-	.name = "policy explain",
-	.arguments = "",
-	.summary = "Explain what a request would be granted, and by which rule",
-	.text = "Nothing is run or created. The exit status is 0 if the request would be granted, "
-		"1 "
-		"if it\nwould be refused.\n",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct explain_options),
-	.run = run,
-};
+COMMAND(policy_explain, "policy explain", "",
+        "Explain what a request would be granted, and by which rule", run, rows,
+        struct explain_options,
+        .text = "Nothing is run or created. The exit status is 0 if the request would be granted, "
+                "1 if it\nwould be refused.\n");

@@ -4,12 +4,6 @@
 
 #include "cli/resource.h"
 
-struct pool_options {
-	struct common_options common;
-};
-
-#define AT(member) offsetof(struct pool_options, member)
-
 static const struct resource_column columns[] = {
 	{"ID", "id", NULL, 18},
 	{"LANGUAGE", "language", NULL, 10},
@@ -32,25 +26,7 @@ static const struct resource pools = {
 	.columns_count = ARRAY_SIZE(columns),
 };
 
-static int run_list(const void *values, const struct args *args attr_unused, struct error *err)
-{
-	return resource_list(&pools, values, err);
-}
-
-/* A row is one option, however long its line. */
-/* clang-format off */
-static const struct option_row rows[] = {
-	COMMON_ROWS(AT(common)),
-};
-/* clang-format on */
-
-const struct command command_pool_list = {
-	.name = "pool list",
-	.arguments = "",
-	.summary = "List the pools of prepared boxes",
-	.text = "A pool holds boxes of one kind: language, mode, root, limits and environment.\n"
-		"--json adds totals, limits, memory and failures.\n",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct pool_options),
-	.run = run_list,
-};
+COMMAND(pool_list, "pool list", "", "List the pools of prepared boxes", resource_run_list,
+        resource_rows, struct common_options, .data = &pools,
+        .text = "A pool holds boxes of one kind: language, mode, root, limits and environment.\n"
+                "--json adds totals, limits, memory and failures.\n");

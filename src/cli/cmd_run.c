@@ -10,23 +10,10 @@
 #include "cli/run_request.h"
 #include "cli/run_send.h"
 
-static int check_words(const struct run_options *options, const struct args *args,
-                       struct error *err)
-{
-	size_t programs = args->words_count + (options->code ? 1 : 0) + (options->handler ? 1 : 0);
-
-	if (programs == 0)
-		return error_set(err, ERR_INVALID, 0,
-		                 "expected a program: FILE, -c CODE, --handler FILE or -");
-	if (programs > 1)
-		return error_set(err, ERR_INVALID, 0,
-		                 "expected one program; its arguments follow '--'");
-	return 0;
-}
-
 static int run(const void *values, const struct args *args, struct error *err)
 {
 	const struct run_options *options = values;
+	size_t programs = args->words_count + (options->code ? 1 : 0) + (options->handler ? 1 : 0);
 	const char *word = args->words_count > 0 ? args->words[0] : NULL;
 	struct run_send what = {.json = options->json, .value = options->handler};
 	cleanup_run_input struct run_input input = {0};
@@ -34,7 +21,13 @@ static int run(const void *values, const struct args *args, struct error *err)
 	cleanup_close int interrupt_fd = -1;
 	cleanup_exec_call struct exec_call call = {0};
 
-	if (check_words(options, args, err) < 0 || run_request_read(options, word, &input, err) < 0)
+	if (programs == 0)
+		return error_set(err, ERR_INVALID, 0,
+		                 "expected a program: FILE, -c CODE, --handler FILE or -");
+	if (programs > 1)
+		return error_set(err, ERR_INVALID, 0,
+		                 "expected one program; its arguments follow '--'");
+	if (run_request_read(options, word, &input, err) < 0)
 		return -1;
 	what.body = body = run_request_build(options, &input, args, err);
 	if (!body)
@@ -80,16 +73,10 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-const struct command command_run = {
-	.name = "run",
-	.arguments = "(FILE | -c CODE | --handler FILE | -) [-- ARGUMENT...]",
-	.summary = "Run a program in a new box and print its output",
-	.text = "The exit status is the program's own; 128 + N after signal N; 124 at the time "
-		"limit;\n"
-		"125 if Millibox failed; 2 for an invalid command line. If no daemon listens at "
-		"the\n"
-		"default socket, one is started for this run.\n",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct run_options),
-	.run = run,
-};
+COMMAND(run, "run", "(FILE | -c CODE | --handler FILE | -) [-- ARGUMENT...]",
+        "Run a program in a new box and print its output", run, rows, struct run_options,
+        .text = "The exit status is the program's own; 128 + N after signal N; 124 at the time "
+                "limit;\n"
+                "125 if Millibox failed; 2 for an invalid command line. If no daemon listens at "
+                "the\n"
+                "default socket, one is started for this run.\n");

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -106,39 +104,29 @@ static int read_object(const char *name, const char *text, const char *path, jso
 	               : error_set(err, ERR_INVALID, 0, "--%s is not a JSON object", name);
 }
 
-static uint64_t time_limit(const struct sandbox_options *o, const json_t *config)
-{
-	const json_t *own = json_object_get(json_object_get(config, "cli"), "default_timeout");
-
-	if (o->timeout_s)
-		return o->timeout_s < TIMEOUT_MAX ? o->timeout_s : TIMEOUT_MAX;
-	return json_integer_value(own) > 0 ? (uint64_t)json_integer_value(own) : DEFAULT_TIMEOUT;
-}
-
 static int build_body(const struct sandbox_options *o, const json_t *config, const struct buf *code,
                       json_t *body, struct error *err)
 {
-	json_t *event = NULL, *context = NULL;
-	int r = read_object("event", o->event, o->event_file, &event, err);
+	const json_t *own = json_object_get(json_object_get(config, "cli"), "default_timeout");
+	const char *script = code->data ? code->data : "";
+	json_auto_t *event = NULL, *context = NULL;
+	json_int_t limit = json_integer_value(own) > 0 ? json_integer_value(own) : DEFAULT_TIMEOUT;
 
-	if (r == 0)
-		r = read_object("context", o->context, o->context_file, &context, err);
-	if (r == 0 && !utf8_is_valid(code->data ? code->data : "", code->len))
-		r = error_set(err, ERR_INVALID, 0, "the script is not UTF-8 text");
-	if (r == 0) {
-		json_object_set_new(body, "handler_code",
-		                    json_stringn(code->data ? code->data : "", code->len));
-		json_object_set_new(body, "event", event ? json_incref(event) : json_object());
-		if (context)
-			json_object_set(body, "context", context);
-		/* The event's own time-out overrides the default. */
-		if (o->timeout_s || !json_object_get(event, "__timeout"))
-			json_object_set_new(body, "timeout",
-			                    json_integer((json_int_t)time_limit(o, config)));
-	}
-	json_decref(event);
-	json_decref(context);
-	return r;
+	if (read_object("event", o->event, o->event_file, &event, err) < 0 ||
+	    read_object("context", o->context, o->context_file, &context, err) < 0)
+		return -1;
+	if (!utf8_is_valid(script, code->len))
+		return error_set(err, ERR_INVALID, 0, "the script is not UTF-8 text");
+	if (o->timeout_s)
+		limit = o->timeout_s < TIMEOUT_MAX ? (json_int_t)o->timeout_s : TIMEOUT_MAX;
+	json_object_set_new(body, "handler_code", json_stringn(script, code->len));
+	json_object_set_new(body, "event", event ? json_incref(event) : json_object());
+	if (context)
+		json_object_set(body, "context", context);
+	/* The event's own time-out overrides the default. */
+	if (o->timeout_s || !json_object_get(event, "__timeout"))
+		json_object_set_new(body, "timeout", json_integer(limit));
+	return 0;
 }
 
 static const char *text_of(const json_t *object, const char *name)
@@ -191,26 +179,9 @@ static json_t *make_view(const struct show *show, const json_t *result, int stat
 
 static void print_json(FILE *out, const json_t *j, size_t flags)
 {
-	char *text = json_dumps(j, flags | JSON_ENCODE_ANY | JSON_ENSURE_ASCII |
-	                                   JSON_REAL_PRECISION(15));
-
-	if (!text)
+	if (json_dumpf(j, out,
+	               flags | JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15)) < 0)
 		abort();
-	(void)fputs(text, out);
-	free(text);
-}
-
-/* A JSON value is a YAML value; only the top level differs. */
-static void print_yaml(FILE *out, json_t *j)
-{
-	const char *key;
-	json_t *value;
-
-	json_object_foreach (j, key, value) {
-		(void)fprintf(out, "%s: ", key);
-		print_json(out, value, JSON_COMPACT);
-		(void)fputc('\n', out);
-	}
 }
 
 static void print_section(FILE *out, const char *title, const char *text)
@@ -223,29 +194,15 @@ static void print_section(FILE *out, const char *title, const char *text)
 		(void)fputc('\n', out);
 }
 
-static void print_metrics(FILE *out, const json_t *metrics)
+static void print_pretty(FILE *out, const struct show *show, const json_t *j)
 {
-	(void)fprintf(out,
-	              "\nMETRICS:\nDuration: %.2f ms\nCPU Time: %.2f ms\nMemory Peak: %.2f MB\n",
-	              json_number_value(json_object_get(metrics, "duration_ms")),
-	              json_number_value(json_object_get(metrics, "cpu_time_ms")),
-	              json_number_value(json_object_get(metrics, "memory_peak_mb")));
-}
-
-static const char *type_name(const json_t *value)
-{
-	static const char *const names[] = {
+	static const char *const types[] = {
 		[JSON_OBJECT] = "dict", [JSON_ARRAY] = "list",    [JSON_STRING] = "str",
 		[JSON_INTEGER] = "int", [JSON_REAL] = "float",    [JSON_TRUE] = "bool",
 		[JSON_FALSE] = "bool",  [JSON_NULL] = "NoneType",
 	};
-
-	return names[json_typeof(value)];
-}
-
-static void print_pretty(FILE *out, const struct show *show, const json_t *j)
-{
-	const json_t *result = json_object_get(j, "result");
+	const json_t *result = json_object_get(j, "result"),
+		     *metrics = json_object_get(j, "metrics");
 	int status = (int)json_integer_value(json_object_get(j, "exit_code"));
 
 	(void)fprintf(out, "%s\n",
@@ -258,43 +215,42 @@ static void print_pretty(FILE *out, const struct show *show, const json_t *j)
 		(void)fputc('\n', out);
 	}
 	if (show->profile || show->options->verbose)
-		print_metrics(out, json_object_get(j, "metrics"));
+		(void)fprintf(out,
+		              "\nMETRICS:\nDuration: %.2f ms\nCPU Time: %.2f ms\n"
+		              "Memory Peak: %.2f MB\n",
+		              json_number_value(json_object_get(metrics, "duration_ms")),
+		              json_number_value(json_object_get(metrics, "cpu_time_ms")),
+		              json_number_value(json_object_get(metrics, "memory_peak_mb")));
 	if (show->options->verbose)
 		(void)fprintf(out, "\nDETAILS:\nTimestamp: %s\nExit Code: %d\nResult Type: %s\n",
-		              text_of(j, "timestamp"), status, type_name(result));
+		              text_of(j, "timestamp"), status, types[json_typeof(result)]);
 }
 
 static void print_format(FILE *out, const struct show *show, json_t *j)
 {
+	const char *key;
+	json_t *value;
+
 	if (str_equal(show->format, "json")) {
 		print_json(out, j, JSON_INDENT(2));
 		(void)fputc('\n', out);
 	} else if (str_equal(show->format, "yaml")) {
-		print_yaml(out, j);
+		/* A JSON value is a YAML value; only the top level differs. */
+		json_object_foreach (j, key, value) {
+			(void)fprintf(out, "%s: ", key);
+			print_json(out, value, JSON_COMPACT);
+			(void)fputc('\n', out);
+		}
 	} else {
 		print_pretty(out, show, j);
 	}
 }
 
-static int write_file(const char *path, const char *text, size_t len)
-{
-	cleanup_close int fd = fd_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-	size_t done = 0;
-
-	while (fd >= 0 && done < len) {
-		ssize_t n = write(fd, text + done, len - done);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return fd < 0 ? fd : 0;
-}
-
 static int print_view(const struct show *show, json_t *j)
 {
 	const char *path = show->options->output;
-	char *text = NULL;
+	cleanup_close int fd = path ? fd_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644) : -1;
+	cleanup_free char *text = NULL;
 	size_t len = 0;
 	FILE *out = open_memstream(&text, &len);
 	int r = 0;
@@ -305,10 +261,9 @@ static int print_view(const struct show *show, json_t *j)
 	if (fclose(out) != 0)
 		abort();
 	if (path)
-		r = write_file(path, text, len);
+		r = fd < 0 ? fd : fd_write_all(fd, text, len);
 	else
 		(void)fwrite(text, 1, len, stdout);
-	free(text);
 	if (r < 0)
 		message_show("cannot write %s: %s", path, strerror(-r));
 	return r;
@@ -318,7 +273,7 @@ static int on_result(void *ctx, const json_t *result, const json_t *problem)
 {
 	const struct show *show = ctx;
 	const char *code = text_of(problem, "error_code");
-	json_t *j;
+	json_auto_t *j = NULL;
 	int status;
 
 	if (problem) {
@@ -329,16 +284,7 @@ static int on_result(void *ctx, const json_t *result, const json_t *problem)
 	j = make_view(show, result, status);
 	if (print_view(show, j) < 0)
 		status = SANDBOX_GENERAL;
-	json_decref(j);
 	return status;
-}
-
-/* Maps enum cli_exit to enum sandbox_exit. */
-static int translate_status(int status)
-{
-	if (status == CLI_ERROR)
-		return SANDBOX_INIT;
-	return status == CLI_USAGE ? SANDBOX_GENERAL : status;
 }
 
 static int check_options(const struct sandbox_options *o, const struct args *args,
@@ -367,11 +313,15 @@ static int send_body(const struct sandbox_options *o, const struct show *show, c
 		.body = body, .report = on_result, .ctx = (void *)(uintptr_t)show};
 	cleanup_close int interrupt_fd = interrupt_open(err);
 	cleanup_exec_call struct exec_call call = {0};
+	int status;
 
 	if (interrupt_fd < 0)
 		return SANDBOX_INIT;
 	exec_call_init(&call, interrupt_fd, true);
-	return translate_status(run_send(&what, &o->at, &call, err));
+	status = run_send(&what, &o->at, &call, err);
+	if (status == CLI_ERROR)
+		return SANDBOX_INIT;
+	return status == CLI_USAGE ? SANDBOX_GENERAL : status;
 }
 
 static int execute(const struct sandbox_options *o, const struct show *show, const char *path,
@@ -379,42 +329,34 @@ static int execute(const struct sandbox_options *o, const struct show *show, con
 {
 	cleanup_buf struct buf code = BUF_INIT(INPUT_MAX);
 	cleanup_free char *text = NULL;
-	json_t *body = json_object();
-	int r = -1;
+	json_auto_t *body = json_object();
 
-	if (read_text(path, &code, err) == 0)
-		r = build_body(o, config, &code, body, err);
-	if (r == 0)
-		text = json_dumps(body, JSON_COMPACT);
-	json_decref(body);
-	if (r < 0)
+	if (read_text(path, &code, err) < 0 || build_body(o, config, &code, body, err) < 0)
 		return err->code == ERR_NOT_FOUND ? SANDBOX_FILE : SANDBOX_GENERAL;
 	if (!o->quiet && str_equal(show->format, "pretty") && !o->output)
 		(void)printf("Executing: %s\n" RULE "\n", path);
+	text = json_dumps(body, JSON_COMPACT);
 	return send_body(o, show, text, err);
 }
 
 static int run(const void *values, const struct args *args, struct error *err)
 {
 	const struct sandbox_options *o = values;
-	json_t *config = read_config();
+	json_auto_t *config = read_config();
 	const json_t *own = json_object_get(config, "cli");
 	struct show show = {.options = o, .format = o->format, .profile = o->profile};
-	int status = SANDBOX_OK;
-
 	if (!show.format)
 		show.format = json_is_string(json_object_get(own, "default_format"))
 		                      ? text_of(own, "default_format")
 		                      : "pretty";
 	show.profile |= json_is_true(json_object_get(own, "show_profile"));
-	if (o->version)
+	if (o->version) {
 		(void)puts("sandbox-run 1.0.0");
-	else if (check_options(o, args, show.format, err) < 0)
-		status = SANDBOX_GENERAL;
-	else
-		status = execute(o, &show, args->words[0], config, err);
-	json_decref(config);
-	return status;
+		return SANDBOX_OK;
+	}
+	if (check_options(o, args, show.format, err) < 0)
+		return SANDBOX_GENERAL;
+	return execute(o, &show, args->words[0], config, err);
 }
 
 #define AT(member) offsetof(struct sandbox_options, member)
@@ -439,19 +381,13 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-const struct command command_sandbox_run = {
-	.name = "sandbox-run",
-	.arguments = "SCRIPT.py",
-	.summary = "Call the handler of a Python script, compatible with SandboxRunner",
-	.text = "The exit status is 0; 1 for a general failure; 2 if a file cannot be read; 3 for "
-		"a "
-		"syntax\n"
-		"error or a missing handler; 4 at the time limit; 5 if no box could be created; "
-		"130 after\n"
-		"an interrupt; 137 out of memory; or the exit status of the handler. The program "
-		"is also\n"
-		"installed as sandbox-run.\n",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct sandbox_options),
-	.run = run,
-};
+COMMAND(sandbox_run, "sandbox-run", "SCRIPT.py",
+        "Call the handler of a Python script, compatible with SandboxRunner", run, rows,
+        struct sandbox_options,
+        .text = "The exit status is 0; 1 for a general failure; 2 if a file cannot be read; 3 for "
+                "a syntax\n"
+                "error or a missing handler; 4 at the time limit; 5 if no box could be created; "
+                "130 after\n"
+                "an interrupt; 137 out of memory; or the exit status of the handler. The program "
+                "is also\n"
+                "installed as sandbox-run.\n");

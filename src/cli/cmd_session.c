@@ -33,36 +33,33 @@ static int call_session(const struct session_options *options, const struct args
 	return path ? resource_call(&options->common, &call, ret_answer, err) : -1;
 }
 
+/* The data of a command that changes a session. */
+struct change {
+	const char *method, *suffix;
+};
+
 /* Prints nothing on success. */
-static int change_session(const void *values, const struct args *args, const char *method,
-                          const char *suffix, struct error *err)
+static int run_change(const void *values, const struct args *args, struct error *err)
 {
-	json_t *answer = NULL;
-	int status = call_session(values, args, method, suffix, &answer, err);
+	const struct change *change = args->data;
+	json_auto_t *answer = NULL;
 
-	json_decref(answer);
-	return status;
+	return call_session(values, args, change->method, change->suffix, &answer, err);
 }
 
-static void print_list(const json_t *answer)
-{
-	const json_t *list = json_object_get(answer, "sessions");
+static const struct resource_column columns[] = {
+	{"ID", "session_id", NULL, 24},
+	{"STATUS", "status", NULL, 12},
+	{"MODE", "mode", NULL, 12},
+	{"LANGUAGE", "language", NULL, 10},
+	{"LAST ACTIVITY", "last_activity_at", NULL, 0},
+};
 
-	(void)printf("%-24s%-12s%-12s%-10s%s\n", "ID", "STATUS", "MODE", "LANGUAGE",
-	             "LAST ACTIVITY");
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const json_t *session = json_array_get(list, i);
-
-		resource_print_cell(session, "session_id", 24);
-		resource_print_cell(session, "status", 12);
-		resource_print_cell(session, "mode", 12);
-		resource_print_cell(session, "language", 10);
-		resource_print_cell(session, "last_activity_at", 0);
-		(void)putchar('\n');
-	}
-	if (json_is_true(json_object_get(answer, "has_more")))
-		message_show("the list is incomplete; --limit shows up to 200");
-}
+static const struct resource sessions = {
+	.list = "sessions",
+	.columns = columns,
+	.columns_count = ARRAY_SIZE(columns),
+};
 
 static int run_list(const void *values, const struct args *args attr_unused, struct error *err)
 {
@@ -72,7 +69,7 @@ static int run_list(const void *values, const struct args *args attr_unused, str
 	cleanup_free char *path = xasprintf("/api/v1/sessions?limit=%llu%s%s", limit,
 	                                    options->status ? "&status=" : "", state);
 	const struct api_call call = {.method = "GET", .path = path};
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	int status;
 
 	/* The state becomes part of a query. */
@@ -81,8 +78,9 @@ static int run_list(const void *values, const struct args *args attr_unused, str
 		                 state);
 	status = resource_call(&options->common, &call, &answer, err);
 	if (answer)
-		print_list(answer);
-	json_decref(answer);
+		resource_print_list(&sessions, answer, true);
+	if (json_is_true(json_object_get(answer, "has_more")))
+		message_show("the list is incomplete; --limit shows up to 200");
 	return status;
 }
 
@@ -99,59 +97,32 @@ static void print_session(const json_t *session)
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		const json_t *value = json_object_get(session, keys[i]);
-		char *text = json_is_string(value) ? xstrdup(json_string_value(value))
-		                                   : json_dumps(value, JSON_ENCODE_ANY);
+		cleanup_free char *text = json_is_string(value)
+		                                  ? xstrdup(json_string_value(value))
+		                                  : json_dumps(value, JSON_ENCODE_ANY);
 
 		if (text && !json_is_null(value)) {
 			(void)printf("%-18s", keys[i]);
 			message_print_safe(stdout, text);
 			(void)putchar('\n');
 		}
-		free(text);
 	}
 }
 
 static int run_show(const void *values, const struct args *args, struct error *err)
 {
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	int status = call_session(values, args, "GET", "", &answer, err);
 
 	if (answer)
 		print_session(answer);
-	json_decref(answer);
 	return status;
-}
-
-static int run_interrupt(const void *values, const struct args *args, struct error *err)
-{
-	return change_session(values, args, "POST", "/interrupt", err);
-}
-
-static int run_pause(const void *values, const struct args *args, struct error *err)
-{
-	return change_session(values, args, "POST", "/pause", err);
-}
-
-static int run_resume(const void *values, const struct args *args, struct error *err)
-{
-	return change_session(values, args, "POST", "/resume", err);
-}
-
-static int run_terminate(const void *values, const struct args *args, struct error *err)
-{
-	return change_session(values, args, "POST", "/terminate", err);
-}
-
-static int run_delete(const void *values, const struct args *args, struct error *err)
-{
-	return change_session(values, args, "DELETE", "", err);
 }
 
 #define AT(member) offsetof(struct session_options, member)
 
 /* A row is one option, however long its line. */
 /* clang-format off */
-static const struct option_row common_rows[] = {COMMON_ROWS(AT(common))};
 static const struct option_row list_rows[] = {
 	{"status", 's', OPTION_TEXT,   AT(status), "STATE", "only sessions in this state: ready, running, paused ..."},
 	{"limit",  'n', OPTION_NUMBER, AT(limit),  "N",     "list at most N, up to 200; default: 50"},
@@ -159,70 +130,28 @@ static const struct option_row list_rows[] = {
 };
 /* clang-format on */
 
-#define COMMON_OPTIONS                                                                             \
-	{                                                                                          \
-		common_rows, ARRAY_SIZE(common_rows)                                               \
-	}
+COMMAND(session_list, "session list", "", "List sessions, newest first", run_list, list_rows,
+        struct session_options);
 
-const struct command command_session_list = {
-	.name = "session list",
-	.arguments = "",
-	.summary = "List sessions, newest first",
-	.options = {list_rows, ARRAY_SIZE(list_rows)},
-	.values_size = sizeof(struct session_options),
-	.run = run_list,
-};
+COMMAND(session_show, "session show", "SESSION", "Show a session", run_show, resource_rows,
+        struct session_options);
 
-const struct command command_session_show = {
-	.name = "session show",
-	.arguments = "SESSION",
-	.summary = "Show a session",
-	.options = COMMON_OPTIONS,
-	.values_size = sizeof(struct session_options),
-	.run = run_show,
-};
+COMMAND(session_interrupt, "session interrupt", "SESSION",
+        "Interrupt the running execution, as Ctrl-C would; the session continues", run_change,
+        resource_rows, struct session_options,
+        .data = &(const struct change){"POST", "/interrupt"});
 
-const struct command command_session_interrupt = {
-	.name = "session interrupt",
-	.arguments = "SESSION",
-	.summary = "Interrupt the running execution, as Ctrl-C would; the session continues",
-	.options = COMMON_OPTIONS,
-	.values_size = sizeof(struct session_options),
-	.run = run_interrupt,
-};
+COMMAND(session_pause, "session pause", "SESSION",
+        "Pause a session: freeze its processes and stop its timers", run_change, resource_rows,
+        struct session_options, .data = &(const struct change){"POST", "/pause"});
 
-const struct command command_session_pause = {
-	.name = "session pause",
-	.arguments = "SESSION",
-	.summary = "Pause a session: freeze its processes and stop its timers",
-	.options = COMMON_OPTIONS,
-	.values_size = sizeof(struct session_options),
-	.run = run_pause,
-};
+COMMAND(session_resume, "session resume", "SESSION", "Resume a paused session", run_change,
+        resource_rows, struct session_options, .data = &(const struct change){"POST", "/resume"});
 
-const struct command command_session_resume = {
-	.name = "session resume",
-	.arguments = "SESSION",
-	.summary = "Resume a paused session",
-	.options = COMMON_OPTIONS,
-	.values_size = sizeof(struct session_options),
-	.run = run_resume,
-};
+COMMAND(session_terminate, "session terminate", "SESSION",
+        "Terminate a session; its executions stay readable", run_change, resource_rows,
+        struct session_options, .data = &(const struct change){"POST", "/terminate"});
 
-const struct command command_session_terminate = {
-	.name = "session terminate",
-	.arguments = "SESSION",
-	.summary = "Terminate a session; its executions stay readable",
-	.options = COMMON_OPTIONS,
-	.values_size = sizeof(struct session_options),
-	.run = run_terminate,
-};
-
-const struct command command_session_delete = {
-	.name = "session delete",
-	.arguments = "SESSION",
-	.summary = "Terminate a session and delete it with its executions",
-	.options = COMMON_OPTIONS,
-	.values_size = sizeof(struct session_options),
-	.run = run_delete,
-};
+COMMAND(session_delete, "session delete", "SESSION",
+        "Terminate a session and delete it with its executions", run_change, resource_rows,
+        struct session_options, .data = &(const struct change){"DELETE", ""});

@@ -18,20 +18,18 @@ struct create_options {
 
 static char *build_body(const struct create_options *o, struct error *err)
 {
-	json_t *body = run_request_common(&o->run, err);
+	json_auto_t *body = run_request_common(&o->run, err);
 	const char *mode = o->mode ? o->mode : "persistent"; /* the API's default is ephemeral */
 
-	if (body && run_request_set(body, "mode", "mode", mode, err) == 0 &&
-	    run_request_set(body, "id", "id", o->id, err) == 0 &&
-	    run_request_set(body, "agent_id", "agent", o->agent, err) == 0 &&
-	    run_request_set(body, "language", "language", o->run.language, err) == 0) {
-		if (o->lifetime_us)
-			(void)json_object_set_new(body, "lifetime",
-			                          json_real((double)o->lifetime_us / USEC_PER_SEC));
-		return api_body(body, err);
-	}
-	json_decref(body);
-	return NULL;
+	if (!body || run_request_set(body, "mode", "mode", mode, err) < 0 ||
+	    run_request_set(body, "id", "id", o->id, err) < 0 ||
+	    run_request_set(body, "agent_id", "agent", o->agent, err) < 0 ||
+	    run_request_set(body, "language", "language", o->run.language, err) < 0)
+		return NULL;
+	if (o->lifetime_us)
+		(void)json_object_set_new(body, "lifetime",
+		                          json_real((double)o->lifetime_us / USEC_PER_SEC));
+	return api_body(body, err);
 }
 
 static int run(const void *values, const struct args *args attr_unused, struct error *err)
@@ -40,7 +38,7 @@ static int run(const void *values, const struct args *args attr_unused, struct e
 	const struct common_options common = {options->run.at, options->run.json};
 	cleanup_free char *body = build_body(options, err);
 	const struct api_call call = {.method = "POST", .path = "/api/v1/sessions", .body = body};
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	int status = body ? resource_call(&common, &call, &answer, err) : -1;
 	const char *id = json_string_value(json_object_get(answer, "session_id"));
 
@@ -48,7 +46,6 @@ static int run(const void *values, const struct args *args attr_unused, struct e
 		message_print_safe(stdout, id ? id : "");
 		(void)putchar('\n');
 	}
-	json_decref(answer);
 	return status;
 }
 
@@ -76,11 +73,5 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-const struct command command_session_create = {
-	.name = "session create",
-	.arguments = "",
-	.summary = "Create a session and print its id",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct create_options),
-	.run = run,
-};
+COMMAND(session_create, "session create", "", "Create a session and print its id", run, rows,
+        struct create_options);

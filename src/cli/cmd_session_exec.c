@@ -14,26 +14,12 @@
 #include "cli/run_request.h"
 #include "cli/run_send.h"
 
-static int check_words(const struct run_options *options, const struct args *args,
-                       struct error *err)
-{
-	size_t programs = args->words_count + (options->code ? 1 : 0);
-
-	if (args->words_count == 0)
-		return error_set(err, ERR_INVALID, 0, "expected a session id");
-	if (programs != 2)
-		return error_set(err, ERR_INVALID, 0,
-		                 "expected one program: FILE, -c CODE or -; its arguments follow "
-		                 "'--'");
-	return 0;
-}
-
 /* Closing the stream does not end an execution, so cancel it. */
 static void cancel_execution(const struct endpoint *endpoint, const struct exec_call *call)
 {
 	cleanup_free char *path = NULL;
 	struct error err = {0};
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	int status = 0;
 
 	if (!id_is_valid(call->execution_id, sizeof(call->execution_id)))
@@ -41,7 +27,6 @@ static void cancel_execution(const struct endpoint *endpoint, const struct exec_
 	path = xasprintf("/api/v1/executions/%s/cancel", call->execution_id);
 	if (api_call(endpoint, &(struct api_call){"POST", path, "{}"}, &answer, &status, &err) < 0)
 		message_show_error(&err);
-	json_decref(answer);
 }
 
 /* Explains why nothing happens. An error is ignored here: the execution reports it. */
@@ -49,7 +34,7 @@ static void warn_if_paused(const struct endpoint *endpoint, const char *session)
 {
 	struct error err = {0};
 	cleanup_free char *path = api_path(session, "", &err);
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	const char *state;
 	int status = 0;
 
@@ -59,7 +44,6 @@ static void warn_if_paused(const struct endpoint *endpoint, const char *session)
 	state = json_string_value(json_object_get(answer, "status"));
 	if (state && str_equal(state, "paused"))
 		message_show("the session is paused; run 'millibox session resume %s'", session);
-	json_decref(answer);
 }
 
 static int execute(const struct run_options *options, const struct endpoint *endpoint,
@@ -91,8 +75,12 @@ static int run(const void *values, const struct args *args, struct error *err)
 	cleanup_free char *path = NULL, *body = NULL;
 
 	options.in_session = true;
-	if (check_words(&options, args, err) < 0)
-		return -1;
+	if (args->words_count == 0)
+		return error_set(err, ERR_INVALID, 0, "expected a session id");
+	if (args->words_count + (options.code ? 1 : 0) != 2)
+		return error_set(err, ERR_INVALID, 0,
+		                 "expected one program: FILE, -c CODE or -; its arguments follow "
+		                 "'--'");
 	path = api_path(args->words[0], "/execute", err);
 	if (!path || run_request_read(&options, word, &input, err) < 0)
 		return -1;
@@ -119,15 +107,9 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-const struct command command_session_exec = {
-	.name = "session exec",
-	.arguments = "SESSION (FILE | -c CODE | -) [-- ARGUMENT...]",
-	.summary = "Run a program in a session and print its output",
-	.text = "The exit status is that of 'millibox run'. Ctrl-C cancels the execution, not the "
-		"session.\n"
-		"In a paused session the execution waits until the session is resumed.\n"
-		"Results and images are printed with --json only.\n",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct run_options),
-	.run = run,
-};
+COMMAND(session_exec, "session exec", "SESSION (FILE | -c CODE | -) [-- ARGUMENT...]",
+        "Run a program in a session and print its output", run, rows, struct run_options,
+        .text = "The exit status is that of 'millibox run'. Ctrl-C cancels the execution, not the "
+                "session.\n"
+                "In a paused session the execution waits until the session is resumed.\n"
+                "Results and images are printed with --json only.\n");

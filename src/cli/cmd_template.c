@@ -53,40 +53,35 @@ static const struct resource templates = {
 	.columns_count = ARRAY_SIZE(columns),
 };
 
-/* Prints why the template cannot be used yet, if so. Takes @answer. */
-static int report(int status, json_t *answer)
+/* Prints why the template cannot be used yet, if so. */
+static void show_reason(const json_t *answer)
 {
 	const char *reason = json_string_value(json_object_get(answer, "reason"));
 
 	if (reason)
 		message_show("the template cannot be used yet: %s", reason);
-	json_decref(answer);
-	return status;
 }
 
 static int run_create(const void *values, const struct args *args, struct error *err)
 {
 	struct template_options options = *(const struct template_options *)values;
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	int status;
 
 	options.name = options.name || args->words_count != 1 ? options.name : args->words[0];
 	options.image = options.image ? options.image : "host";
 	status = resource_create(&templates, &options, args, &answer, err);
-	return report(status, answer);
+	show_reason(answer);
+	return status;
 }
 
 static int run_update(const void *values, const struct args *args, struct error *err)
 {
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	int status = resource_update(&templates, "PUT", values, args, &answer, err);
 
-	return report(status, answer);
-}
-
-static int run_delete(const void *values, const struct args *args, struct error *err)
-{
-	return resource_delete(&templates, values, args, err);
+	show_reason(answer);
+	return status;
 }
 
 /* What "template show" prints, in order. */
@@ -113,7 +108,7 @@ static const struct {
 
 static int run_show(const void *values, const struct args *args, struct error *err)
 {
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	int status = resource_show(&templates, values, args, &answer, err);
 	const json_t *limits = json_object_get(answer, "default_resources");
 
@@ -122,13 +117,7 @@ static int run_show(const void *values, const struct args *args, struct error *e
 		resource_print_cell(lines[i].is_limit ? limits : answer, lines[i].key, 0);
 		(void)putchar('\n');
 	}
-	json_decref(answer);
 	return status;
-}
-
-static int run_list(const void *values, const struct args *args attr_unused, struct error *err)
-{
-	return resource_list(&templates, values, err);
 }
 
 /* A row is one option, however long its line. */
@@ -148,52 +137,19 @@ static const struct option_row set_rows[] = {
 	{"preload",     0,   OPTION_LIST,     AT(preload),        "MODULE",     "import this Python module in advance; may be repeated"},
 	COMMON_ROWS(AT(common)),
 };
-static const struct option_row rows[] = {
-	COMMON_ROWS(AT(common)),
-};
 /* clang-format on */
 
-const struct command command_template_list = {
-	.name = "template list",
-	.arguments = "",
-	.summary = "List templates",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct template_options),
-	.run = run_list,
-};
+COMMAND(template_list, "template list", "", "List templates", resource_run_list, resource_rows,
+        struct template_options, .data = &templates);
 
-const struct command command_template_show = {
-	.name = "template show",
-	.arguments = "TEMPLATE",
-	.summary = "Show a template",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct template_options),
-	.run = run_show,
-};
+COMMAND(template_show, "template show", "TEMPLATE", "Show a template", run_show, resource_rows,
+        struct template_options);
 
-const struct command command_template_create = {
-	.name = "template create",
-	.arguments = "TEMPLATE",
-	.summary = "Create a template",
-	.options = {set_rows, ARRAY_SIZE(set_rows)},
-	.values_size = sizeof(struct template_options),
-	.run = run_create,
-};
+COMMAND(template_create, "template create", "TEMPLATE", "Create a template", run_create, set_rows,
+        struct template_options);
 
-const struct command command_template_update = {
-	.name = "template update",
-	.arguments = "TEMPLATE",
-	.summary = "Change a template",
-	.options = {set_rows, ARRAY_SIZE(set_rows)},
-	.values_size = sizeof(struct template_options),
-	.run = run_update,
-};
+COMMAND(template_update, "template update", "TEMPLATE", "Change a template", run_update, set_rows,
+        struct template_options);
 
-const struct command command_template_delete = {
-	.name = "template delete",
-	.arguments = "TEMPLATE",
-	.summary = "Delete a template that is not in use",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct template_options),
-	.run = run_delete,
-};
+COMMAND(template_delete, "template delete", "TEMPLATE", "Delete a template that is not in use",
+        resource_run_delete, resource_rows, struct template_options, .data = &templates);

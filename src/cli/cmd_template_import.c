@@ -57,24 +57,16 @@ static const char *map_file(const char *path, size_t *ret_len, struct error *err
 static char *default_id(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	char *id = xstrdup(slash ? slash + 1 : path);
-	char *end = strstr(id, ".tar");
+	const char *name = slash ? slash + 1 : path, *end = strstr(name, ".tar");
 
-	if (end)
-		*end = '\0';
-	return id;
-}
-
-static bool is_query_safe(const char *text)
-{
-	return text[strspn(text,
-	                   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-. ")] ==
-	       '\0';
+	return xstrndup(name, end ? (size_t)(end - name) : strlen(name));
 }
 
 static char *import_path(const struct import_options *o, const char *id, struct error *err)
 {
-	cleanup_free char *name = o->name ? xstrdup(o->name) : xstrdup(id);
+	static const char safe[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-. ";
+	cleanup_free char *name = xstrdup(o->name ? o->name : id);
 
 	if (!id_is_valid(id, 64)) {
 		(void)error_set(err, ERR_INVALID, 0, "'%s' is not a valid template id; give --id",
@@ -82,7 +74,7 @@ static char *import_path(const struct import_options *o, const char *id, struct 
 		return NULL;
 	}
 	/* The name becomes part of a query. */
-	if (!is_query_safe(name)) {
+	if (name[strspn(name, safe)] != '\0') {
 		(void)error_set(err, ERR_INVALID, 0,
 		                "--name: only letters, digits, spaces, '.', '_' and '-'");
 		return NULL;
@@ -131,7 +123,7 @@ static json_t *get_state(const struct progress *p)
 static void on_tick(void *ctx, uint64_t sent)
 {
 	const struct progress *p = ctx;
-	json_t *seen = sent < p->total ? NULL : get_state(p);
+	json_auto_t *seen = sent < p->total ? NULL : get_state(p);
 
 	if (number_of(seen, "layers") > 0)
 		(void)fprintf(stderr, "\runpacking layer %llu of %llu, %.1f MiB\033[K",
@@ -140,19 +132,6 @@ static void on_tick(void *ctx, uint64_t sent)
 		              mib(number_of(seen, "unpacked_bytes")));
 	else
 		(void)fprintf(stderr, "\rsent %.1f of %.1f MiB\033[K", mib(sent), mib(p->total));
-	json_decref(seen);
-}
-
-static void show_summary(const json_t *answer)
-{
-	const json_t *config = json_object_get(answer, "image_config");
-
-	(void)fputs("\r\033[K", stderr);
-	if (config)
-		message_show("imported %llu layers, %llu entries, %.1f MiB on disk",
-		             (unsigned long long)number_of(config, "layers"),
-		             (unsigned long long)number_of(config, "entries"),
-		             mib(number_of(config, "disk_bytes")));
 }
 
 static int send_archive(const struct import_options *options, const struct api_call *archive,
@@ -161,7 +140,8 @@ static int send_archive(const struct import_options *options, const struct api_c
 	bool shows = !options->common.json && (options->progress || isatty(STDERR_FILENO));
 	struct progress progress = {options, id, archive->body_len};
 	struct api_call call = *archive;
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
+	const json_t *config;
 	const char *reason;
 	int status;
 
@@ -169,11 +149,15 @@ static int send_archive(const struct import_options *options, const struct api_c
 	call.ctx = &progress;
 	status = resource_call(&options->common, &call, &answer, err);
 	reason = json_string_value(json_object_get(answer, "reason"));
-	if (shows)
-		show_summary(answer);
+	config = json_object_get(answer, "image_config");
+	(void)fputs(shows ? "\r\033[K" : "", stderr);
+	if (shows && config)
+		message_show("imported %llu layers, %llu entries, %.1f MiB on disk",
+		             (unsigned long long)number_of(config, "layers"),
+		             (unsigned long long)number_of(config, "entries"),
+		             mib(number_of(config, "disk_bytes")));
 	if (reason)
 		message_show("the template cannot be used yet: %s", reason);
-	json_decref(answer);
 	return status;
 }
 
@@ -216,11 +200,6 @@ static const struct resource imports = {
 	.columns_count = ARRAY_SIZE(columns),
 };
 
-static int run_imports(const void *values, const struct args *args attr_unused, struct error *err)
-{
-	return resource_list(&imports, values, err);
-}
-
 /* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row import_rows[] = {
@@ -229,25 +208,11 @@ static const struct option_row import_rows[] = {
 	{"progress", 0,   OPTION_FLAG, AT(progress), NULL,   "show progress even if stderr is not a terminal"},
 	COMMON_ROWS(AT(common)),
 };
-static const struct option_row list_rows[] = {
-	COMMON_ROWS(AT(common)),
-};
 /* clang-format on */
 
-const struct command command_template_import = {
-	.name = "template import",
-	.arguments = "FILE",
-	.summary = "Create a template from an image: a tar of an OCI layout or 'docker save'",
-	.options = {import_rows, ARRAY_SIZE(import_rows)},
-	.values_size = sizeof(struct import_options),
-	.run = run_import,
-};
+COMMAND(template_import, "template import", "FILE",
+        "Create a template from an image: a tar of an OCI layout or 'docker save'", run_import,
+        import_rows, struct import_options);
 
-const struct command command_template_imports = {
-	.name = "template imports",
-	.arguments = "",
-	.summary = "List running imports and their progress",
-	.options = {list_rows, ARRAY_SIZE(list_rows)},
-	.values_size = sizeof(struct import_options),
-	.run = run_imports,
-};
+COMMAND(template_imports, "template imports", "", "List running imports and their progress",
+        resource_run_list, resource_rows, struct import_options, .data = &imports);

@@ -48,25 +48,16 @@ static const struct resource tenants = {
 
 static int run_create(const void *values, const struct args *args, struct error *err)
 {
-	json_t *answer = NULL;
-	int status = resource_create(&tenants, values, args, &answer, err);
+	json_auto_t *answer = NULL;
 
-	json_decref(answer);
-	return status;
+	return resource_create(&tenants, values, args, &answer, err);
 }
 
 static int run_set(const void *values, const struct args *args, struct error *err)
 {
-	json_t *answer = NULL;
-	int status = resource_update(&tenants, "PATCH", values, args, &answer, err);
+	json_auto_t *answer = NULL;
 
-	json_decref(answer);
-	return status;
-}
-
-static int run_delete(const void *values, const struct args *args, struct error *err)
-{
-	return resource_delete(&tenants, values, args, err);
+	return resource_update(&tenants, "PATCH", values, args, &answer, err);
 }
 
 /* Prints lines "name limit used". */
@@ -88,7 +79,7 @@ static void print_quotas(const json_t *tenant)
 
 static int run_show(const void *values, const struct args *args, struct error *err)
 {
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	int status = resource_show(&tenants, values, args, &answer, err);
 
 	if (!answer)
@@ -97,13 +88,7 @@ static int run_show(const void *values, const struct args *args, struct error *e
 	resource_print_cell(answer, "policy", 1);
 	(void)putchar('\n');
 	print_quotas(answer);
-	json_decref(answer);
 	return status;
-}
-
-static int run_list(const void *values, const struct args *args attr_unused, struct error *err)
-{
-	return resource_list(&tenants, values, err);
 }
 
 /* A row is one option, however long its line. */
@@ -120,52 +105,20 @@ static const struct option_row set_rows[] = {
 	{"images",     0,   OPTION_TEXT, AT(images),     "SIZE",   "total size of imported images: 32Gi"},
 	COMMON_ROWS(AT(common)),
 };
-static const struct option_row rows[] = {
-	COMMON_ROWS(AT(common)),
-};
 /* clang-format on */
 
-const struct command command_tenant_create = {
-	.name = "tenant create",
-	.arguments = "TENANT",
-	.summary = "Create a tenant",
-	.options = {set_rows, ARRAY_SIZE(set_rows)},
-	.values_size = sizeof(struct tenant_options),
-	.run = run_create,
-};
+COMMAND(tenant_create, "tenant create", "TENANT", "Create a tenant", run_create, set_rows,
+        struct tenant_options);
 
-const struct command command_tenant_list = {
-	.name = "tenant list",
-	.arguments = "",
-	.summary = "List tenants and their usage",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct tenant_options),
-	.run = run_list,
-};
+COMMAND(tenant_list, "tenant list", "", "List tenants and their usage", resource_run_list,
+        resource_rows, struct tenant_options, .data = &tenants);
 
-const struct command command_tenant_show = {
-	.name = "tenant show",
-	.arguments = "TENANT",
-	.summary = "Show a tenant: policy, quotas, usage",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct tenant_options),
-	.run = run_show,
-};
+COMMAND(tenant_show, "tenant show", "TENANT", "Show a tenant: policy, quotas, usage", run_show,
+        resource_rows, struct tenant_options);
 
-const struct command command_tenant_set = {
-	.name = "tenant set",
-	.arguments = "TENANT",
-	.summary = "Change a tenant's policy or quotas",
-	.options = {set_rows, ARRAY_SIZE(set_rows)},
-	.values_size = sizeof(struct tenant_options),
-	.run = run_set,
-};
+COMMAND(tenant_set, "tenant set", "TENANT", "Change a tenant's policy or quotas", run_set, set_rows,
+        struct tenant_options);
 
-const struct command command_tenant_delete = {
-	.name = "tenant delete",
-	.arguments = "TENANT",
-	.summary = "Delete a tenant that has no keys and no sessions",
-	.options = {rows, ARRAY_SIZE(rows)},
-	.values_size = sizeof(struct tenant_options),
-	.run = run_delete,
-};
+COMMAND(tenant_delete, "tenant delete", "TENANT",
+        "Delete a tenant that has no keys and no sessions", resource_run_delete, resource_rows,
+        struct tenant_options, .data = &tenants);

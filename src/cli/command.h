@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: one command, one file, one record. The table is in commands.c; parsing, --help, completion
- * and the check of the manual page use these records.
+ * DOC: one command, one file, one record. Parsing, --help, completion and the check of the manual
+ * page use these records.
  */
 
 #include "cli/exit_status.h"
@@ -15,60 +15,42 @@ struct command {
 	const char *name;      /* "run", "box plan" */
 	const char *arguments; /* for the usage line; "": the command takes none */
 	const char *summary;   /* one line */
-	const char *text;      /* --help prints it after the options; NULL: none */
+	/* Return: the exit status, or -1 with *err, which the caller prints. */
+	int (*run)(const void *values, const struct args *args, struct error *err);
 	struct options options;
 	size_t values_size; /* size of the struct that the options fill; at least 1 */
-	/* Return: the exit status, or -1 with *err: exit_status_of_error. The caller prints *err.
-	 */
-	int (*run)(const void *values, const struct args *args, struct error *err);
+	const void *data;   /* args->data of @run, for a function that several commands share */
+	const char *text;   /* --help prints it after the options; NULL: none */
 };
 
-extern const struct command command_run;
-extern const struct command command_sandbox_run;
-extern const struct command command_session_create;
-extern const struct command command_session_list;
-extern const struct command command_session_show;
-extern const struct command command_session_exec;
-extern const struct command command_session_interrupt;
-extern const struct command command_session_pause;
-extern const struct command command_session_resume;
-extern const struct command command_session_terminate;
-extern const struct command command_session_delete;
-extern const struct command command_file_ls;
-extern const struct command command_file_stat;
-extern const struct command command_file_get;
-extern const struct command command_file_put;
-extern const struct command command_file_mkdir;
-extern const struct command command_file_mv;
-extern const struct command command_file_rm;
-extern const struct command command_template_list;
-extern const struct command command_template_show;
-extern const struct command command_template_create;
-extern const struct command command_template_update;
-extern const struct command command_template_delete;
-extern const struct command command_template_import;
-extern const struct command command_template_imports;
-extern const struct command command_mcp;
-extern const struct command command_key_create;
-extern const struct command command_key_list;
-extern const struct command command_key_revoke;
-extern const struct command command_tenant_create;
-extern const struct command command_tenant_list;
-extern const struct command command_tenant_show;
-extern const struct command command_tenant_set;
-extern const struct command command_tenant_delete;
-extern const struct command command_audit_verify;
-extern const struct command command_audit_tail;
-extern const struct command command_policy_explain;
-extern const struct command command_policy_check;
-extern const struct command command_policy_list;
-extern const struct command command_policy_show;
-extern const struct command command_pool_list;
-extern const struct command command_doctor;
-extern const struct command command_box_plan;
-extern const struct command command_completion;
-extern const struct command command_version;
-extern const struct command command_help;
+/* Defines command_@id, whose options @rows_ fill a @type. The rest may set text and data. */
+#define COMMAND(id, name_, arguments_, summary_, run_, rows_, type, ...)                           \
+	const struct command command_##id = {.name = (name_),                                      \
+	                                     .arguments = (arguments_),                            \
+	                                     .summary = (summary_),                                \
+	                                     .run = (run_),                                        \
+	                                     .options = {(rows_), ARRAY_SIZE(rows_)},              \
+	                                     .values_size = sizeof(type),                          \
+	                                     __VA_ARGS__}
+
+/* In the order of --help. */
+/* clang-format off */
+#define COMMANDS(X) \
+	X(run) X(sandbox_run) \
+	X(session_create) X(session_list) X(session_show) X(session_exec) X(session_interrupt) \
+	X(session_pause) X(session_resume) X(session_terminate) X(session_delete) \
+	X(file_ls) X(file_stat) X(file_get) X(file_put) X(file_mkdir) X(file_mv) X(file_rm) \
+	X(template_list) X(template_show) X(template_create) X(template_update) \
+	X(template_delete) X(template_import) X(template_imports) X(mcp) \
+	X(key_create) X(key_list) X(key_revoke) \
+	X(tenant_create) X(tenant_list) X(tenant_show) X(tenant_set) X(tenant_delete) \
+	X(audit_verify) X(audit_tail) \
+	X(policy_explain) X(policy_check) X(policy_list) X(policy_show) \
+	X(pool_list) X(doctor) X(box_plan) X(completion) X(version) X(help)
+/* clang-format on */
+
+#define COMMAND_DECLARE(id) extern const struct command command_##id;
+COMMANDS(COMMAND_DECLARE)
 
 /** commands_at - the table in the order of --help; NULL past the end. */
 const struct command *commands_at(size_t index);

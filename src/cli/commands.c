@@ -9,54 +9,8 @@
 #include "base/suggest.h"
 #include "cli/message.h"
 
-static const struct command *const commands[] = {
-	&command_run,
-	&command_sandbox_run,
-	&command_session_create,
-	&command_session_list,
-	&command_session_show,
-	&command_session_exec,
-	&command_session_interrupt,
-	&command_session_pause,
-	&command_session_resume,
-	&command_session_terminate,
-	&command_session_delete,
-	&command_file_ls,
-	&command_file_stat,
-	&command_file_get,
-	&command_file_put,
-	&command_file_mkdir,
-	&command_file_mv,
-	&command_file_rm,
-	&command_template_list,
-	&command_template_show,
-	&command_template_create,
-	&command_template_update,
-	&command_template_delete,
-	&command_template_import,
-	&command_template_imports,
-	&command_mcp,
-	&command_key_create,
-	&command_key_list,
-	&command_key_revoke,
-	&command_tenant_create,
-	&command_tenant_list,
-	&command_tenant_show,
-	&command_tenant_set,
-	&command_tenant_delete,
-	&command_audit_verify,
-	&command_audit_tail,
-	&command_policy_explain,
-	&command_policy_check,
-	&command_policy_list,
-	&command_policy_show,
-	&command_pool_list,
-	&command_doctor,
-	&command_box_plan,
-	&command_completion,
-	&command_version,
-	&command_help,
-};
+#define COMMAND_ADDRESS(id) &command_##id,
+static const struct command *const commands[] = {COMMANDS(COMMAND_ADDRESS)};
 
 const struct command *commands_at(size_t index)
 {
@@ -203,6 +157,7 @@ int commands_call(const struct command *command, char **argv)
 	struct error err = {0};
 	int status = options_parse(&command->options, argv, values, &args, &err);
 
+	args.data = command->data;
 	if (status == 0 && args.help)
 		commands_print_help(command, stdout);
 	else if (status == 0 && args.words_count > 0 && !command->arguments[0])

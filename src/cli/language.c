@@ -80,21 +80,6 @@ static struct slice base_name(struct slice path)
 	return path;
 }
 
-/* "python3.11" -> "python" */
-static struct slice without_version(struct slice name)
-{
-	while (name.len > 0 &&
-	       (isdigit((unsigned char)name.text[name.len - 1]) || name.text[name.len - 1] == '.'))
-		name.len--;
-	return name;
-}
-
-/* Options of env ("-S", "-i") and NAME=value settings precede the program. */
-static bool is_env_argument(struct slice word)
-{
-	return word.len > 0 && (word.text[0] == '-' || memchr(word.text, '=', word.len));
-}
-
 const char *language_of_code(const char *code, size_t len)
 {
 	const char *newline;
@@ -106,10 +91,15 @@ const char *language_of_code(const char *code, size_t len)
 	line = (struct slice){code + 2, (newline ? (size_t)(newline - code) : len) - 2};
 	program = base_name(next_word(&line));
 	if (program.len == 3 && strncmp(program.text, "env", 3) == 0) {
+		/* Options of env ("-S", "-i") and NAME=value settings precede the program. */
 		do
 			program = next_word(&line);
-		while (is_env_argument(program));
+		while (program.len > 0 &&
+		       (program.text[0] == '-' || memchr(program.text, '=', program.len)));
 		program = base_name(program);
 	}
-	return find_rule(interpreters, ARRAY_SIZE(interpreters), without_version(program));
+	/* "python3.11" -> "python" */
+	while (program.len > 0 && memchr(".0123456789", program.text[program.len - 1], 11))
+		program.len--;
+	return find_rule(interpreters, ARRAY_SIZE(interpreters), program);
 }

@@ -32,21 +32,15 @@ int local_file_read(const char *name, struct local_file *ret_file, struct error 
 	return 0;
 }
 
-/* Only regular files are replaced; pipes, devices and links are written to. */
-static bool is_replaced(const char *name)
-{
-	struct stat st = {0};
-
-	return lstat(name, &st) < 0 ? errno == ENOENT : S_ISREG(st.st_mode);
-}
-
 int local_file_write(const char *name, struct local_file *ret_file, struct error *err)
 {
 	struct local_file file = {.fd = -1, .name = name};
+	struct stat st = {0};
 
 	if (is_stream(name)) {
 		file.fd = fd_dup(STDOUT_FILENO);
-	} else if (is_replaced(name)) {
+	} else if (lstat(name, &st) < 0 ? errno == ENOENT : S_ISREG(st.st_mode)) {
+		/* Only regular files are replaced; pipes, devices and links are written to. */
 		file.part = xasprintf("%s.%d.part", name, (int)getpid());
 		file.fd = fd_open(file.part, O_WRONLY | O_CREAT | O_EXCL, FILE_MODE);
 	} else {

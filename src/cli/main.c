@@ -9,24 +9,19 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-/* If a standard stream is closed, the first file we open would take its number and its output. */
-static int open_standard_streams(void)
-{
-	int fd;
-
-	do {
-		fd = fd_open("/dev/null", O_RDWR, 0);
-	} while (fd >= 0 && fd <= STDERR_FILENO);
-	return fd < 0 ? fd : fd_close(fd) + 1;
-}
-
 int main(int argc, char **argv)
 {
 	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
 	const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "";
+	int fd;
 
-	if (open_standard_streams() < 0)
+	/* If a standard stream is closed, the first file that we open would take its number. */
+	do {
+		fd = fd_open("/dev/null", O_RDWR, 0);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd < 0)
 		return CLI_ERROR;
+	(void)fd_close(fd);
 	/* The program is installed under this name too. */
 	if (str_equal(name, command_sandbox_run.name))
 		return commands_call(&command_sandbox_run, argv + 1);

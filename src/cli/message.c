@@ -11,26 +11,17 @@
 #include "base/error.h"
 #include "base/str.h"
 
-/* The C1 controls, U+0080 to U+009F: in UTF-8 0xC2 and one of these. */
-static bool is_c1_control(const char *p)
-{
-	return (unsigned char)p[0] == 0xc2 && (unsigned char)p[1] >= 0x80 &&
-	       (unsigned char)p[1] < 0xa0;
-}
-
 void message_print_safe(FILE *out, const char *text)
 {
-	for (const char *p = text; *p; p++) {
-		if (*p == '\n' || *p == '\t') {
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+		/* U+0080 to U+009F: 0xC2 and one more byte in UTF-8. */
+		bool is_c1_control = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
+
+		if (*p == '\n' || *p == '\t')
 			(void)fputc(' ', out);
-		} else if (iscntrl((unsigned char)*p)) {
-			(void)fputc('?', out);
-		} else if (is_c1_control(p)) {
-			(void)fputc('?', out);
-			p++;
-		} else {
-			(void)fputc(*p, out);
-		}
+		else
+			(void)fputc(iscntrl(*p) || is_c1_control ? '?' : *p, out);
+		p += is_c1_control;
 	}
 }
 
@@ -162,11 +153,11 @@ void message_show_problem(const json_t *problem)
 void message_print_json(const json_t *object)
 {
 	/* The API writes 15 digits; more would show rounding errors. */
-	char *text = json_dumps(object, JSON_INDENT(2) | JSON_ENSURE_ASCII |
-	                                        JSON_REAL_PRECISION(15) | JSON_ENCODE_ANY);
+	cleanup_free char *text =
+		json_dumps(object, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15) |
+	                                   JSON_ENCODE_ANY);
 
 	if (!text)
 		abort();
 	(void)puts(text);
-	free(text);
 }

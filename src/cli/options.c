@@ -134,23 +134,18 @@ static int parse_long(struct parser *p, const char *word, struct error *err)
 	return refuse_unknown(p, word, bare, err);
 }
 
-static int parse_short(struct parser *p, const char *word, struct error *err)
-{
-	const struct option_row *row = find_by_letter(p->options, word[1]);
-
-	if (!row)
-		return refuse_unknown(p, word, word + 1, err);
-	return take_option(p, row, word[2] ? word + 2 : NULL, err);
-}
-
 static int parse_word(struct parser *p, const char *word, struct error *err)
 {
 	struct option_list words = {p->args->words, p->args->words_count};
+	const struct option_row *row;
 
 	if (str_has_prefix(word, "--"))
 		return parse_long(p, word, err);
-	if (word[0] == '-' && word[1])
-		return parse_short(p, word, err);
+	if (word[0] == '-' && word[1]) {
+		row = find_by_letter(p->options, word[1]);
+		return row ? take_option(p, row, word[2] ? word + 2 : NULL, err)
+		           : refuse_unknown(p, word, word + 1, err);
+	}
 	list_add(&words, word);
 	p->args->words = words.items;
 	p->args->words_count = words.count;

@@ -50,7 +50,8 @@ struct args {
 	size_t words_count;
 	char **rest; /* borrowed: what follows "--" */
 	size_t rest_count;
-	bool help; /* --help or -h: parsing stopped there */
+	bool help;        /* --help or -h: parsing stopped there */
+	const void *data; /* of the command */
 };
 
 /**

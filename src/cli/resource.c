@@ -10,11 +10,13 @@
 #define ID_MAX     64
 #define PAGE_LIMIT 200
 
+const struct option_row resource_rows[] = {COMMON_ROWS(0)};
+
 int resource_call(const struct common_options *options, const struct api_call *call,
                   json_t **ret_answer, struct error *err)
 {
 	cleanup_endpoint struct endpoint endpoint = {0};
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	int status = 0;
 
 	if (api_endpoint(&options->at, &endpoint, err) < 0 ||
@@ -23,10 +25,9 @@ int resource_call(const struct common_options *options, const struct api_call *c
 	if (options->json)
 		message_print_json(answer);
 	else if (status < 300)
-		*ret_answer = json_incref(answer);
+		*ret_answer = TAKE_PTR(answer);
 	else
 		message_show_problem(answer);
-	json_decref(answer);
 	return status < 300 ? CLI_OK : CLI_ERROR;
 }
 
@@ -107,38 +108,37 @@ int resource_show(const struct resource *resource, const void *values, const str
 	return path ? resource_call(values, &call, ret_answer, err) : -1;
 }
 
-int resource_delete(const struct resource *resource, const void *values, const struct args *args,
-                    struct error *err)
+int resource_run_delete(const void *values, const struct args *args, struct error *err)
 {
-	cleanup_free char *path = item_path(resource, args, err);
+	cleanup_free char *path = item_path(args->data, args, err);
 	const struct api_call call = {.method = "DELETE", .path = path};
-	json_t *answer = NULL;
-	int status = path ? resource_call(values, &call, &answer, err) : -1;
+	json_auto_t *answer = NULL;
 
-	json_decref(answer);
-	return status;
+	return path ? resource_call(values, &call, &answer, err) : -1;
 }
 
-static void print_titles(const struct resource *resource)
+void resource_print_list(const struct resource *resource, const json_t *answer, bool titles)
 {
-	for (size_t i = 0; i < resource->columns_count; i++)
-		(void)printf("%-*s", resource->columns[i].width, resource->columns[i].title);
-	(void)putchar('\n');
-}
+	const struct resource_column *columns = resource->columns;
+	const json_t *list = json_object_get(answer, resource->list);
 
-static void print_row(const struct resource *resource, const json_t *item)
-{
-	for (size_t i = 0; i < resource->columns_count; i++) {
-		const struct resource_column *c = &resource->columns[i];
+	for (size_t i = 0; titles && i < resource->columns_count; i++)
+		(void)printf("%-*s", columns[i].width, columns[i].title);
+	(void)fputs(titles ? "\n" : "", stdout);
+	for (size_t row = 0; row < json_array_size(list); row++) {
+		const json_t *item = json_array_get(list, row);
 
-		resource_print_cell(c->within ? json_object_get(item, c->within) : item, c->key,
-		                    c->width);
+		for (size_t i = 0; i < resource->columns_count; i++)
+			resource_print_cell(
+				columns[i].within ? json_object_get(item, columns[i].within) : item,
+				columns[i].key, columns[i].width);
+		(void)putchar('\n');
 	}
-	(void)putchar('\n');
 }
 
-int resource_list(const struct resource *resource, const void *values, struct error *err)
+int resource_run_list(const void *values, const struct args *args, struct error *err)
 {
+	const struct resource *resource = args->data;
 	bool more = true;
 	int status = CLI_OK;
 
@@ -146,17 +146,12 @@ int resource_list(const struct resource *resource, const void *values, struct er
 		cleanup_free char *path =
 			xasprintf("%s?limit=%d&offset=%u", resource->base, PAGE_LIMIT, offset);
 		const struct api_call call = {.method = "GET", .path = path};
-		json_t *answer = NULL;
-		const json_t *list;
+		json_auto_t *answer = NULL;
 
 		status = resource_call(values, &call, &answer, err);
-		list = json_object_get(answer, resource->list);
-		if (answer && offset == 0)
-			print_titles(resource);
-		for (size_t i = 0; i < json_array_size(list); i++)
-			print_row(resource, json_array_get(list, i));
+		if (answer)
+			resource_print_list(resource, answer, offset == 0);
 		more = json_is_true(json_object_get(answer, "has_more"));
-		json_decref(answer);
 	}
 	return status;
 }

@@ -62,6 +62,9 @@ int resource_call(const struct common_options *options, const struct api_call *c
 
 /* In the following, @values begins with a struct common_options. */
 
+/* The options of a command that has only these. */
+extern const struct option_row resource_rows[4];
+
 int resource_create(const struct resource *resource, const void *values, const struct args *args,
                     json_t **ret_answer, struct error *err);
 /** resource_update - send the given options by @method to the item that @args names. */
@@ -69,11 +72,15 @@ int resource_update(const struct resource *resource, const char *method, const v
                     const struct args *args, json_t **ret_answer, struct error *err);
 int resource_show(const struct resource *resource, const void *values, const struct args *args,
                   json_t **ret_answer, struct error *err);
-/** resource_delete - prints nothing on success. */
-int resource_delete(const struct resource *resource, const void *values, const struct args *args,
-                    struct error *err);
-/** resource_list - print all pages as a table. */
-int resource_list(const struct resource *resource, const void *values, struct error *err);
+/* The run functions of commands whose data is a struct resource. */
+
+/** resource_run_delete - prints nothing on success. */
+int resource_run_delete(const void *values, const struct args *args, struct error *err);
+/** resource_run_list - print all pages as a table. */
+int resource_run_list(const void *values, const struct args *args, struct error *err);
+
+/** resource_print_list - print a page of items as a table. */
+void resource_print_list(const struct resource *resource, const json_t *answer, bool titles);
 
 /**
  * resource_body - the JSON text of the options in @values, with @name unless NULL. Return: owned,

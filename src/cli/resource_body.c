@@ -143,22 +143,11 @@ static const struct {
 };
 static_assert(ARRAY_SIZE(kinds) == RESOURCE_KIND_COUNT, "one row per kind");
 
-/* The object that holds @f; owned by @body. */
-static json_t *object_of(json_t *body, const struct resource_field *f)
-{
-	json_t *object = f->within ? json_object_get(body, f->within) : body;
-
-	if (!object) {
-		object = json_object();
-		(void)json_object_set_new(body, f->within, object);
-	}
-	return object;
-}
-
 static int add_field(json_t *body, const struct resource_field *f, const void *values,
                      struct error *err)
 {
 	const void *slot = (const char *)values + f->offset;
+	json_t *object = f->within ? json_object_get(body, f->within) : body;
 	json_t *value;
 
 	if (!kinds[f->kind].is_given(slot))
@@ -166,30 +155,27 @@ static int add_field(json_t *body, const struct resource_field *f, const void *v
 	value = kinds[f->kind].make(slot, f, err);
 	if (!value)
 		return -1;
-	if (json_object_set_new(object_of(body, f), f->key, value) < 0)
+	if (!object) {
+		object = json_object();
+		(void)json_object_set_new(body, f->within, object);
+	}
+	if (json_object_set_new(object, f->key, value) < 0)
 		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
-	return 0;
-}
-
-static int fill_body(json_t *body, const struct resource *resource, const void *values,
-                     const char *name, struct error *err)
-{
-	if (name && resource->name_key &&
-	    json_object_set_new(body, resource->name_key, json_string(name)) < 0)
-		return error_set(err, ERR_INVALID, 0, "the %s is not UTF-8 text", resource->what);
-	for (size_t i = 0; i < resource->fields_count; i++)
-		if (add_field(body, &resource->fields[i], values, err) < 0)
-			return -1;
 	return 0;
 }
 
 char *resource_body(const struct resource *resource, const void *values, const char *name,
                     struct error *err)
 {
-	json_t *body = json_object();
+	json_auto_t *body = json_object();
 
-	if (fill_body(body, resource, values, name, err) == 0)
-		return api_body(body, err);
-	json_decref(body);
-	return NULL;
+	if (name && resource->name_key &&
+	    json_object_set_new(body, resource->name_key, json_string(name)) < 0) {
+		(void)error_set(err, ERR_INVALID, 0, "the %s is not UTF-8 text", resource->what);
+		return NULL;
+	}
+	for (size_t i = 0; i < resource->fields_count; i++)
+		if (add_field(body, &resource->fields[i], values, err) < 0)
+			return NULL;
+	return api_body(body, err);
 }

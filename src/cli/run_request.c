@@ -141,17 +141,6 @@ void run_input_done(struct run_input *input)
 	json_decref(input->context);
 }
 
-static int set_code(json_t *body, const char *key, const struct buf *code, struct error *err)
-{
-	const char *text = code->data ? code->data : "";
-
-	if (!utf8_is_valid(text, code->len))
-		return error_set(err, ERR_BAD_MEDIA, 0, "the program is not UTF-8 text");
-	if (json_object_set_new(body, key, json_stringn(text, code->len)) < 0)
-		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
-	return 0;
-}
-
 /* Binary data is sent as {"base64": ...}. */
 static json_t *encode_bytes(const struct buf *bytes)
 {
@@ -282,26 +271,26 @@ static int set_common(json_t *body, const struct run_options *options, struct er
 
 json_t *run_request_common(const struct run_options *options, struct error *err)
 {
-	json_t *body = json_object();
+	json_auto_t *body = json_object();
 
-	if (set_common(body, options, err) == 0)
-		return body;
-	json_decref(body);
-	return NULL;
+	return set_common(body, options, err) < 0 ? NULL : TAKE_PTR(body);
 }
 
 static int fill_body(json_t *body, const struct run_options *options, const struct run_input *input,
                      const struct args *args, struct error *err)
 {
+	const char *code = input->code.data ? input->code.data : "";
+
 	if (run_request_set(body, "language", "language", input->language, err) < 0)
 		return -1;
-	if (set_code(body, input->event ? "handler_code" : "code", &input->code, err) < 0)
-		return -1;
-	if ((input->event && json_object_set(body, "event", input->event) < 0) ||
-	    (input->context && json_object_set(body, "context", input->context) < 0))
-		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
-	if (options->stdin_path &&
-	    json_object_set_new(body, "stdin", encode_bytes(&input->stdin_data)) < 0)
+	if (!utf8_is_valid(code, input->code.len))
+		return error_set(err, ERR_BAD_MEDIA, 0, "the program is not UTF-8 text");
+	if (json_object_set_new(body, input->event ? "handler_code" : "code",
+	                        json_stringn(code, input->code.len)) < 0 ||
+	    (input->event && json_object_set(body, "event", input->event) < 0) ||
+	    (input->context && json_object_set(body, "context", input->context) < 0) ||
+	    (options->stdin_path &&
+	     json_object_set_new(body, "stdin", encode_bytes(&input->stdin_data)) < 0))
 		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
 	if (set_args(body, args, err) < 0 || set_common(body, options, err) < 0)
 		return -1;
@@ -311,10 +300,7 @@ static int fill_body(json_t *body, const struct run_options *options, const stru
 char *run_request_build(const struct run_options *options, const struct run_input *input,
                         const struct args *args, struct error *err)
 {
-	json_t *body = json_object();
+	json_auto_t *body = json_object();
 
-	if (fill_body(body, options, input, args, err) == 0)
-		return api_body(body, err);
-	json_decref(body);
-	return NULL;
+	return fill_body(body, options, input, args, err) < 0 ? NULL : api_body(body, err);
 }

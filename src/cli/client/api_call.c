@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/client/api_call.h"
 
+#include <ctype.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -50,11 +50,10 @@ json_t *api_parse_object(const char *text, size_t len, int status, struct error 
 	return NULL;
 }
 
-char *api_body(json_t *object, struct error *err)
+char *api_body(const json_t *object, struct error *err)
 {
 	char *text = json_dumps(object, JSON_COMPACT);
 
-	json_decref(object);
 	if (!text)
 		(void)error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
 	return text;
@@ -128,12 +127,6 @@ char *api_path(const char *id, const char *suffix, struct error *err)
 	return NULL;
 }
 
-static bool is_unreserved(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       strchr("-._~/", c);
-}
-
 char *api_escape(const char *text)
 {
 	static const char digits[] = "0123456789ABCDEF";
@@ -143,7 +136,8 @@ char *api_escape(const char *text)
 	for (; *text; text++) {
 		unsigned char c = (unsigned char)*text;
 
-		if (is_unreserved(*text)) {
+		/* The C locale: letters are ASCII. */
+		if (isalnum(c) || strchr("-._~/", c)) {
 			*to++ = *text;
 			continue;
 		}

@@ -44,8 +44,8 @@ char *api_file_path(const char *id, const char *path, const char *query,
                     struct error *err) attr_must_check;
 /** api_escape - percent-encode @text for a path or query, except slashes. Return: owned. */
 char *api_escape(const char *text) attr_must_check;
-/** api_body - the text of @object, which is taken. Return: owned, or NULL with *err. */
-char *api_body(json_t *object, struct error *err) attr_must_check;
+/** api_body - the text of @object. Return: owned, or NULL with *err. */
+char *api_body(const json_t *object, struct error *err) attr_must_check;
 /**
  * api_parse_object - a response of @len bytes with the HTTP @status. Return: owned, or NULL
  * (ERR_PROTOCOL).

@@ -124,19 +124,18 @@ static void note_response(struct call *c, const json_t *message)
 static void on_message(void *ctx, const char *text, size_t len)
 {
 	struct call *c = ctx;
-	json_t *message = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
+	json_auto_t *message = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
 
 	note_response(c, message);
-	json_decref(message);
 	print_line(c->bridge, text, len);
 }
 
 /* Prints a body that is one message, with the id of the request if the daemon could not tell it. */
 static void print_body(struct call *c)
 {
-	json_t *message =
+	json_auto_t *message =
 		json_loadb(c->body.data ? c->body.data : "", c->body.len, JSON_ALLOW_NUL, NULL);
-	char *text;
+	cleanup_free char *text = NULL;
 
 	if (!message)
 		return;
@@ -155,8 +154,6 @@ static void print_body(struct call *c)
 	text = json_dumps(message, JSON_COMPACT);
 	if (text)
 		print_line(c->bridge, text, strlen(text));
-	free(text);
-	json_decref(message);
 }
 
 static void on_header(void *ctx, const char *line, size_t len)
@@ -269,16 +266,6 @@ static void open_listen_stream(struct bridge *b)
 	}
 }
 
-/* Not at once: the daemon may still be failing. */
-static void retry_later(struct call *c)
-{
-	c->kind = KIND_RESUME;
-	c->is_stream = false;
-	c->tries++;
-	list_remove(&c->node);
-	list_append(&c->bridge->retries, &c->node);
-}
-
 static void stop_on_failure(struct call *c, int status, const struct error *err)
 {
 	struct bridge *b = c->bridge;
@@ -319,7 +306,12 @@ static void on_done(void *ctx, int status, const struct error *err)
 		print_body(c);
 	/* The stream of a cancelled call ends without a response and without an error. */
 	if (c->is_stream && err && can_resume(c, status)) {
-		retry_later(c);
+		/* Later: the daemon may still be failing. */
+		c->kind = KIND_RESUME;
+		c->is_stream = false;
+		c->tries++;
+		list_remove(&c->node);
+		list_append(&b->retries, &c->node);
 		return;
 	}
 	if (err || status == HTTP_NOT_FOUND)
@@ -364,14 +356,19 @@ static bool cancel_queued(struct bridge *b, const json_t *params)
 	return false;
 }
 
-/* @message is NULL if the line is not JSON; the daemon then reports the error. */
-static void handle_message(struct bridge *b, json_t *message, const char *line, size_t len)
+static void handle_line(struct bridge *b, const char *line, size_t len)
 {
+	/* NULL if the line is not JSON; the daemon then reports the error. */
+	json_auto_t *message = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
 	const char *method = json_string_value(json_object_get(message, "method"));
 	json_t *id = json_object_get(message, "id");
-	struct call *c = call_new(b, KIND_POST);
 	struct error err = {0};
+	struct call *c;
 
+	if (method && str_equal(method, "notifications/cancelled") &&
+	    cancel_queued(b, json_object_get(message, "params")))
+		return;
+	c = call_new(b, KIND_POST);
 	c->id = method && id ? json_incref(id) : NULL;
 	c->is_initialize = method && id && str_equal(method, "initialize") && !b->session[0];
 	c->counts = !method || id;
@@ -388,17 +385,6 @@ static void handle_message(struct bridge *b, json_t *message, const char *line, 
 	b->in_flight += c->counts;
 	if (send_call(c, line, len, &err) < 0)
 		stop_with_error(b, &err);
-}
-
-static void handle_line(struct bridge *b, const char *line, size_t len)
-{
-	json_t *message = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
-	const char *method = json_string_value(json_object_get(message, "method"));
-
-	if (!method || !str_equal(method, "notifications/cancelled") ||
-	    !cancel_queued(b, json_object_get(message, "params")))
-		handle_message(b, message, line, len);
-	json_decref(message);
 }
 
 static void handle_lines(struct bridge *b)
@@ -435,11 +421,6 @@ static void read_input(struct bridge *b)
 		                (unsigned long long)MESSAGE_MAX);
 		stop_with_error(b, &err);
 	}
-}
-
-static bool is_finished(const struct bridge *b)
-{
-	return b->stopped || (b->eof && b->pending == 0 && b->input.len == 0);
 }
 
 static int run_once(struct bridge *b, struct error *err)
@@ -500,7 +481,7 @@ int bridge_run(const struct endpoint *endpoint, int interrupt_fd, struct error *
 	list_init(&b.calls);
 	list_init(&b.retries);
 	list_init(&b.queue);
-	while (r == 0 && !is_finished(&b))
+	while (r == 0 && !b.stopped && !(b.eof && b.pending == 0 && b.input.len == 0))
 		r = run_once(&b, err);
 	if (r == 0)
 		end_session(&b);

@@ -65,20 +65,12 @@ static int choose_socket(char *path, bool chosen, struct endpoint *ret_endpoint,
 	return 0;
 }
 
-static char *default_socket(const struct endpoint_source *source)
-{
-	if (source->uid == 0)
-		return xstrdup("/run/millibox/millibox.sock");
-	/* The daemon ignores a relative directory too. */
-	if (source->env_runtime_dir && source->env_runtime_dir[0] == '/')
-		return xasprintf("%s/millibox/millibox.sock", source->env_runtime_dir);
-	return xasprintf("/tmp/millibox-%u/millibox.sock", (unsigned)source->uid);
-}
-
 static int choose_place(const struct endpoint_source *source, struct endpoint *ret_endpoint,
                         struct error *err)
 {
 	const struct endpoint_options *o = &source->options;
+	const char *runtime = source->env_runtime_dir;
+	char *path;
 
 	if (is_given(o->socket) && is_given(o->url))
 		return error_set(err, ERR_INVALID, 0, "give --socket or --url, not both");
@@ -90,7 +82,13 @@ static int choose_place(const struct endpoint_source *source, struct endpoint *r
 		return choose_socket(xstrdup(source->env_socket), true, ret_endpoint, err);
 	if (is_given(source->env_url))
 		return choose_url(source->env_url, ret_endpoint, err);
-	return choose_socket(default_socket(source), false, ret_endpoint, err);
+	if (source->uid == 0)
+		path = xstrdup("/run/millibox/millibox.sock");
+	else if (runtime && runtime[0] == '/') /* the daemon ignores a relative directory too */
+		path = xasprintf("%s/millibox/millibox.sock", runtime);
+	else
+		path = xasprintf("/tmp/millibox-%u/millibox.sock", (unsigned)source->uid);
+	return choose_socket(path, false, ret_endpoint, err);
 }
 
 int endpoint_choose(const struct endpoint_source *source, struct endpoint *ret_endpoint,

@@ -24,15 +24,6 @@ void events_done(struct events *e)
 	buf_done(&e->line);
 }
 
-static enum event_kind kind_of(const char *name)
-{
-	size_t i = 0;
-
-	while (i < ARRAY_SIZE(kind_names) && !str_equal(name, kind_names[i]))
-		i++;
-	return (enum event_kind)i;
-}
-
 /* Fills @event from @object, which must have the member that its kind requires. */
 static int read_event(json_t *object, struct event *event)
 {
@@ -41,7 +32,8 @@ static int read_event(json_t *object, struct event *event)
 
 	if (!name)
 		return -EPROTO;
-	event->kind = kind_of(name);
+	while (event->kind < EVENT_OTHER && !str_equal(name, kind_names[event->kind]))
+		event->kind++;
 	if (event->kind == EVENT_PENDING)
 		data = json_object_get(object, "execution_id");
 	if (event->kind == EVENT_PENDING || event->kind == EVENT_STDOUT ||

@@ -153,9 +153,11 @@ static int start_daemon(struct own_daemon *d, int interrupt_fd, struct error *er
 	return wait_until_ready(d, watch, interrupt_fd, err);
 }
 
-/* Stops the daemon, fully started or not. */
-static void stop_daemon(struct own_daemon *d)
+/* Also stops a daemon that is not fully started. */
+void own_daemon_end(struct own_daemon *d)
 {
+	if (!d)
+		return;
 	d->link = fd_close(d->link);
 	if (d->supervisor > 0) {
 		while (waitpid(d->supervisor, NULL, 0) < 0 && errno == EINTR)
@@ -167,6 +169,7 @@ static void stop_daemon(struct own_daemon *d)
 	(void)fd_close(d->log);
 	free(d->dir);
 	free(d->socket);
+	free(d);
 }
 
 struct own_daemon *own_daemon_start(int interrupt_fd, struct error *err)
@@ -177,8 +180,7 @@ struct own_daemon *own_daemon_start(int interrupt_fd, struct error *err)
 	d->log = -1;
 	if (start_daemon(d, interrupt_fd, err) == 0)
 		return d;
-	stop_daemon(d);
-	free(d);
+	own_daemon_end(d);
 	return NULL;
 }
 
@@ -194,12 +196,4 @@ void own_daemon_show_log(const struct own_daemon *d)
 
 	if (n > 0)
 		(void)fwrite(text, 1, (size_t)n, stderr);
-}
-
-void own_daemon_end(struct own_daemon *d)
-{
-	if (!d)
-		return;
-	stop_daemon(d);
-	free(d);
 }

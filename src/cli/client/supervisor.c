@@ -41,22 +41,17 @@ static const char *const set_variables[] = {
 	"MILLIBOX_POOLS_ENABLED=false",
 };
 
-static bool is_overridden(const char *variable)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(set_variables); i++) {
-		size_t name = strcspn(set_variables[i], "=") + 1;
-
-		if (strncmp(variable, set_variables[i], name) == 0)
-			return true;
-	}
-	return false;
-}
-
 static bool is_kept(const char *variable)
 {
 	/* The client's key: the daemon must not see it. */
 	if (str_has_prefix(variable, "MILLIBOX_API_KEY"))
 		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(set_variables); i++) {
+		size_t name = strcspn(set_variables[i], "=") + 1;
+
+		if (strncmp(variable, set_variables[i], name) == 0)
+			return false;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(kept_variables); i++) {
 		if (str_has_prefix(variable, kept_variables[i]))
 			return true;
@@ -72,7 +67,7 @@ static char **make_environment(void)
 
 	list[n++] = xstrdup("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 	for (size_t i = 0; i < count; i++) {
-		if (is_kept(environ[i]) && !is_overridden(environ[i]))
+		if (is_kept(environ[i]))
 			list[n++] = environ[i];
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(set_variables); i++)
@@ -131,26 +126,6 @@ static int detach(const struct supervisor_job *job)
 	return 0;
 }
 
-/* Waits until the command or the daemon has exited. */
-static void wait_for_either(int link, int pidfd)
-{
-	struct pollfd ready[] = {
-		{.fd = link, .events = POLLIN},
-		{.fd = pidfd, .events = POLLIN},
-	};
-
-	while (poll(ready, ARRAY_SIZE(ready), -1) < 0 && errno == EINTR)
-		;
-}
-
-/* Sends the daemon's exit status to the command, if it still runs. */
-static void send_exit_status(int link, int status)
-{
-	unsigned char code = WIFEXITED(status) ? (unsigned char)WEXITSTATUS(status) : 0;
-
-	(void)send(link, &code, 1, MSG_NOSIGNAL);
-}
-
 /* Return: the wait status. */
 static int stop_daemon(pid_t daemon, int pidfd)
 {
@@ -172,8 +147,10 @@ static int stop_daemon(pid_t daemon, int pidfd)
 
 void supervisor_main(const struct supervisor_job *job)
 {
+	struct pollfd ready[] = {{.fd = job->link, .events = POLLIN}, {.events = POLLIN}};
+	unsigned char code;
 	pid_t self, daemon;
-	int pidfd;
+	int pidfd, status;
 
 	if (detach(job) < 0)
 		_exit(1);
@@ -182,9 +159,15 @@ void supervisor_main(const struct supervisor_job *job)
 	if (daemon == 0)
 		exec_daemon(job, self);
 	pidfd = daemon > 0 ? fd_pidfd_open(daemon) : -1;
-	if (pidfd >= 0)
-		wait_for_either(job->link, pidfd);
-	if (daemon > 0)
-		send_exit_status(job->link, stop_daemon(daemon, pidfd));
+	ready[1].fd = pidfd;
+	/* Wait until the command or the daemon has exited. */
+	while (pidfd >= 0 && poll(ready, ARRAY_SIZE(ready), -1) < 0 && errno == EINTR)
+		;
+	if (daemon > 0) {
+		status = stop_daemon(daemon, pidfd);
+		code = WIFEXITED(status) ? (unsigned char)WEXITSTATUS(status) : 0;
+		/* For the command, if it still runs. */
+		(void)send(job->link, &code, 1, MSG_NOSIGNAL);
+	}
 	_exit(tree_remove(job->dir) < 0);
 }
