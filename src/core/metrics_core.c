@@ -10,31 +10,11 @@
 #include "core/store/store.h"
 #include "db/db.h"
 
-static void set_rates(struct metrics *m)
-{
-	double all = metrics_total(m, METRIC_EXECUTIONS);
-	double good = metrics_total_with(m, METRIC_EXECUTIONS, 1, exec_status_name(EXEC_SUCCESS));
-	double late = metrics_total_with(m, METRIC_EXECUTIONS, 1, exec_status_name(EXEC_TIMEOUT));
-
-	metrics_set(m, METRIC_FAILURE_RATE, all > 0 ? (all - good) / all : 0);
-	metrics_set(m, METRIC_TIMEOUT_RATE, all > 0 ? late / all : 0);
-}
-
 static void set_usage(struct metrics *m, const char *resource, size_t used, size_t most)
 {
 	if (most > 0)
 		metrics_set_for(m, METRIC_USAGE, METRIC_LABELS(resource),
 		                (double)used / (double)most);
-}
-
-static void set_pools(const struct pools *pools, struct metrics *m)
-{
-	struct pools_totals t;
-
-	pools_totals(pools, &t);
-	metrics_set_for(m, METRIC_POOL_MEMBERS, METRIC_LABELS("ready"), (double)t.ready);
-	metrics_set_for(m, METRIC_POOL_MEMBERS, METRIC_LABELS("making"), (double)t.making);
-	metrics_set(m, METRIC_POOL_MEMORY, (double)t.memory_bytes);
 }
 
 void metrics_core(void *ctx, struct metrics *m)
@@ -43,19 +23,27 @@ void metrics_core(void *ctx, struct metrics *m)
 	const struct scheduler *scheduler = &p->runs->scheduler;
 	struct session_service_stats sessions;
 	struct run_service_stats runs;
+	struct pools_totals pools;
+	double all = metrics_total(m, METRIC_EXECUTIONS);
+	double good = metrics_total_with(m, METRIC_EXECUTIONS, 1, exec_status_name(EXEC_SUCCESS));
+	double late = metrics_total_with(m, METRIC_EXECUTIONS, 1, exec_status_name(EXEC_TIMEOUT));
 
 	session_service_stats(p->sessions, &sessions);
 	run_service_stats(p->runs, &runs);
+	pools_totals(p->runs->pools, &pools);
 	metrics_set(m, METRIC_SESSIONS_ACTIVE, (double)sessions.live);
 	metrics_set(m, METRIC_RUNNING, (double)runs.running);
 	metrics_set(m, METRIC_QUEUED, (double)runs.queued);
 	metrics_set(m, METRIC_BOXES,
 	            (double)(runs.boxes + sessions.boxes + pools_count(p->runs->pools)));
-	set_pools(p->runs->pools, m);
+	metrics_set_for(m, METRIC_POOL_MEMBERS, METRIC_LABELS("ready"), (double)pools.ready);
+	metrics_set_for(m, METRIC_POOL_MEMBERS, METRIC_LABELS("making"), (double)pools.making);
+	metrics_set(m, METRIC_POOL_MEMORY, (double)pools.memory_bytes);
 	set_usage(m, "executions", runs.running, scheduler->running_max);
 	set_usage(m, "queue", runs.queued, scheduler->waiting_max);
 	set_usage(m, "sessions", sessions.live, p->config->sessions_max);
-	set_rates(m);
+	metrics_set(m, METRIC_FAILURE_RATE, all > 0 ? (all - good) / all : 0);
+	metrics_set(m, METRIC_TIMEOUT_RATE, all > 0 ? late / all : 0);
 	if (p->store) {
 		metrics_set(m, METRIC_STORE_FAILING, store_is_failing(p->store));
 		metrics_set(m, METRIC_STORE_WAITING, (double)db_waiting(store_db(p->store)));

@@ -658,9 +658,9 @@ static int load_identity(struct daemon *d, struct error *err)
 static int load_templates(struct daemon *d, struct error *err)
 {
 	const struct templates_config templates = {
-		.runners = d->runners,
-		.bases = (const char *const *)d->bases,
-		.has_roots = d->driver->caps.has_roots,
+		.host.runners = d->runners,
+		.host.bases = (const char *const *)d->bases,
+		.host.has_roots = d->driver->caps.has_roots,
 		.max = d->config->templates_max,
 		.tenants = d->tenants,
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/config/config.h"
 
-#include <errno.h>
+#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,8 +12,9 @@
 #include "core/config/settings.h"
 #include "core/config/yamldoc.h"
 
-#define KEY_LEN  160 /* two YAML keys and a dot */
-#define LIST_LEN 4096
+#define KEY_LEN   160 /* two YAML keys and a dot */
+#define LIST_LEN  4096
+#define WHERE_LEN 128
 
 /* Theory of operation: defaults, file, environment and flags override each other in this order.
  * Each value is checked where it comes from, so that the error can name the place; rules about
@@ -69,12 +70,11 @@ static int apply_defaults(struct config *c, struct error *err)
 	return 0;
 }
 
-static int at_line(char *ret_where, size_t size, const char *file, unsigned line)
+static void at_line(char ret_where[WHERE_LEN], const char *file, unsigned line)
 {
 	/* If the path does not fit, name the line only. */
-	if (str_format(ret_where, size, "%s:%u", file, line) < 0)
-		return str_format(ret_where, size, "line %u", line);
-	return 0;
+	if (str_format(ret_where, WHERE_LEN, "%s:%u", file, line) < 0)
+		(void)snprintf(ret_where, WHERE_LEN, "line %u", line);
 }
 
 /* Outside the file, a list is written with commas between its items. */
@@ -117,11 +117,9 @@ static int apply_node(struct config *c, const struct setting *s, const struct ya
 static int apply_group(struct config *c, const struct yamldoc_node *group, const char *file,
                        struct error *err)
 {
-	char where[128];
-	char key[KEY_LEN];
+	char where[WHERE_LEN], key[KEY_LEN];
 
-	if (at_line(where, sizeof(where), file, group->line) < 0)
-		return error_set(err, ERR_CONFIG, 0, "line numbers do not fit");
+	at_line(where, file, group->line);
 	if (group->kind == YAMLDOC_SCALAR && !*group->value && !group->quoted)
 		return 0;
 	if (group->kind != YAMLDOC_MAPPING)
@@ -130,8 +128,8 @@ static int apply_group(struct config *c, const struct yamldoc_node *group, const
 	for (const struct yamldoc_node *n = group->first; n; n = n->next) {
 		const struct setting *s;
 
-		if (at_line(where, sizeof(where), file, n->line) < 0 ||
-		    str_format(key, sizeof(key), "%s.%s", group->key, n->key) < 0)
+		at_line(where, file, n->line);
+		if (str_format(key, sizeof(key), "%s.%s", group->key, n->key) < 0)
 			return error_set(err, ERR_CONFIG, 0, "%s: the key is too long", where);
 		s = settings_find(key);
 		if (!s)
@@ -145,14 +143,13 @@ static int apply_group(struct config *c, const struct yamldoc_node *group, const
 static int apply_tree(struct config *c, const struct yamldoc_node *root, const char *file,
                       struct error *err)
 {
-	char where[128];
+	char where[WHERE_LEN];
 
 	for (const struct yamldoc_node *n = root->first; n; n = n->next) {
 		const struct setting *s = settings_find(n->key);
 		int r;
 
-		if (at_line(where, sizeof(where), file, n->line) < 0)
-			return error_set(err, ERR_CONFIG, 0, "line numbers do not fit");
+		at_line(where, file, n->line);
 		if (s)
 			r = apply_node(c, s, n, where, err);
 		else if (settings_has_group(n->key))
@@ -165,21 +162,6 @@ static int apply_tree(struct config *c, const struct yamldoc_node *root, const c
 	return 0;
 }
 
-/* "MILLIBOX_LIMITS_TIMEOUT" -> "limits_timeout"; -EINVAL for a name that cannot be a setting. */
-static int strip_variable(const char *name, char ret_key[SETTING_ENV_LEN])
-{
-	size_t prefix = strlen(SETTING_ENV_PREFIX);
-
-	if (!str_has_prefix(name, SETTING_ENV_PREFIX))
-		return -EINVAL;
-	if (str_copy(ret_key, SETTING_ENV_LEN, name + prefix) < 0)
-		return -EINVAL;
-	for (char *c = ret_key; *c; c++)
-		if (*c >= 'A' && *c <= 'Z')
-			*c = (char)(*c - 'A' + 'a');
-	return 0;
-}
-
 /* "MILLIBOX_LIMITS_TIMEOUU": the operator believes that a limit is set. Only names in one of our
  * groups can be told apart from variables meant for other programs. */
 static int check_variable(const char *variable, struct error *err)
@@ -188,8 +170,11 @@ static int check_variable(const char *variable, struct error *err)
 	char key[SETTING_ENV_LEN];
 	char *group_end;
 
-	if (strip_variable(name, key) < 0 || settings_find_env(name))
+	if (!str_has_prefix(name, SETTING_ENV_PREFIX) || settings_find_env(name) ||
+	    str_copy(key, sizeof(key), name + strlen(SETTING_ENV_PREFIX)) < 0)
 		return 0;
+	for (char *c = key; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
 	group_end = strchr(key, '_');
 	if (!group_end)
 		return 0;

@@ -56,6 +56,7 @@ struct companion {
 	const char *installed;
 	const char *probe;
 	const char *in_place[IN_PLACE_MAX]; /* NULL: end */
+	bool optional;                      /* "" if it does not exist */
 };
 
 static const struct companion engine = {
@@ -66,9 +67,9 @@ static const struct companion zygote = {
 	MILLIBOX_LIBEXECDIR "/millibox-zygote.so", "", {"millibox-zygote.so"}};
 static const struct companion runners = {
 	MILLIBOX_RUNNERSDIR, "/shell/manifest.yaml", {"runners", "../runners"}};
-
+/* Without a folder the built-in policies apply; a folder that is configured must exist. */
 static const struct companion policies = {
-	MILLIBOX_POLICIESDIR, "/default.yaml", {"policies", "../data/policies"}};
+	MILLIBOX_POLICIESDIR, "/default.yaml", {"policies", "../data/policies"}, true};
 
 /* Only we and root could have put it there or can change it: a build directory may be in /tmp. */
 static bool is_ours(const char *path)
@@ -105,57 +106,31 @@ static char *find_companion(const struct default_paths_who *who, const struct co
 			         "anyone may change it; chown it, or install Millibox",
 			         path);
 	}
-	return xstrdup(c->installed);
-}
-
-static char *engine_path(const struct default_paths_who *who)
-{
-	return find_companion(who, &engine);
-}
-
-static char *agent_path(const struct default_paths_who *who)
-{
-	return find_companion(who, &agent);
-}
-
-static char *zygote_path(const struct default_paths_who *who)
-{
-	return find_companion(who, &zygote);
-}
-
-static char *runners_dir(const struct default_paths_who *who)
-{
-	return find_companion(who, &runners);
-}
-
-/* Without a folder the built-in policies apply; a folder that is configured must exist. */
-static char *policies_dir(const struct default_paths_who *who)
-{
-	cleanup_free char *dir = find_companion(who, &policies);
-
-	return is_there(dir, policies.probe) ? TAKE_PTR(dir) : xstrdup("");
+	return xstrdup(c->optional && !is_there(c->installed, c->probe) ? "" : c->installed);
 }
 
 static const struct place {
 	const char *key;
 	char *(*value)(const struct default_paths_who *who);
+	const struct companion *companion; /* if @value is NULL */
 	const char *hint;
 } table[] = {
-	{"socket", socket_path, "millibox.sock in the default runtime_dir"},
-	{"state_dir", state_dir, ROOT_STATE ", or ~/.local/state/millibox"},
-	{"runtime_dir", runtime_dir, ROOT_RUNTIME ", or $XDG_RUNTIME_DIR/millibox"},
-	{"engine_path", engine_path, "beside the daemon, or as installed"},
-	{"agent_path", agent_path, "beside the daemon, or as installed"},
-	{"zygote_path", zygote_path, "beside the daemon, or as installed"},
-	{"runners_dir", runners_dir, "beside the daemon, or as installed"},
-	{"policy.dir", policies_dir, "beside the daemon, or as installed"},
+	{"socket", socket_path, NULL, "millibox.sock in the default runtime_dir"},
+	{"state_dir", state_dir, NULL, ROOT_STATE ", or ~/.local/state/millibox"},
+	{"runtime_dir", runtime_dir, NULL, ROOT_RUNTIME ", or $XDG_RUNTIME_DIR/millibox"},
+	{"engine_path", NULL, &engine, "beside the daemon, or as installed"},
+	{"agent_path", NULL, &agent, "beside the daemon, or as installed"},
+	{"zygote_path", NULL, &zygote, "beside the daemon, or as installed"},
+	{"runners_dir", NULL, &runners, "beside the daemon, or as installed"},
+	{"policy.dir", NULL, &policies, "beside the daemon, or as installed"},
 };
 
 char *default_paths_value(const struct default_paths_who *who, const char *key)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
 		if (str_equal(table[i].key, key))
-			return table[i].value(who);
+			return table[i].value ? table[i].value(who)
+			                      : find_companion(who, table[i].companion);
 	return NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "core/config/settings.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -190,20 +191,13 @@ const char *settings_suggest(const char *key)
 	return s.best;
 }
 
-static char env_letter(char c)
-{
-	if (c == '.')
-		return '_';
-	return (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-}
-
 void setting_env(const struct setting *s, char ret_name[SETTING_ENV_LEN])
 {
 	size_t n = strlen(SETTING_ENV_PREFIX);
 
 	memcpy(ret_name, SETTING_ENV_PREFIX, n);
 	for (const char *c = s->key; *c && n < SETTING_ENV_LEN - 1; c++)
-		ret_name[n++] = env_letter(*c);
+		ret_name[n++] = *c == '.' ? '_' : (char)toupper((unsigned char)*c);
 	ret_name[n] = '\0';
 }
 
@@ -228,12 +222,6 @@ static const char *const invisible[] = {
 	"\xef\xbf\xbf", /* U+FFFF */
 };
 
-static bool is_control(const unsigned char *c)
-{
-	/* U+0000 to U+001F, U+007F, and U+0080 to U+009F in two bytes */
-	return c[0] < 0x20 || c[0] == 0x7f || (c[0] == 0xc2 && c[1] < 0xa0);
-}
-
 /* Text that can be dumped, read back and logged. */
 static bool is_clean(const char *text)
 {
@@ -244,43 +232,25 @@ static bool is_clean(const char *text)
 	for (size_t i = 0; i < ARRAY_SIZE(invisible); i++)
 		if (strstr(text, invisible[i]))
 			return false;
+	/* U+0001 to U+001F, U+007F, and U+0080 to U+009F in two bytes. */
 	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-		if (is_control(c))
+		if (c[0] < 0x20 || c[0] == 0x7f || (c[0] == 0xc2 && c[1] < 0xa0))
 			return false;
 	return true;
 }
 
-static void put_text(void *field, const char *text)
+static int set_text(void *field, const char *text)
 {
 	char **place = field;
 
 	free(*place);
 	*place = xstrdup(text);
-}
-
-static int set_text(void *field, const char *text)
-{
-	put_text(field, text);
 	return 0;
 }
 
 static int set_path(void *field, const char *text)
 {
-	if (*text && *text != '/')
-		return -EINVAL;
-	put_text(field, text);
-	return 0;
-}
-
-/* Numeric only: no name lookup decides where the daemon listens. */
-static bool is_address(const char *host)
-{
-	struct in6_addr v6;
-	struct in_addr v4;
-
-	if (inet_pton(AF_INET, host, &v4) == 1)
-		return true;
-	return inet_pton(AF_INET6, host, &v6) == 1;
+	return *text && *text != '/' ? -EINVAL : set_text(field, text);
 }
 
 static int set_addr(void *field, const char *text)
@@ -290,19 +260,18 @@ static int set_addr(void *field, const char *text)
 	size_t len = colon ? (size_t)(colon - text) : 0;
 	uint64_t port = 0;
 	bool brackets = len > 2 && text[0] == '[' && text[len - 1] == ']';
+	struct in6_addr address;
 
-	if (!*text) {
-		put_text(field, text);
-		return 0;
-	}
+	if (!*text)
+		return set_text(field, text);
 	if (len == 0 || len >= sizeof(host) || parse_u64(colon + 1, &port) < 0 || port > UINT16_MAX)
 		return -EINVAL;
 	memcpy(host, text + brackets, len - 2 * (size_t)brackets);
 	host[len - 2 * (size_t)brackets] = '\0';
-	if (!is_address(host) || brackets != (strchr(host, ':') != NULL))
+	/* Numeric only: no name lookup decides where the daemon listens. */
+	if (inet_pton(brackets ? AF_INET6 : AF_INET, host, &address) != 1)
 		return -EINVAL;
-	put_text(field, text);
-	return 0;
+	return set_text(field, text);
 }
 
 static int add_item(char **list, size_t *count, const char *item, size_t len)
@@ -395,38 +364,20 @@ static void print_bool(const void *field, FILE *out)
 	(void)fputs(*(const bool *)field ? "true" : "false", out);
 }
 
-static void print_uint(const void *field, FILE *out)
+static void format_uint(uint64_t value, char *ret_text, size_t size)
 {
-	(void)fprintf(out, "%llu", (unsigned long long)*(const uint64_t *)field);
+	(void)snprintf(ret_text, size, "%llu", (unsigned long long)value);
 }
 
-static void print_size(const void *field, FILE *out)
+static void format_duration(uint64_t us, char *ret_text, size_t size)
 {
-	char text[32];
-
-	format_size(*(const uint64_t *)field, text, sizeof(text));
-	(void)fputs(text, out);
-}
-
-static void print_cpu(const void *field, FILE *out)
-{
-	char text[32];
-
-	format_cpu(*(const uint64_t *)field, text, sizeof(text));
-	(void)fputs(text, out);
-}
-
-static void print_duration(const void *field, FILE *out)
-{
-	uint64_t us = *(const uint64_t *)field;
-
 	if (us % SEC == 0)
-		(void)fprintf(out, "%llus", (unsigned long long)(us / SEC));
+		(void)snprintf(ret_text, size, "%llus", (unsigned long long)(us / SEC));
 	else if (us % MSEC == 0)
-		(void)fprintf(out, "%llums", (unsigned long long)(us / MSEC));
+		(void)snprintf(ret_text, size, "%llums", (unsigned long long)(us / MSEC));
 	else
-		(void)fprintf(out, "%llu.%06llu", (unsigned long long)(us / SEC),
-		              (unsigned long long)(us % SEC));
+		(void)snprintf(ret_text, size, "%llu.%06llu", (unsigned long long)(us / SEC),
+		               (unsigned long long)(us % SEC));
 }
 
 static void print_log_level(const void *field, FILE *out)
@@ -452,28 +403,29 @@ static void done_list(void *field)
 	str_list_free(TAKE_PTR(*(char ***)field));
 }
 
-/* A type is either a number in a range (@number) or something else (@set). */
+/* A type is either a number in a range (@parse, @format) or something else (@set, @print). */
 struct setting_ops {
 	const char *what; /* "must be ..." */
 	int (*set)(void *field, const char *text);
-	int (*number)(const char *text, uint64_t *ret_value);
 	void (*print)(const void *field, FILE *out);
-	void (*done)(void *field);
+	void (*done)(void *field); /* NULL: nothing is owned */
+	int (*parse)(const char *text, uint64_t *ret_value);
+	void (*format)(uint64_t value, char *ret_text, size_t size);
 };
 
 /* clang-format off */
 static const struct setting_ops types[] = {
-	[SETTING_TEXT]       = {"text without control characters", set_text, NULL, print_text, done_text},
-	[SETTING_PATH]       = {"an absolute path, or \"\"", set_path, NULL, print_text, done_text},
-	[SETTING_ADDR]       = {"a numeric address and a port, such as 127.0.0.1:8000 or [::1]:8000, or \"\"", set_addr, NULL, print_text, done_text},
-	[SETTING_LIST]       = {"a list of at most 64 non-empty names", set_list, NULL, print_list, done_list},
-	[SETTING_BOOL]       = {"true or false", set_bool, NULL, print_bool, NULL},
-	[SETTING_UINT]       = {"a whole number", NULL, parse_u64, print_uint, NULL},
-	[SETTING_SIZE]       = {"a size such as 512Mi", NULL, parse_size, print_size, NULL},
-	[SETTING_DURATION]   = {"a time such as 30s or 500ms", NULL, parse_duration, print_duration, NULL},
-	[SETTING_CPU]        = {"a number of cores such as 1, 0.5 or 500m", NULL, parse_cpu, print_cpu, NULL},
-	[SETTING_LOG_LEVEL]  = {"error, warn, info or debug", set_log_level, NULL, print_log_level, NULL},
-	[SETTING_LOG_FORMAT] = {"text or json", set_log_format, NULL, print_log_format, NULL},
+	[SETTING_TEXT]       = {"text without control characters", set_text, print_text, done_text, NULL, NULL},
+	[SETTING_PATH]       = {"an absolute path, or \"\"", set_path, print_text, done_text, NULL, NULL},
+	[SETTING_ADDR]       = {"a numeric address and a port, such as 127.0.0.1:8000 or [::1]:8000, or \"\"", set_addr, print_text, done_text, NULL, NULL},
+	[SETTING_LIST]       = {"a list of at most 64 non-empty names", set_list, print_list, done_list, NULL, NULL},
+	[SETTING_BOOL]       = {"true or false", set_bool, print_bool, NULL, NULL, NULL},
+	[SETTING_UINT]       = {"a whole number", NULL, NULL, NULL, parse_u64, format_uint},
+	[SETTING_SIZE]       = {"a size such as 512Mi", NULL, NULL, NULL, parse_size, format_size},
+	[SETTING_DURATION]   = {"a time such as 30s or 500ms", NULL, NULL, NULL, parse_duration, format_duration},
+	[SETTING_CPU]        = {"a number of cores such as 1, 0.5 or 500m", NULL, NULL, NULL, parse_cpu, format_cpu},
+	[SETTING_LOG_LEVEL]  = {"error, warn, info or debug", set_log_level, print_log_level, NULL, NULL, NULL},
+	[SETTING_LOG_FORMAT] = {"text or json", set_log_format, print_log_format, NULL, NULL, NULL},
 };
 /* clang-format on */
 static_assert(ARRAY_SIZE(types) == SETTING_TYPE_COUNT, "every type has a row");
@@ -483,35 +435,22 @@ static void *field_of(const struct setting *s, struct config *c)
 	return (char *)c + s->offset;
 }
 
-/* "must be between 16Mi and 1Ti": the bounds in the notation of the type. */
-static void format_range(const struct setting *s, char ret_why[SETTING_WHY_LEN])
-{
-	char ends[2][48] = {"", ""};
-	const uint64_t values[2] = {s->min, s->max};
-
-	for (size_t i = 0; i < 2; i++) {
-		FILE *out = fmemopen(ends[i], sizeof(ends[i]), "w");
-
-		if (!out)
-			break;
-		types[s->type].print(&values[i], out);
-		(void)fclose(out);
-	}
-	(void)snprintf(ret_why, SETTING_WHY_LEN, "must be between %s and %s", ends[0], ends[1]);
-}
-
 static int set_number(const struct setting *s, struct config *c, const char *text,
                       char ret_why[SETTING_WHY_LEN])
 {
+	const struct setting_ops *type = &types[s->type];
+	char min[48], max[48];
 	uint64_t value = 0;
-	int r = types[s->type].number(text, &value);
+	int r = type->parse(text, &value);
 
 	if (r == -ERANGE || (r >= 0 && (value < s->min || value > s->max))) {
-		format_range(s, ret_why);
+		type->format(s->min, min, sizeof(min));
+		type->format(s->max, max, sizeof(max));
+		(void)snprintf(ret_why, SETTING_WHY_LEN, "must be between %s and %s", min, max);
 		return -EINVAL;
 	}
 	if (r < 0) {
-		(void)snprintf(ret_why, SETTING_WHY_LEN, "must be %s", types[s->type].what);
+		(void)snprintf(ret_why, SETTING_WHY_LEN, "must be %s", type->what);
 		return -EINVAL;
 	}
 	memcpy(field_of(s, c), &value, sizeof(value));
@@ -521,7 +460,7 @@ static int set_number(const struct setting *s, struct config *c, const char *tex
 int setting_set(const struct setting *s, struct config *c, const char *text,
                 char ret_why[SETTING_WHY_LEN])
 {
-	if (types[s->type].number)
+	if (types[s->type].parse)
 		return set_number(s, c, text, ret_why);
 	if (is_clean(text) && types[s->type].set(field_of(s, c), text) >= 0)
 		return 0;
@@ -531,7 +470,15 @@ int setting_set(const struct setting *s, struct config *c, const char *text,
 
 void setting_print(const struct setting *s, const struct config *c, FILE *out)
 {
-	types[s->type].print((const char *)c + s->offset, out);
+	const void *field = (const char *)c + s->offset;
+	char text[48];
+
+	if (types[s->type].print) {
+		types[s->type].print(field, out);
+		return;
+	}
+	types[s->type].format(*(const uint64_t *)field, text, sizeof(text));
+	(void)fputs(text, out);
 }
 
 void setting_done(const struct setting *s, struct config *c)

@@ -19,6 +19,7 @@
 
 struct builder {
 	const char *name; /* of the file */
+	struct error *err;
 	struct yamldoc_node *root;
 	struct yamldoc_node
 		*open; /* the list or mapping being filled; NULL before and after the top */
@@ -41,27 +42,20 @@ const char *yamldoc_kind_name(enum yamldoc_kind kind)
 	return kind_names[kind];
 }
 
-static struct yamldoc_node *free_node(struct yamldoc_node *node)
-{
-	struct yamldoc_node *after = node->next ? node->next : node->parent;
-
-	if (node->parent && !node->next)
-		node->parent->first = NULL;
-	free(node->key);
-	free(node->value);
-	free(node);
-	return after;
-}
-
 void yamldoc_free(struct yamldoc_node *root)
 {
-	struct yamldoc_node *node = root;
+	struct yamldoc_node *node = root, *next;
 
 	/* Free children before their parent. */
-	while (node) {
+	for (; node; node = next) {
 		while (node->first)
 			node = node->first;
-		node = free_node(node);
+		next = node->next ? node->next : node->parent;
+		if (node->parent && !node->next)
+			node->parent->first = NULL;
+		free(node->key);
+		free(node->value);
+		free(node);
 	}
 }
 
@@ -70,12 +64,8 @@ static unsigned line_of(const yaml_mark_t *mark)
 	return mark->line >= UINT_MAX ? UINT_MAX : (unsigned)mark->line + 1;
 }
 
-#define refuse(builder, line, ...) refuse_at((builder)->name, line, err, __VA_ARGS__)
-
-static int refuse_at(const char *name, unsigned line, struct error *err, const char *fmt, ...)
-	attr_printf(4, 5);
-
-static int refuse_at(const char *name, unsigned line, struct error *err, const char *fmt, ...)
+static int attr_printf(3, 4)
+	refuse_line(const struct builder *b, unsigned line, const char *fmt, ...)
 {
 	char what[160];
 	va_list args;
@@ -84,46 +74,41 @@ static int refuse_at(const char *name, unsigned line, struct error *err, const c
 	/* May cut a message about a very long key: only people read it. */
 	(void)vsnprintf(what, sizeof(what), fmt, args);
 	va_end(args);
-	return error_set(err, ERR_CONFIG, 0, "%s:%u: %s", name, line, what);
+	return error_set(b->err, ERR_CONFIG, 0, "%s:%u: %s", b->name, line, what);
 }
 
 static bool is_key(const char *key, size_t len)
 {
-	if (len == 0 || len > 64)
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		char c = key[i];
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
 
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		      c == '_' || c == '-'))
-			return false;
-	}
-	return true;
+	return len > 0 && len <= 64 && strspn(key, letters) >= len;
 }
 
 /* The documentation writes settings with dots; a file that does so meant the nesting. */
-static int refuse_key(const struct builder *b, unsigned line, const char *key, struct error *err)
+static int refuse_key(const struct builder *b, unsigned line, const char *key)
 {
 	const char *dot = strchr(key, '.');
 
 	if (dot && is_key(key, (size_t)(dot - key)))
-		return refuse(b, line,
-		              "a dot means nesting: write '%.*s:' and, indented below it, '%.40s:'",
-		              (int)(dot - key), key, dot + 1);
-	return refuse(b, line, "a key is 1 to 64 letters, digits, '_' or '-'");
+		return refuse_line(
+			b, line,
+			"a dot means nesting: write '%.*s:' and, indented below it, '%.40s:'",
+			(int)(dot - key), key, dot + 1);
+	return refuse_line(b, line, "a key is 1 to 64 letters, digits, '_' or '-'");
 }
 
-static int take_key(struct builder *b, const yaml_event_t *event, struct error *err)
+static int take_key(struct builder *b, const yaml_event_t *event)
 {
 	const char *text = (const char *)event->data.scalar.value;
 	unsigned line = line_of(&event->start_mark);
 
 	if (!is_key(text, event->data.scalar.length))
-		return refuse_key(b, line, text, err);
+		return refuse_key(b, line, text);
 	for (const struct yamldoc_node *n = b->open->first; n; n = n->next)
 		if (str_equal(n->key, text))
-			return refuse(b, line, "'%s' is given twice (first in line %u)", text,
-			              n->line);
+			return refuse_line(b, line, "'%s' is given twice (first in line %u)", text,
+			                   n->line);
 	b->key = xstrdup(text);
 	b->key_line = line;
 	return 0;
@@ -147,17 +132,16 @@ static void attach_node(struct builder *b, struct yamldoc_node *node)
 	b->open->count++;
 }
 
-static int add_node(struct builder *b, enum yamldoc_kind kind, const yaml_event_t *event,
-                    struct error *err)
+static int add_node(struct builder *b, enum yamldoc_kind kind, const yaml_event_t *event)
 {
 	struct yamldoc_node *node;
 	unsigned line = line_of(&event->start_mark);
 
 	if (++b->nodes > YAMLDOC_NODES_MAX)
-		return refuse(b, line, "more than %d values", YAMLDOC_NODES_MAX);
+		return refuse_line(b, line, "more than %d values", YAMLDOC_NODES_MAX);
 	if (!b->open && kind != YAMLDOC_MAPPING)
-		return refuse(b, line, "expected 'key: value' at the top, found %s",
-		              yamldoc_kind_name(kind));
+		return refuse_line(b, line, "expected 'key: value' at the top, found %s",
+		                   yamldoc_kind_name(kind));
 	node = NEW(struct yamldoc_node);
 	node->kind = kind;
 	node->line = line;
@@ -168,83 +152,76 @@ static int add_node(struct builder *b, enum yamldoc_kind kind, const yaml_event_
 		return 0;
 	}
 	if (++b->depth > YAMLDOC_DEPTH_MAX)
-		return refuse(b, line, "nested deeper than %d", YAMLDOC_DEPTH_MAX);
+		return refuse_line(b, line, "nested deeper than %d", YAMLDOC_DEPTH_MAX);
 	b->open = node;
 	return 0;
 }
 
-static int on_scalar(struct builder *b, const yaml_event_t *event, struct error *err)
+static int on_alias(struct builder *b, const yaml_event_t *event)
+{
+	return refuse_line(b, line_of(&event->start_mark), "anchors and tags are not supported");
+}
+
+static int on_scalar(struct builder *b, const yaml_event_t *event)
 {
 	unsigned line = line_of(&event->start_mark);
 
 	if (event->data.scalar.anchor || event->data.scalar.tag)
-		return refuse(b, line, "anchors and tags are not supported");
+		return on_alias(b, event);
 	/* A NUL would make the value shorter than what was checked. */
 	if (memchr(event->data.scalar.value, 0, event->data.scalar.length))
-		return refuse(b, line, "a value contains NUL");
+		return refuse_line(b, line, "a value contains NUL");
 	if (b->open && b->open->kind == YAMLDOC_MAPPING && !b->key)
-		return take_key(b, event, err);
-	return add_node(b, YAMLDOC_SCALAR, event, err);
+		return take_key(b, event);
+	return add_node(b, YAMLDOC_SCALAR, event);
 }
 
-static int begin_collection(struct builder *b, enum yamldoc_kind kind, const yaml_event_t *event,
-                            struct error *err)
+static int on_collection(struct builder *b, const yaml_event_t *event)
 {
+	bool is_list = event->type == YAML_SEQUENCE_START_EVENT;
+	enum yamldoc_kind kind = is_list ? YAMLDOC_LIST : YAMLDOC_MAPPING;
+
+	if (is_list ? event->data.sequence_start.anchor || event->data.sequence_start.tag
+	            : event->data.mapping_start.anchor || event->data.mapping_start.tag)
+		return on_alias(b, event);
 	if (b->open && b->open->kind == YAMLDOC_MAPPING && !b->key)
-		return refuse(b, line_of(&event->start_mark), "a key can't be %s",
-		              yamldoc_kind_name(kind));
-	return add_node(b, kind, event, err);
+		return refuse_line(b, line_of(&event->start_mark), "a key can't be %s",
+		                   yamldoc_kind_name(kind));
+	return add_node(b, kind, event);
 }
 
-static int on_list(struct builder *b, const yaml_event_t *event, struct error *err)
-{
-	if (event->data.sequence_start.anchor || event->data.sequence_start.tag)
-		return refuse(b, line_of(&event->start_mark), "anchors and tags are not supported");
-	return begin_collection(b, YAMLDOC_LIST, event, err);
-}
-
-static int on_mapping(struct builder *b, const yaml_event_t *event, struct error *err)
-{
-	if (event->data.mapping_start.anchor || event->data.mapping_start.tag)
-		return refuse(b, line_of(&event->start_mark), "anchors and tags are not supported");
-	return begin_collection(b, YAMLDOC_MAPPING, event, err);
-}
-
-static int on_close(struct builder *b, const yaml_event_t *event attr_unused,
-                    struct error *err attr_unused)
+static int on_close(struct builder *b, const yaml_event_t *event attr_unused)
 {
 	b->open = b->open->parent;
 	b->depth--;
 	return 0;
 }
 
-static int on_alias(struct builder *b, const yaml_event_t *event, struct error *err)
-{
-	return refuse(b, line_of(&event->start_mark), "anchors and tags are not supported");
-}
-
-static int on_document(struct builder *b, const yaml_event_t *event, struct error *err)
+static int on_document(struct builder *b, const yaml_event_t *event)
 {
 	if (b->root)
-		return refuse(b, line_of(&event->start_mark), "more than one document");
+		return refuse_line(b, line_of(&event->start_mark), "more than one document");
 	return 0;
 }
 
-static int on_end(struct builder *b, const yaml_event_t *event attr_unused,
-                  struct error *err attr_unused)
+static int on_end(struct builder *b, const yaml_event_t *event attr_unused)
 {
 	b->done = true;
 	return 0;
 }
 
-typedef int event_fn(struct builder *b, const yaml_event_t *event, struct error *err);
+typedef int event_fn(struct builder *b, const yaml_event_t *event);
 
 /* Events without a row are ignored. */
 static event_fn *const handlers[] = {
-	[YAML_STREAM_END_EVENT] = on_end,        [YAML_DOCUMENT_START_EVENT] = on_document,
-	[YAML_ALIAS_EVENT] = on_alias,           [YAML_SCALAR_EVENT] = on_scalar,
-	[YAML_SEQUENCE_START_EVENT] = on_list,   [YAML_SEQUENCE_END_EVENT] = on_close,
-	[YAML_MAPPING_START_EVENT] = on_mapping, [YAML_MAPPING_END_EVENT] = on_close,
+	[YAML_STREAM_END_EVENT] = on_end,
+	[YAML_DOCUMENT_START_EVENT] = on_document,
+	[YAML_ALIAS_EVENT] = on_alias,
+	[YAML_SCALAR_EVENT] = on_scalar,
+	[YAML_SEQUENCE_START_EVENT] = on_collection,
+	[YAML_SEQUENCE_END_EVENT] = on_close,
+	[YAML_MAPPING_START_EVENT] = on_collection,
+	[YAML_MAPPING_END_EVENT] = on_close,
 };
 
 /* An empty document, or one of comments only, yields a scalar without a position. */
@@ -254,17 +231,17 @@ static bool is_null_scalar(const struct builder *b, const yaml_event_t *event)
 	       event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
-static int parse_event(struct builder *b, yaml_parser_t *parser, struct error *err)
+static int parse_event(struct builder *b, yaml_parser_t *parser)
 {
 	yaml_event_t event;
 	int r = 0;
 
 	if (!yaml_parser_parse(parser, &event))
-		return refuse(b, line_of(&parser->problem_mark), "not YAML: %s",
-		              parser->problem ? parser->problem : "unreadable");
+		return refuse_line(b, line_of(&parser->problem_mark), "not YAML: %s",
+		                   parser->problem ? parser->problem : "unreadable");
 	if (!is_null_scalar(b, &event) && (size_t)event.type < ARRAY_SIZE(handlers) &&
 	    handlers[event.type])
-		r = handlers[event.type](b, &event, err);
+		r = handlers[event.type](b, &event);
 	yaml_event_delete(&event);
 	return r;
 }
@@ -273,7 +250,7 @@ struct yamldoc_node *yamldoc_parse(const char *data, size_t len, const char *nam
                                    struct error *err)
 {
 	attr_cleanup(yaml_parser_delete) yaml_parser_t parser = {0};
-	struct builder b = {.name = name};
+	struct builder b = {.name = name, .err = err};
 	int r = 0;
 
 	if (!yaml_parser_initialize(&parser)) {
@@ -284,7 +261,7 @@ struct yamldoc_node *yamldoc_parse(const char *data, size_t len, const char *nam
 	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)data, len);
 	while (r >= 0 && !b.done)
-		r = parse_event(&b, &parser, err);
+		r = parse_event(&b, &parser);
 	free(b.key);
 	if (r < 0) {
 		yamldoc_free(b.root);

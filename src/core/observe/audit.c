@@ -66,7 +66,7 @@ static void set_text(json_t *object, const char *key, const char *text)
 /* The members of the line, without braces. Return: owned; NULL: out of memory. */
 static char *make_members(const struct audit_event *e, size_t *ret_len)
 {
-	json_t *object = json_object();
+	json_auto_t *object = json_object();
 	char now[TIME_LEN];
 	char *text;
 
@@ -82,7 +82,6 @@ static char *make_members(const struct audit_event *e, size_t *ret_len)
 		(void)json_object_set_new_nocheck(object, "detail", e->detail);
 	/* ASCII only: every program agrees on where a line ends. */
 	text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
-	json_decref(object);
 	if (!text)
 		return NULL;
 	*ret_len = strlen(text) - 2;
@@ -220,17 +219,17 @@ int audit_open(const struct audit_config *config, struct audit **ret_audit, stru
 	a->file.path = xstrdup(config->path);
 	a->file.max_bytes = config->max_bytes;
 	a->file.keep = config->keep;
-	if (audit_file_open(&a->file, config->required, &a->found, err) < 0) {
+	if (audit_file_open(&a->file, config->required, &a->found, err) == 0) {
+		a->path = realpath(config->path, NULL);
+		if (!a->path)
+			(void)error_set(err, ERR_CONFIG, errno, "find the audit log %s",
+			                config->path);
+	}
+	if (!a->path) {
 		audit_close(a);
 		return -1;
 	}
 	a->head = a->file.head;
-	a->path = realpath(config->path, NULL);
-	if (!a->path) {
-		(void)error_set(err, ERR_CONFIG, errno, "find the audit log %s", config->path);
-		audit_close(a);
-		return -1;
-	}
 	log_damage(a);
 	*ret_audit = a;
 	return 0;
@@ -244,24 +243,6 @@ int audit_give(struct audit *a, uid_t uid, gid_t gid, struct error *err)
 	return 0;
 }
 
-/* Record in the log itself what audit_open found. */
-static void record_findings(struct audit *a)
-{
-	const struct audit_found *found = &a->found;
-
-	if (found->torn_bytes > 0)
-		audit_write(a, &(struct audit_event){
-				       .action = "audit.repair",
-				       .result = "ok",
-				       .detail = one_number("torn_bytes", found->torn_bytes)});
-	if (found->damage)
-		audit_write(a,
-		            &(struct audit_event){.action = "audit.damage",
-		                                  .object = found->aside,
-		                                  .result = chain_fault_text(found->damage),
-		                                  .detail = one_number("line", found->bad_line)});
-}
-
 int audit_start(struct audit *a, int (*on_thread)(struct error *err), struct error *err)
 {
 	const struct spool_config config = {
@@ -273,9 +254,21 @@ int audit_start(struct audit *a, int (*on_thread)(struct error *err), struct err
 		.retry_us = RETRY_US,
 		.settle_us = SETTLE_US,
 	};
+	const struct audit_found *found = &a->found;
 
 	if (spool_open(&config, &a->spool, err) < 0)
 		return error_wrap(err, "audit log");
-	record_findings(a);
+	/* Record in the log itself what audit_open found. */
+	if (found->torn_bytes > 0)
+		audit_write(a, &(struct audit_event){
+				       .action = "audit.repair",
+				       .result = "ok",
+				       .detail = one_number("torn_bytes", found->torn_bytes)});
+	if (found->damage)
+		audit_write(a,
+		            &(struct audit_event){.action = "audit.damage",
+		                                  .object = found->aside,
+		                                  .result = chain_fault_text(found->damage),
+		                                  .detail = one_number("line", found->bad_line)});
 	return 0;
 }

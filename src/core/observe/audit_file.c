@@ -44,31 +44,6 @@ static int open_file(const struct audit_file *f, const char *suffix, int flags)
 	                          FILE_MODE);
 }
 
-/* Return: 0, -ENOENT: no head, or another negative errno: not a valid head. */
-static int read_head(const struct audit_file *f, struct chain_head *ret_head)
-{
-	char text[CHAIN_HEAD_LEN + 1];
-	ssize_t n = pread(f->head_fd, text, sizeof(text), 0);
-
-	if (n < 0)
-		return -errno;
-	if (n == 0)
-		return -ENOENT;
-	return chain_head_parse(text, (size_t)n, ret_head);
-}
-
-static int write_head(const struct audit_file *f)
-{
-	char text[CHAIN_HEAD_LEN + 1];
-	ssize_t n;
-
-	chain_head_print(&f->head, text);
-	n = pwrite(f->head_fd, text, CHAIN_HEAD_LEN, 0);
-	if (n != CHAIN_HEAD_LEN)
-		return n < 0 ? -errno : -ENOSPC;
-	return fdatasync(f->head_fd) < 0 ? -errno : 0;
-}
-
 /* Rename the file to a rotated or set-aside name. */
 static int move_away(const struct audit_file *f, const char *suffix)
 {
@@ -208,6 +183,9 @@ int audit_file_write(struct audit_file *f, const char *data, size_t len, size_t 
 
 int audit_file_settle(struct audit_file *f, bool *ret_undone)
 {
+	char text[CHAIN_HEAD_LEN + 1];
+	ssize_t n;
+
 	*ret_undone = fdatasync(f->fd) < 0;
 	if (*ret_undone) {
 		int r = -errno;
@@ -217,28 +195,32 @@ int audit_file_settle(struct audit_file *f, bool *ret_undone)
 		return r;
 	}
 	note_settled(f);
-	return write_head(f);
+	chain_head_print(&f->head, text);
+	n = pwrite(f->head_fd, text, CHAIN_HEAD_LEN, 0);
+	if (n != CHAIN_HEAD_LEN)
+		return n < 0 ? -errno : -ENOSPC;
+	return fdatasync(f->head_fd) < 0 ? -errno : 0;
 }
 
-/* The file is empty: it is the first one, or a crash came before its first line. */
-static enum chain_fault verify_empty(const struct audit_file *f, const struct chain_head *head)
+/* An empty file is the first one, or a crash came between a rotation and its first line. */
+static bool can_be_empty(const struct audit_file *f, const struct chain_head *head)
 {
 	char name[NAME_LEN];
 	struct stat st;
 
-	if (head->seq == 0)
-		return CHAIN_FINE;
-	if (str_format(name, sizeof(name), "%s.%020" PRIu64, f->name, head->seq) < 0)
-		return CHAIN_CUT;
-	return fstatat(f->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? CHAIN_FINE : CHAIN_CUT;
+	return head->seq == 0 ||
+	       (str_format(name, sizeof(name), "%s.%020" PRIu64, f->name, head->seq) >= 0 &&
+	        fstatat(f->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
 static int verify_file(struct audit_file *f, struct chain_verdict *v, struct error *err)
 {
 	struct chain_head head = {0};
-	int known = read_head(f, &head), r;
+	char text[CHAIN_HEAD_LEN + 1];
+	ssize_t n = pread(f->head_fd, text, sizeof(text), 0);
+	int r;
 
-	if (known < 0 && known != -ENOENT) {
+	if (n < 0 || (n > 0 && chain_head_parse(text, (size_t)n, &head) < 0)) {
 		v->fault = CHAIN_BAD_HEAD;
 		return 0;
 	}
@@ -248,12 +230,12 @@ static int verify_file(struct audit_file *f, struct chain_verdict *v, struct err
 		return error_set(err, ERR_CONFIG, -r, "read the audit log %s", f->path);
 	if (v->records == 0) {
 		v->head = head;
-		if (v->fault == CHAIN_FINE || v->fault == CHAIN_TORN)
-			v->fault = verify_empty(f, &head) == CHAIN_FINE ? v->fault : CHAIN_CUT;
+		if ((v->fault == CHAIN_FINE || v->fault == CHAIN_TORN) && !can_be_empty(f, &head))
+			v->fault = CHAIN_CUT;
 		return 0;
 	}
 	/* The very first lines may precede their head. */
-	if (known == -ENOENT && v->first_seq != 1)
+	if (n == 0 && v->first_seq != 1)
 		v->fault = CHAIN_BAD_HEAD;
 	else
 		chain_verify_head(&head, v);

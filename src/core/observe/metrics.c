@@ -7,15 +7,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/map.h"
 #include "base/str.h"
 
-/* Theory of operation. A series is one metric with one set of label values. All series are in one
- * open-addressed table, which never shrinks and is at most half full: a lookup is a hash of a few
- * dozen bytes and mostly one comparison. Each metric also lists its series in the order of first
- * use, which is the order they are printed in. */
+/* Theory of operation. A series is one metric with one set of label values, joined to a key. A
+ * metric finds its series by key and lists them in the order of first use, in which they are
+ * printed. */
 
-#define SLOTS         8192u /* a power of two */
-#define SERIES_ALL    (SLOTS / 2)
+#define SERIES_ALL    4096
 #define KEY_MAX       256
 #define KEY_SEPARATOR '\x1f' /* no label value has it */
 #define OTHER         "other"
@@ -37,7 +36,6 @@ static_assert(ARRAY_SIZE(infos) == METRIC_COUNT, "every metric has its row");
 struct series {
 	struct series *next; /* of the same metric */
 	enum metric metric;
-	uint32_t hash;
 	char *key;                            /* owned: the label values, joined */
 	double value;                         /* of a histogram: the sum */
 	uint64_t count;                       /* histogram */
@@ -48,9 +46,8 @@ struct series {
 };
 
 struct metrics {
-	struct series *slots[SLOTS]; /* owned */
+	struct map *by_key[METRIC_COUNT]; /* owned, like the series; NULL: none yet */
 	struct series *first[METRIC_COUNT], *last[METRIC_COUNT];
-	size_t counts[METRIC_COUNT];
 	size_t count;
 	struct {
 		metrics_source_fn *fn;
@@ -71,11 +68,13 @@ void metrics_free(struct metrics *m)
 {
 	if (!m)
 		return;
-	for (size_t i = 0; i < SLOTS; i++) {
-		if (!m->slots[i])
-			continue;
-		free(m->slots[i]->key);
-		free(m->slots[i]);
+	for (size_t i = 0; i < METRIC_COUNT; i++) {
+		for (struct series *s = m->first[i], *next; s; s = next) {
+			next = s->next;
+			free(s->key);
+			free(s);
+		}
+		map_free(m->by_key[i]);
 	}
 	free(m);
 }
@@ -83,12 +82,6 @@ void metrics_free(struct metrics *m)
 const struct metric_info *metric_info(enum metric metric)
 {
 	return &infos[metric];
-}
-
-const double *metric_buckets(size_t *ret_count)
-{
-	*ret_count = ARRAY_SIZE(buckets);
-	return buckets;
 }
 
 static size_t labels_count(enum metric metric)
@@ -124,73 +117,51 @@ static void make_key(enum metric metric, const char *const *labels, char ret_key
 	}
 }
 
-/* FNV-1a. No outsider chooses what is hashed. */
-static uint32_t hash_of(enum metric metric, const char *key)
+static struct series *find_series(const struct metrics *m, enum metric metric, const char *key)
 {
-	uint32_t hash = (2166136261u ^ (uint32_t)metric) * 16777619u;
-
-	for (; *key; key++)
-		hash = (hash ^ (uint8_t)*key) * 16777619u;
-	return hash;
+	return m->by_key[metric] ? map_get(m->by_key[metric], key) : NULL;
 }
 
-/* The slot of the series, or the free one for it. */
-static size_t slot_of(const struct metrics *m, enum metric metric, const char *key, uint32_t hash)
-{
-	size_t slot = hash & (SLOTS - 1);
-
-	for (; m->slots[slot]; slot = (slot + 1) & (SLOTS - 1)) {
-		const struct series *s = m->slots[slot];
-
-		if (s->hash == hash && s->metric == metric && str_equal(s->key, key))
-			break;
-	}
-	return slot;
-}
-
-static struct series *add_series(struct metrics *m, enum metric metric, const char *key,
-                                 uint32_t hash)
+static struct series *add_series(struct metrics *m, enum metric metric, const char *key)
 {
 	struct series *s = NEW(struct series);
 
 	s->metric = metric;
-	s->hash = hash;
 	s->key = xstrdup(key);
-	m->slots[slot_of(m, metric, key, hash)] = s;
+	if (!m->by_key[metric])
+		m->by_key[metric] = map_new();
+	if (map_put(m->by_key[metric], key, s) < 0)
+		abort(); /* callers have looked it up */
 	if (m->last[metric])
 		m->last[metric]->next = s;
 	else
 		m->first[metric] = s;
 	m->last[metric] = s;
-	m->counts[metric]++;
 	m->count++;
 	return s;
 }
 
 static bool is_full(const struct metrics *m, enum metric metric)
 {
+	size_t count = m->by_key[metric] ? map_count(m->by_key[metric]) : 0;
+
 	/* Keep room for an "other" of each metric. */
-	return m->counts[metric] >= METRICS_SERIES_MAX || m->count >= SERIES_ALL - METRIC_COUNT;
+	return count >= METRICS_SERIES_MAX || m->count >= SERIES_ALL - METRIC_COUNT;
 }
 
 static struct series *series_of(struct metrics *m, enum metric metric, const char *const *labels)
 {
 	static const char *const other[METRICS_LABELS_MAX] = {OTHER, OTHER, OTHER};
 	char key[KEY_MAX];
-	uint32_t hash;
 	struct series *s;
 
 	make_key(metric, labels, key);
-	hash = hash_of(metric, key);
-	s = m->slots[slot_of(m, metric, key, hash)];
-	if (s)
-		return s;
-	if (labels && is_full(m, metric)) {
+	s = find_series(m, metric, key);
+	if (!s && labels && is_full(m, metric)) {
 		make_key(metric, other, key);
-		hash = hash_of(metric, key);
-		s = m->slots[slot_of(m, metric, key, hash)];
+		s = find_series(m, metric, key);
 	}
-	return s ? s : add_series(m, metric, key, hash);
+	return s ? s : add_series(m, metric, key);
 }
 
 void metrics_count_for(struct metrics *m, enum metric metric, const char *const *labels, double n)
@@ -243,16 +214,6 @@ void metrics_observe(struct metrics *m, enum metric metric, double seconds)
 	metrics_observe_for(m, metric, NULL, seconds);
 }
 
-double metrics_total(const struct metrics *m, enum metric metric)
-{
-	bool histogram = infos[metric].type == METRIC_TYPE_HISTOGRAM;
-	double total = 0;
-
-	for (const struct series *s = m ? m->first[metric] : NULL; s; s = s->next)
-		total += histogram ? (double)s->count : s->value;
-	return total;
-}
-
 /* Whether label number @label of the series is @value. */
 static bool has_label(const struct series *s, size_t label, const char *value)
 {
@@ -274,9 +235,14 @@ double metrics_total_with(const struct metrics *m, enum metric metric, size_t la
 	double total = 0;
 
 	for (const struct series *s = m ? m->first[metric] : NULL; s; s = s->next)
-		if (has_label(s, label, value))
+		if (!value || has_label(s, label, value))
 			total += histogram ? (double)s->count : s->value;
 	return total;
+}
+
+double metrics_total(const struct metrics *m, enum metric metric)
+{
+	return metrics_total_with(m, metric, 0, NULL);
 }
 
 double metrics_sum(const struct metrics *m, enum metric metric)
@@ -296,7 +262,7 @@ double metrics_value(const struct metrics *m, enum metric metric, const char *co
 	if (!m)
 		return 0;
 	make_key(metric, labels, key);
-	s = m->slots[slot_of(m, metric, key, hash_of(metric, key))];
+	s = find_series(m, metric, key);
 	return s ? s->value : 0;
 }
 
@@ -354,30 +320,22 @@ void metrics_unsave(struct metrics *m)
 			s->saved = false;
 }
 
-static size_t values_in(const char *labels)
-{
-	size_t count = 1;
-
-	for (; *labels; labels++)
-		count += *labels == KEY_SEPARATOR;
-	return count;
-}
-
 int metrics_restore(struct metrics *m, const struct metric_series *from)
 {
-	size_t count = labels_count(from->metric);
+	size_t count = labels_count(from->metric), values = 1;
 	bool histogram = infos[from->metric].type == METRIC_TYPE_HISTOGRAM;
-	uint32_t hash = hash_of(from->metric, from->labels);
 	struct series *s;
 
+	for (const char *c = from->labels; *c; c++)
+		values += *c == KEY_SEPARATOR;
 	if (!is_kept(from->metric) || !(from->value >= 0) || strlen(from->labels) >= KEY_MAX ||
-	    (count == 0 ? from->labels[0] != '\0' : values_in(from->labels) != count) ||
+	    (count == 0 ? from->labels[0] != '\0' : values != count) ||
 	    from->buckets_count != (histogram ? ARRAY_SIZE(s->counts) : 0) ||
 	    is_full(m, from->metric))
 		return -EINVAL;
-	s = m->slots[slot_of(m, from->metric, from->labels, hash)];
+	s = find_series(m, from->metric, from->labels);
 	if (!s)
-		s = add_series(m, from->metric, from->labels, hash);
+		s = add_series(m, from->metric, from->labels);
 	s->value += from->value;
 	s->count += from->count;
 	for (size_t i = 0; i < from->buckets_count; i++)
@@ -407,29 +365,15 @@ static const char *const type_names[] = {
 };
 static_assert(ARRAY_SIZE(type_names) == METRIC_TYPE_COUNT, "every type has a name");
 
-/* Characters that a label value must escape. */
-static const char *escape_of(char c)
-{
-	switch (c) {
-	case '\\':
-		return "\\\\";
-	case '"':
-		return "\\\"";
-	case '\n':
-		return "\\n";
-	default:
-		return NULL;
-	}
-}
-
 static int add_value(struct buf *b, const char *value, size_t len)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < len && r == 0; i++) {
-		const char *escape = escape_of(value[i]);
-
-		r = escape ? buf_add_str(b, escape) : buf_add(b, &value[i], 1);
+		if (value[i] == '\\' || value[i] == '"' || value[i] == '\n')
+			r = buf_add_str(b, "\\");
+		if (r == 0)
+			r = buf_add(b, value[i] == '\n' ? "n" : &value[i], 1);
 	}
 	return r;
 }
@@ -491,23 +435,19 @@ static int add_histogram(struct buf *b, const struct series *s)
 	return r == 0 ? add_sample(b, s, "_count", NULL, (double)s->count) : r;
 }
 
-static int add_metric(struct buf *b, const struct metrics *m, enum metric metric)
-{
-	const struct metric_info *info = &infos[metric];
-	int r = buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", info->name, info->help, info->name,
-	                 type_names[info->type]);
-
-	for (const struct series *s = m->first[metric]; s && r == 0; s = s->next)
-		r = info->type == METRIC_TYPE_HISTOGRAM ? add_histogram(b, s)
-		                                        : add_sample(b, s, "", NULL, s->value);
-	return r;
-}
-
 int metrics_print(const struct metrics *m, struct buf *b)
 {
 	int r = 0;
 
-	for (int metric = 0; metric < METRIC_COUNT && r == 0; metric++)
-		r = add_metric(b, m, (enum metric)metric);
+	for (int i = 0; i < METRIC_COUNT && r == 0; i++) {
+		const struct metric_info *info = &infos[i];
+
+		r = buf_addf(b, "# HELP %s %s\n# TYPE %s %s\n", info->name, info->help, info->name,
+		             type_names[info->type]);
+		for (const struct series *s = m->first[i]; s && r == 0; s = s->next)
+			r = info->type == METRIC_TYPE_HISTOGRAM
+			            ? add_histogram(b, s)
+			            : add_sample(b, s, "", NULL, s->value);
+	}
 	return r;
 }

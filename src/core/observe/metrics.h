@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * DOC: counters, gauges and histograms of the daemon; metrics.def lists them. Counting costs some
- * nanoseconds, with labels some tens, and no system call. Label values come from fixed sets
- * (languages, routes, statuses), never from callers; should a set grow anyway, series beyond
- * METRICS_SERIES_MAX are counted together as "other".
+ * DOC: counters, gauges and histograms of the daemon; metrics.def lists them. Counting makes no
+ * system call. Label values come from fixed sets (languages, routes, statuses), never from callers;
+ * should a set grow anyway, series beyond METRICS_SERIES_MAX are counted together as "other".
  *
  * Gauges that another module already knows are set by sources (metrics_add_source), which are
  * called for each collection and must not walk sessions.
@@ -48,9 +47,6 @@ struct metric_info {
 void metrics_free(struct metrics *m);
 struct metrics *metrics_new(void) attr_owned(metrics_free);
 const struct metric_info *metric_info(enum metric metric);
-/** metric_buckets - upper bounds of a histogram's buckets in seconds, without the infinite one. */
-const double *metric_buckets(size_t *ret_count);
-
 /** metrics_count - add @n >= 0 to a counter without labels. */
 void metrics_count(struct metrics *m, enum metric metric, double n);
 /** metrics_count_for - with labels; see METRIC_LABELS. */
@@ -67,7 +63,7 @@ void metrics_observe_for(struct metrics *m, enum metric metric, const char *cons
  * observations.
  */
 double metrics_total(const struct metrics *m, enum metric metric);
-/** metrics_total_with - like metrics_total, for series whose label number @label is @value. */
+/** metrics_total_with - the same for series whose label number @label is @value (NULL: all). */
 double metrics_total_with(const struct metrics *m, enum metric metric, size_t label,
                           const char *value);
 /** metrics_sum - of all values observed by a histogram, in all series. */

@@ -61,11 +61,10 @@ static double seconds_of(const struct timeval *t)
 	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
 }
 
-void metrics_process(void *ctx, struct metrics *m)
+void metrics_process(void *ctx attr_unused, struct metrics *m)
 {
 	struct rusage usage;
 
-	(void)ctx;
 	take_memory(m);
 	take_descriptors(m);
 	if (getrusage(RUSAGE_SELF, &usage) == 0)

@@ -17,10 +17,8 @@
 #define NUMBER_LEN     32
 #define BUCKETS_LEN    (METRIC_BUCKETS_MAX * 21 + 1)
 #define BILLION        1e9
-#define VALUE_END                                                                                  \
-	9e18      /* largest value a row can hold; no counter gets there, a damaged row may        \
-	           */
-#define BATCH 256 /* series in one write */
+#define VALUE_END      9e18 /* of a row; only a damaged one has more */
+#define BATCH          256  /* series in one write */
 
 struct metrics_row {
 	struct store *store;
@@ -60,29 +58,9 @@ static void write_batch(struct batch *b)
 	b->count = 0;
 }
 
-static void print_buckets(const struct metric_series *s, char ret_text[BUCKETS_LEN])
-{
-	size_t used = 0;
-
-	ret_text[0] = '\0';
-	for (size_t i = 0; i < s->buckets_count; i++)
-		used += (size_t)snprintf(ret_text + used, BUCKETS_LEN - used, "%s%llu",
-		                         i ? " " : "", (unsigned long long)s->buckets[i]);
-}
-
 static double join_billionths(int64_t whole, int64_t billionths)
 {
 	return (double)whole + (double)billionths / BILLION;
-}
-
-/* Round up, as it will be read again: a value never shrinks after a restart. */
-static int64_t billionths_of(double value, int64_t whole)
-{
-	int64_t n = (int64_t)((value - (double)whole) * BILLION);
-
-	while (join_billionths(whole, n) < value)
-		n++;
-	return n;
 }
 
 static void add_series(void *ctx, const struct metric_series *s)
@@ -90,14 +68,23 @@ static void add_series(void *ctx, const struct metric_series *s)
 	struct batch *b = ctx;
 	struct row *row = &b->rows[b->count];
 	int64_t whole = s->value < VALUE_END ? (int64_t)s->value : -1;
+	int64_t billionths;
+	size_t used = 0;
 
 	if (whole < 0)
 		return;
-	print_buckets(s, row->buckets);
+	billionths = (int64_t)((s->value - (double)whole) * BILLION);
+	/* Round up: a value never shrinks after a restart. */
+	while (join_billionths(whole, billionths) < s->value)
+		billionths++;
+	row->buckets[0] = '\0';
+	for (size_t i = 0; i < s->buckets_count; i++)
+		used += (size_t)snprintf(row->buckets + used, BUCKETS_LEN - used, "%s%llu",
+		                         i ? " " : "", (unsigned long long)s->buckets[i]);
 	row->values[0] = DB_TEXT(metric_info(s->metric)->name);
 	row->values[1] = DB_TEXT(s->labels);
 	row->values[2] = DB_INT(whole);
-	row->values[3] = DB_INT(billionths_of(s->value, whole));
+	row->values[3] = DB_INT(billionths);
 	row->values[4] = DB_INT(s->count);
 	row->values[5] = DB_TEXT(row->buckets);
 	b->steps[b->count++] = (struct db_statement){
@@ -194,7 +181,7 @@ static bool load_row(struct metrics *m, const struct db_rows *rows, size_t row)
 int metrics_row_load(struct store *s, struct metrics *m, struct error *err)
 {
 	cleanup_db_rows struct db_rows *rows = NULL;
-	size_t strangers = 0;
+	size_t unknown = 0;
 
 	if (db_query_now(
 		    s->db,
@@ -202,9 +189,9 @@ int metrics_row_load(struct store *s, struct metrics *m, struct error *err)
 		    LOAD_MAX_BYTES, &rows, err) < 0)
 		return error_wrap(err, "read metrics");
 	for (size_t i = 0; i < db_rows_count(rows); i++)
-		strangers += !load_row(m, rows, i);
-	if (strangers > 0)
+		unknown += !load_row(m, rows, i);
+	if (unknown > 0)
 		log_info("ignoring %zu metrics in the store that this version does not have",
-		         strangers);
+		         unknown);
 	return 0;
 }

@@ -29,18 +29,11 @@ struct policies {
 	struct policy_set *set;
 };
 
-static void set_free(struct policy_set *set)
-{
-	if (!set)
-		return;
-	for (size_t i = 0; i < set->count; i++)
-		policy_unref(set->items[i]);
-	free(set);
-}
-
 static void set_freep(struct policy_set **set)
 {
-	set_free(*set);
+	for (size_t i = 0; *set && i < (*set)->count; i++)
+		policy_unref((*set)->items[i]);
+	free(*set);
 }
 
 void policies_free(struct policies *p)
@@ -51,7 +44,7 @@ void policies_free(struct policies *p)
 	free(p->fallback);
 	str_list_free(p->selectable);
 	str_list_free(p->files);
-	set_free(p->set);
+	set_freep(&p->set);
 	free(p);
 }
 
@@ -149,12 +142,6 @@ static int add_dir(struct policy_set *set, const char *dir, struct error *err)
 	return r;
 }
 
-static int refuse_parent(const struct policy *policy, const char *why, struct error *err)
-{
-	return error_set(err, ERR_CONFIG, 0, "%s:%u: 'extends' %s", policy->file,
-	                 policy->extends_line, why);
-}
-
 /* From the top of the chain down, so that each inherits from a complete policy. */
 static int inherit_ancestors(const struct policy_set *set, struct policy *policy, struct error *err)
 {
@@ -165,9 +152,13 @@ static int inherit_ancestors(const struct policy_set *set, struct policy *policy
 		struct policy *parent = find_policy(set, p->extends);
 
 		if (!parent)
-			return refuse_parent(p, "names a policy that does not exist", err);
+			return error_set(err, ERR_CONFIG, 0,
+			                 "%s:%u: 'extends' names a policy that does not exist",
+			                 p->file, p->extends_line);
 		if (depth == POLICIES_CHAIN_MAX)
-			return refuse_parent(policy, "is circular or too long", err);
+			return error_set(err, ERR_CONFIG, 0,
+			                 "%s:%u: 'extends' is circular or too long", policy->file,
+			                 policy->extends_line);
 		chain[depth++] = p;
 		p = parent;
 	}
@@ -182,18 +173,6 @@ static int compare_names(const void *a, const void *b)
 	return strcmp((*(struct policy *const *)a)->name, (*(struct policy *const *)b)->name);
 }
 
-static int check_names(const struct policies *p, const struct policy_set *set, struct error *err)
-{
-	if (!find_policy(set, p->fallback))
-		return error_set(err, ERR_CONFIG, 0, "policy.default: there is no policy '%s'",
-		                 p->fallback);
-	for (char **name = p->selectable; *name; name++)
-		if (!find_policy(set, *name))
-			return error_set(err, ERR_CONFIG, 0,
-			                 "policy.selectable: there is no policy '%s'", *name);
-	return 0;
-}
-
 int policies_reload(struct policies *p, struct error *err)
 {
 	attr_cleanup(set_freep) struct policy_set *set = NEW(struct policy_set);
@@ -206,10 +185,15 @@ int policies_reload(struct policies *p, struct error *err)
 	for (size_t i = 0; i < set->count; i++)
 		if (inherit_ancestors(set, set->items[i], err) < 0)
 			return -1;
-	if (check_names(p, set, err) < 0)
-		return -1;
+	if (!find_policy(set, p->fallback))
+		return error_set(err, ERR_CONFIG, 0, "policy.default: there is no policy '%s'",
+		                 p->fallback);
+	for (char **name = p->selectable; *name; name++)
+		if (!find_policy(set, *name))
+			return error_set(err, ERR_CONFIG, 0,
+			                 "policy.selectable: there is no policy '%s'", *name);
 	qsort(set->items, set->count, sizeof(struct policy *), compare_names);
-	set_free(p->set);
+	set_freep(&p->set);
 	p->set = TAKE_PTR(set);
 	return 0;
 }

@@ -97,16 +97,8 @@ static int refuse_language(const struct runners *runners, const char *language, 
 	                   policy_quote(language, quoted), known);
 }
 
-/* Whether the operator lets zygotes import it: they have power over boxes. */
-static bool is_for_zygotes(const struct config *c, const char *module)
-{
-	for (char **name = c->zygotes_modules; name && *name; name++)
-		if (str_equal(*name, module))
-			return true;
-	return false;
-}
-
-/* Modules that the operator did not choose are imported inside the template's boxes. */
+/* Zygotes have power over boxes: they import only the modules that the operator chose. Others are
+ * imported inside the template's boxes. */
 static void decide_zygote(struct policy_deciding *in, const char *file)
 {
 	const struct template *t = in->request->template;
@@ -117,10 +109,11 @@ static void decide_zygote(struct policy_deciding *in, const char *file)
 	    str_format(spec->zygote, sizeof(spec->zygote), "%s/%s", in->d.runner->name, file) < 0)
 		return;
 	for (char **name = t ? t->spec.preload : NULL; name && *name; name++) {
-		size_t len = strlen(*name);
+		char **chosen = in->rules->config->zygotes_modules;
 
-		if (!is_for_zygotes(in->rules->config, *name) ||
-		    at + len + 2 > sizeof(spec->modules))
+		while (chosen && *chosen && !str_equal(*chosen, *name))
+			chosen++;
+		if (!chosen || !*chosen || at + strlen(*name) + 2 > sizeof(spec->modules))
 			continue;
 		at += (size_t)snprintf(spec->modules + at, sizeof(spec->modules) - at, "%s%s",
 		                       at ? " " : "", *name);
@@ -207,14 +200,6 @@ static int compare_names(const void *a, const void *b)
 	return (*x == '/' ? 1 : *x * 2) - (*y == '/' ? 1 : *y * 2);
 }
 
-/* @folder is @name, or a folder above it. */
-static bool is_above(const char *folder, const char *name)
-{
-	size_t len = strlen(folder);
-
-	return strncmp(folder, name, len) == 0 && (!name[len] || name[len] == '/');
-}
-
 /* After sorting, names that collide are neighbours: long names cost no more than their length. */
 static int check_collisions(const struct run_request *request, struct error *err)
 {
@@ -224,10 +209,15 @@ static int check_collisions(const struct run_request *request, struct error *err
 	for (size_t i = 0; i < request->files_count; i++)
 		names[i] = request->files[i].name;
 	qsort(names, request->files_count, sizeof(names[0]), compare_names);
-	for (size_t i = 1; i < request->files_count; i++)
-		if (is_above(names[i - 1], names[i]))
+	for (size_t i = 1; i < request->files_count; i++) {
+		size_t len = strlen(names[i - 1]);
+
+		/* The same name, or a folder above it. */
+		if (strncmp(names[i - 1], names[i], len) == 0 &&
+		    (!names[i][len] || names[i][len] == '/'))
 			return error_field(err, "files", "'%s' collides with another file",
 			                   policy_quote(names[i], quoted));
+	}
 	return 0;
 }
 
@@ -350,11 +340,6 @@ int policy_choose(const struct policies *all, const char *tenants, const char *a
 	return 0;
 }
 
-static const char *template_name(const struct policy_deciding *in)
-{
-	return in->request->template ? in->request->template->spec.id : TEMPLATE_NONE;
-}
-
 /* NULL: the root lacks the program, or the language has no such command. */
 static char **prepare_argv(const struct template *t, const struct runner *runner,
                            char *const *command)
@@ -370,6 +355,20 @@ static char **prepare_argv(const struct template *t, const struct runner *runner
 	});
 }
 
+/* The environment and the isolation of the box. */
+static int decide_box(struct policy_deciding *in)
+{
+	const struct run_request *r = in->request;
+	const char *template = r->template ? r->template->spec.id : TEMPLATE_NONE;
+
+	if (env_check(r->env, in->err) < 0 || policy_allow_env(in) < 0 ||
+	    policy_allow_template(in, template) < 0 || policy_allow_network(in) < 0 ||
+	    policy_allow_extras(in) < 0 || policy_allow_isolation(in) < 0)
+		return -1;
+	in->d.env = env_make(in->d.runner->env, r->env);
+	return 0;
+}
+
 static int decide_exec(struct policy_deciding *in)
 {
 	const struct run_request *r = in->request;
@@ -378,10 +377,7 @@ static int decide_exec(struct policy_deciding *in)
 	if (decide_runner(in) < 0 || check_code(in->rules->config, r, err) < 0 ||
 	    policy_decide_limits(in) < 0 ||
 	    check_files(r, in->d.spec.limits.workspace_bytes, err) < 0 ||
-	    check_args(r->args, err) < 0 || env_check(r->env, err) < 0 ||
-	    policy_allow_env(in) < 0 || policy_allow_template(in, template_name(in)) < 0 ||
-	    policy_allow_network(in) < 0 || policy_allow_extras(in) < 0 ||
-	    policy_allow_isolation(in) < 0)
+	    check_args(r->args, err) < 0 || decide_box(in) < 0)
 		return -1;
 	in->d.argv = policy_argv(&(struct policy_command){
 		.runner = in->d.runner,
@@ -390,7 +386,6 @@ static int decide_exec(struct policy_deciding *in)
 		.source = in->d.runner->source,
 		.args = r->args,
 	});
-	in->d.env = env_make(in->d.runner->env, r->env);
 	decide_zygote(in, in->d.runner->zygote);
 	in->d.prepare_argv = prepare_argv(r->template, in->d.runner,
 	                                  template_prepare_command(r->template, in->d.runner));
@@ -400,11 +395,8 @@ static int decide_exec(struct policy_deciding *in)
 static int decide_session(struct policy_deciding *in)
 {
 	if (policy_allow_session(in) < 0 || decide_runner(in) < 0 || policy_decide_limits(in) < 0 ||
-	    env_check(in->request->env, in->err) < 0 || policy_allow_env(in) < 0 ||
-	    policy_allow_template(in, template_name(in)) < 0 || policy_allow_network(in) < 0 ||
-	    policy_allow_extras(in) < 0 || policy_allow_isolation(in) < 0)
+	    decide_box(in) < 0)
 		return -1;
-	in->d.env = env_make(in->d.runner->env, in->request->env);
 	decide_zygote(in, in->d.runner->session_zygote);
 	if (in->session->mode != SESSION_PERSISTENT)
 		return 0;
@@ -415,34 +407,35 @@ static int decide_session(struct policy_deciding *in)
 	return 0;
 }
 
-/* For the request with its template's defaults. */
-static int decide_filled(struct policy_deciding *in, int (*decide)(struct policy_deciding *in))
+static void apply_stack(struct policy_deciding *in, const struct policy_stack *stack)
+{
+	if (stack->chosen)
+		in->policies[in->policies_count++] = stack->chosen;
+	if (stack->own)
+		in->policies[in->policies_count++] = stack->own;
+	in->d.stack = *stack;
+	policy_stack_ref(stack);
+}
+
+/* Decides for the request with its template's defaults. */
+static int decide_request(struct policy_deciding *in, const struct policy_stack *stack,
+                          struct policy_decision *ret_decision)
 {
 	const struct run_request *asked = in->request;
 	cleanup_str_list char **env = template_env(asked->template, asked->env);
 	const struct run_request filled = run_request_fill(asked, env);
 	int r;
 
+	apply_stack(in, stack);
 	in->request = &filled;
 	in->d.own_env = (asked->env && *asked->env) ||
 	                (asked->template && !template_is_builtin(asked->template) && env);
-	r = decide(in);
-	in->request = asked;
+	r = in->session ? decide_session(in) : decide_exec(in);
+	if (r < 0)
+		policy_decision_done(&in->d);
+	else
+		*ret_decision = in->d;
 	return r;
-}
-
-static struct policy_deciding begin_decision(const struct policy_rules *rules,
-                                             const struct policy_stack *stack, struct error *err)
-{
-	struct policy_deciding in = {.rules = rules, .err = err};
-
-	if (stack->chosen)
-		in.policies[in.policies_count++] = stack->chosen;
-	if (stack->own)
-		in.policies[in.policies_count++] = stack->own;
-	in.d.stack = *stack;
-	policy_stack_ref(stack);
-	return in;
 }
 
 /* A session's request as that of an execution without code. Borrowed. */
@@ -465,24 +458,13 @@ static struct run_request box_request(const struct session_request *r)
 	};
 }
 
-/* Move the decision out of @in, or free it. */
-static int finish_decision(struct policy_deciding *in, int r, struct policy_decision *ret_decision)
-{
-	if (r < 0)
-		policy_decision_done(&in->d);
-	else
-		*ret_decision = in->d;
-	return r;
-}
-
 int policy_decide(const struct policy_rules *rules, const struct policy_stack *stack,
                   const struct run_request *request, struct policy_decision *ret_decision,
                   struct error *err)
 {
-	struct policy_deciding in = begin_decision(rules, stack, err);
+	struct policy_deciding in = {.rules = rules, .request = request, .err = err};
 
-	in.request = request;
-	return finish_decision(&in, decide_filled(&in, decide_exec), ret_decision);
+	return decide_request(&in, stack, ret_decision);
 }
 
 int policy_decide_session(const struct policy_rules *rules, const struct policy_stack *stack,
@@ -490,40 +472,40 @@ int policy_decide_session(const struct policy_rules *rules, const struct policy_
                           struct policy_decision *ret_decision, struct error *err)
 {
 	const struct run_request box = box_request(request);
-	struct policy_deciding in = begin_decision(rules, stack, err);
+	struct policy_deciding in = {
+		.rules = rules, .request = &box, .session = request, .err = err};
 
-	in.request = &box;
-	in.session = request;
-	return finish_decision(&in, decide_filled(&in, decide_session), ret_decision);
+	return decide_request(&in, stack, ret_decision);
 }
 
 int policy_check_env(const struct policy_rules *rules, const struct policy_stack *stack,
                      char *const *env, struct error *err)
 {
 	const struct run_request request = {.env = (char **)(uintptr_t)env};
-	struct policy_deciding in = begin_decision(rules, stack, err);
+	struct policy_deciding in = {.rules = rules, .request = &request, .err = err};
 	int r;
 
-	in.request = &request;
+	apply_stack(&in, stack);
 	r = env_check(env, err) < 0 || policy_allow_env(&in) < 0 ? -1 : 0;
 	policy_decision_done(&in.d);
 	return r;
 }
 
-static void explain_decision(struct policy_deciding *in, int r, struct policy_explanation *ret)
+static void explain_request(struct policy_deciding *in, const struct policy_stack *stack,
+                            struct policy_explanation *ret)
 {
-	ret->allowed = finish_decision(in, r, &ret->decision) == 0;
+	in->err = &ret->err;
+	ret->stack = *stack;
+	ret->allowed = decide_request(in, stack, &ret->decision) == 0;
 	ret->refused = in->refused;
 }
 
 void policy_explain(const struct policy_rules *rules, const struct policy_stack *stack,
                     const struct run_request *request, struct policy_explanation *ret_explanation)
 {
-	struct policy_deciding in = begin_decision(rules, stack, &ret_explanation->err);
+	struct policy_deciding in = {.rules = rules, .request = request};
 
-	ret_explanation->stack = *stack;
-	in.request = request;
-	explain_decision(&in, decide_filled(&in, decide_exec), ret_explanation);
+	explain_request(&in, stack, ret_explanation);
 }
 
 void policy_explain_session(const struct policy_rules *rules, const struct policy_stack *stack,
@@ -531,10 +513,7 @@ void policy_explain_session(const struct policy_rules *rules, const struct polic
                             struct policy_explanation *ret_explanation)
 {
 	const struct run_request box = box_request(request);
-	struct policy_deciding in = begin_decision(rules, stack, &ret_explanation->err);
+	struct policy_deciding in = {.rules = rules, .request = &box, .session = request};
 
-	in.request = &box;
-	in.session = request;
-	ret_explanation->stack = *stack;
-	explain_decision(&in, decide_filled(&in, decide_session), ret_explanation);
+	explain_request(&in, stack, ret_explanation);
 }

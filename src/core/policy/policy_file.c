@@ -2,6 +2,7 @@
 #include "core/policy/policies.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -168,24 +169,19 @@ const char *policy_key_help(const struct policy_key *key)
 static_assert(offsetof(struct policy_number, by) == 0 && offsetof(struct policy_list, by) == 0,
               "a source is where a rule begins");
 
-static void *rule_of(const struct policy_key *key, struct policy *policy)
+static void *rule_of(const struct policy_key *key, const struct policy *policy)
 {
-	return (char *)policy + key->offset;
-}
-
-static const void *rule_in(const struct policy_key *key, const struct policy *policy)
-{
-	return (const char *)policy + key->offset;
+	return (char *)(uintptr_t)policy + key->offset;
 }
 
 struct policy_source policy_key_source(const struct policy_key *key, const struct policy *policy)
 {
-	return *(const struct policy_source *)rule_in(key, policy);
+	return *(const struct policy_source *)rule_of(key, policy);
 }
 
 char *const *policy_key_list(const struct policy_key *key, const struct policy *policy)
 {
-	const struct policy_list *list = rule_in(key, policy);
+	const struct policy_list *list = rule_of(key, policy);
 
 	return key->type == KEY_LIST ? list->items : NULL;
 }
@@ -218,7 +214,7 @@ static_assert(ARRAY_SIZE(types) == KEY_TYPE_COUNT, "every type has a row");
 void policy_key_print(const struct policy_key *key, const struct policy *policy, char *ret_text,
                       size_t size)
 {
-	const struct policy_number *number = rule_in(key, policy);
+	const struct policy_number *number = rule_of(key, policy);
 
 	assert(key->type != KEY_LIST);
 	if (key->type == KEY_WORD)
@@ -236,8 +232,14 @@ struct reading {
 	struct error *err;
 };
 
-static int reject_key(const struct reading *in, const char *why)
+static int attr_printf(2, 3) reject_key(const struct reading *in, const char *fmt, ...)
 {
+	char why[WHY_LEN];
+	va_list args;
+
+	va_start(args, fmt);
+	(void)vsnprintf(why, sizeof(why), fmt, args);
+	va_end(args);
 	return error_set(in->err, ERR_CONFIG, 0, "%s:%u: '%s' %s", in->file, in->node->line,
 	                 in->path, why);
 }
@@ -247,34 +249,20 @@ static bool is_nothing(const struct yamldoc_node *node)
 	return node->kind == YAMLDOC_SCALAR && !*node->value && !node->quoted;
 }
 
-static int refuse_range(const struct reading *in, const struct policy_key *key)
-{
-	char ends[2][32], why[WHY_LEN];
-
-	types[key->type].print(key->min, ends[0], sizeof(ends[0]));
-	types[key->type].print(key->max, ends[1], sizeof(ends[1]));
-	(void)snprintf(why, sizeof(why), "must be between %s and %s", ends[0], ends[1]);
-	return reject_key(in, why);
-}
-
-static int refuse_type(const struct reading *in, const char *what)
-{
-	char why[WHY_LEN];
-
-	(void)snprintf(why, sizeof(why), "must be %s", what);
-	return reject_key(in, why);
-}
-
 static int read_number(const struct reading *in, const struct policy_key *key)
 {
 	struct policy_number *number = rule_of(key, in->policy);
+	char min[32], max[32];
 	uint64_t value = 0;
 	int r = types[key->type].parse(in->node->value, &value);
 
-	if (r == -ERANGE || (r >= 0 && (value < key->min || value > key->max)))
-		return refuse_range(in, key);
+	if (r == -ERANGE || (r >= 0 && (value < key->min || value > key->max))) {
+		types[key->type].print(key->min, min, sizeof(min));
+		types[key->type].print(key->max, max, sizeof(max));
+		return reject_key(in, "must be between %s and %s", min, max);
+	}
 	if (r < 0)
-		return refuse_type(in, types[key->type].what);
+		return reject_key(in, "must be %s", types[key->type].what);
 	number->value = value;
 	return 0;
 }
@@ -286,8 +274,8 @@ static int read_word(const struct reading *in, const struct policy_key *key)
 	size_t n = 0;
 
 	for (size_t i = 0; key->words[i]; i++) {
-		int added = snprintf(what + n, sizeof(what) - n, "%s%s", i ? ", " : "one of ",
-		                     key->words[i]);
+		int added =
+			snprintf(what + n, sizeof(what) - n, "%s%s", i ? ", " : "", key->words[i]);
 
 		if (str_equal(key->words[i], in->node->value)) {
 			number->value = i;
@@ -295,7 +283,7 @@ static int read_word(const struct reading *in, const struct policy_key *key)
 		}
 		n += (size_t)added; /* short words: they fit */
 	}
-	return refuse_type(in, what);
+	return reject_key(in, "must be one of %s", what);
 }
 
 static int read_list(const struct reading *in, const struct policy_key *key)
@@ -307,14 +295,10 @@ static int read_list(const struct reading *in, const struct policy_key *key)
 		return reject_key(in, "must be a list of at most 256 values");
 	list->items = xcalloc(in->node->count + 1, sizeof(*list->items));
 	for (const struct yamldoc_node *n = in->node->first; n; n = n->next) {
-		char why[WHY_LEN];
-
-		if (n->kind != YAMLDOC_SCALAR || !key->is_item(n->value)) {
-			(void)snprintf(why, sizeof(why), "cannot have '%.40s' in its list",
-			               n->kind == YAMLDOC_SCALAR ? n->value
-			                                         : yamldoc_kind_name(n->kind));
-			return reject_key(in, why);
-		}
+		if (n->kind != YAMLDOC_SCALAR || !key->is_item(n->value))
+			return reject_key(in, "cannot have '%.40s' in its list",
+			                  n->kind == YAMLDOC_SCALAR ? n->value
+			                                            : yamldoc_kind_name(n->kind));
 		list->items[count++] = xstrdup(n->value);
 	}
 	return 0;
@@ -372,14 +356,6 @@ static const struct {
 	{"extends", read_name, AT(extends)},
 };
 
-static int find_text(const char *path)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		if (str_equal(texts[i].key, path))
-			return (int)i;
-	return -ENOENT;
-}
-
 static const struct policy_key *find_key(const char *path)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
@@ -401,7 +377,6 @@ static bool is_group(const char *path)
 static int refuse_key(const struct reading *in)
 {
 	struct suggest s = {.word = in->path};
-	char why[WHY_LEN];
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		suggest_offer(&s, keys[i].path);
@@ -409,21 +384,21 @@ static int refuse_key(const struct reading *in)
 		suggest_offer(&s, texts[i].key);
 	if (!s.best)
 		return reject_key(in, "is not a key of a policy");
-	(void)snprintf(why, sizeof(why), "is not a key of a policy, did you mean '%s'?", s.best);
-	return reject_key(in, why);
+	return reject_key(in, "is not a key of a policy, did you mean '%s'?", s.best);
 }
 
 /* Return: 1 to enter the node, 0 if it was read, or -1. */
 static int read_node(const struct reading *in)
 {
 	const struct policy_key *key = find_key(in->path);
-	int text = find_text(in->path);
-
 	if (key)
 		return read_rule(in, key);
-	if (text >= 0)
-		return texts[text].read(in,
-		                        (char **)(void *)((char *)in->policy + texts[text].offset));
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		void *slot = (char *)in->policy + texts[i].offset;
+
+		if (str_equal(texts[i].key, in->path))
+			return texts[i].read(in, slot);
+	}
 	if (!is_group(in->path))
 		return refuse_key(in);
 	if (is_nothing(in->node))
@@ -510,28 +485,24 @@ struct policy *policy_parse(const char *data, size_t len, const char *name, stru
 	return TAKE_PTR(policy);
 }
 
-static void inherit_rule(const struct policy_key *key, struct policy *policy,
-                         const struct policy *parent)
-{
-	if (key->type == KEY_LIST) {
-		const struct policy_list *from = rule_in(key, parent);
-
-		*(struct policy_list *)rule_of(key, policy) =
-			(struct policy_list){from->by, str_list_copy(from->items)};
-	} else {
-		*(struct policy_number *)rule_of(key, policy) =
-			*(const struct policy_number *)rule_in(key, parent);
-	}
-}
-
 void policy_inherit(struct policy *policy, const struct policy *parent)
 {
 	assert(!policy->parent);
 	policy->parent = policy_ref(parent);
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (policy_key_source(&keys[i], policy).line == 0 &&
-		    policy_key_source(&keys[i], parent).line != 0)
-			inherit_rule(&keys[i], policy, parent);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		struct policy_source *to = rule_of(&keys[i], policy);
+		const struct policy_source *from = rule_of(&keys[i], parent);
+		const struct policy_list *list = (const void *)from;
+
+		if (to->line != 0 || from->line == 0)
+			continue;
+		if (keys[i].type == KEY_LIST)
+			*(struct policy_list *)(void *)to =
+				(struct policy_list){list->by, str_list_copy(list->items)};
+		else
+			*(struct policy_number *)(void *)to =
+				*(const struct policy_number *)(const void *)from;
+	}
 }
 
 struct policy *policy_ref(const struct policy *policy)
@@ -542,26 +513,21 @@ struct policy *policy_ref(const struct policy *policy)
 	return counted;
 }
 
-static void policy_free(struct policy *policy)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (keys[i].type == KEY_LIST)
-			str_list_free(((struct policy_list *)rule_of(&keys[i], policy))->items);
-	free(policy->name);
-	free(policy->file);
-	free(policy->description);
-	free(policy->extends);
-	free(policy);
-}
-
 void policy_unref(struct policy *policy)
 {
-	/* A loop, not recursion: the last reference of a child may be the last one of its parent.
-	 */
+	/* No recursion: the last reference of a child may be the last one of its parent. */
 	while (policy && --policy->refs == 0) {
 		struct policy *parent = policy->parent;
 
-		policy_free(policy);
+		for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+			if (keys[i].type == KEY_LIST)
+				str_list_free(
+					((struct policy_list *)rule_of(&keys[i], policy))->items);
+		free(policy->name);
+		free(policy->file);
+		free(policy->description);
+		free(policy->extends);
+		free(policy);
 		policy = parent;
 	}
 }

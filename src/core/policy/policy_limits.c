@@ -102,47 +102,32 @@ static struct bound max_of(const struct policy_deciding *in, const struct limit 
 	return least;
 }
 
-static bool refuses_excess(const struct policy_deciding *in, enum policy_limit_id id)
-{
-	for (size_t i = 0; i < in->policies_count; i++)
-		if (in->policies[i]->limits[id].on_exceed.value == POLICY_EXCEED_REFUSE)
-			return true;
-	return false;
-}
-
-static int refuse_small(const struct policy_deciding *in, const struct limit *l)
-{
-	char least[32];
-
-	names[l->id].print(names[l->id].min, least, sizeof(least));
-	return error_field(in->err, names[l->id].field, "must be at least %s", least);
-}
-
-static int refuse_large(struct policy_deciding *in, const struct limit *l, const struct bound *max)
-{
-	char most[32], asked[32];
-
-	names[l->id].print(max->value, most, sizeof(most));
-	names[l->id].print(l->asked, asked, sizeof(asked));
-	return policy_refuse(in, ERR_DENIED, names[l->id].field, &max->rule,
-	                     "%s is above the maximum of %s", asked, most);
-}
-
 static int decide_limit(struct policy_deciding *in, const struct limit *l)
 {
-	struct policy_grant *grant = &in->d.grants[l->id];
+	const struct limit_name *name = &names[l->id];
 	const struct bound max = max_of(in, l);
-	struct bound value = {l->asked, {.by = POLICY_BY_REQUEST, .path = names[l->id].field}};
+	struct bound value = {l->asked, {.by = POLICY_BY_REQUEST, .path = name->field}};
+	bool refuses_excess = false;
+	char bound[32], asked[32];
 
-	if (l->asked != 0 && l->asked < names[l->id].min)
-		return refuse_small(in, l);
-	if (l->asked > max.value && refuses_excess(in, l->id))
-		return refuse_large(in, l, &max);
+	if (l->asked != 0 && l->asked < name->min) {
+		name->print(name->min, bound, sizeof(bound));
+		return error_field(in->err, name->field, "must be at least %s", bound);
+	}
+	for (size_t i = 0; i < in->policies_count; i++)
+		refuses_excess |=
+			in->policies[i]->limits[l->id].on_exceed.value == POLICY_EXCEED_REFUSE;
+	if (l->asked > max.value && refuses_excess) {
+		name->print(max.value, bound, sizeof(bound));
+		name->print(l->asked, asked, sizeof(asked));
+		return policy_refuse(in, ERR_DENIED, name->field, &max.rule,
+		                     "%s is above the maximum of %s", asked, bound);
+	}
 	if (l->asked == 0)
 		value = fallback_of(in, l);
 	if (value.value > max.value)
 		value = max;
-	*grant = (struct policy_grant){l->asked, value.value, value.rule};
+	in->d.grants[l->id] = (struct policy_grant){l->asked, value.value, value.rule};
 	return 0;
 }
 
@@ -152,18 +137,6 @@ static uint32_t inodes_for(uint64_t bytes, uint32_t most)
 
 	/* Inodes are memory too: a small area with many would end in an OOM kill, not in ENOSPC. */
 	return n < INODES_MIN ? INODES_MIN : (uint32_t)n;
-}
-
-/* Open files are limited per process only, but the kernel memory they use is the host's: many
- * processes with many files each could exhaust it. A box with many processes gets fewer files for
- * each. */
-static uint32_t nofile_for(uint32_t processes)
-{
-	uint32_t n = NOFILE_BOX / processes;
-
-	if (n > NOFILE_MAX)
-		return NOFILE_MAX;
-	return n < NOFILE_MIN ? NOFILE_MIN : n;
 }
 
 static uint64_t whole_pages(uint64_t bytes)
@@ -275,7 +248,11 @@ int policy_decide_limits(struct policy_deciding *in)
 	out->cpu_millicores = (uint32_t)g[POLICY_CPU].granted;
 	out->pids = (uint32_t)g[POLICY_PROCESSES].granted;
 	out->memory_bytes = g[POLICY_MEMORY].granted = whole_pages(g[POLICY_MEMORY].granted);
-	out->nofile = nofile_for(out->pids);
+	/* Open files are limited per process only, but the kernel memory they use is the host's: a
+	 * box with many processes gets fewer files for each. */
+	out->nofile = (uint32_t)min_of(NOFILE_BOX / out->pids, NOFILE_MAX);
+	if (out->nofile < NOFILE_MIN)
+		out->nofile = NOFILE_MIN;
 	in->d.spec.exec_tmp = false; /* compiled programs belong in the workspace */
 	return decide_areas(in);
 }

@@ -123,13 +123,12 @@ void image_unref(struct image *image)
 
 uint64_t image_config_bytes(const char *config)
 {
-	json_t *j = config ? json_loads(config, 0, NULL) : NULL;
+	json_auto_t *j = config ? json_loads(config, 0, NULL) : NULL;
 	const json_t *bytes = json_object_get(j, "disk_bytes");
 	json_int_t value;
 
 	if (!bytes) /* from an import that did not measure it */
 		bytes = json_object_get(j, "bytes");
 	value = json_integer_value(bytes);
-	json_decref(j);
 	return value > 0 ? (uint64_t)value : 0;
 }

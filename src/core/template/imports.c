@@ -81,8 +81,10 @@ static int give_order(struct imports *all, const struct import_order *order, con
 	return fd_send(all->config.sock, order, sizeof(*order), fds, count);
 }
 
-static void remove_root(struct imports *all, const char *root)
+/* @ctx: the imports. */
+static void remove_root(void *ctx, const char *root)
 {
+	struct imports *all = ctx;
 	struct import_order order = {.op = IMPORT_OP_REMOVE};
 
 	if (str_copy(order.name, sizeof(order.name), root) < 0 ||
@@ -237,20 +239,19 @@ static int adopt_root(struct import *i, const json_t *answer, struct template **
 	                                 .root = i->root,
 	                                 .image = image,
 	                                 .config = config ? config : "{}"};
-	struct kept *kept;
-	struct templates_done done = {on_kept, NULL};
+	struct kept *kept = NEW(struct kept);
+	const struct templates_done done = {on_kept, kept};
 	int r;
 
 	if (!image) {
 		remove_root(i->owner, i->root); /* no template will name it */
+		free(kept);
 		return -1;
 	}
 	record.spec.id = xstrdup(i->id);
 	record.spec.name = xstrdup(i->name);
 	record.spec.image = xstrdup(i->id);
 	record.spec.env = take_env(json_object_get(answer, "env"));
-	kept = NEW(struct kept);
-	done.ctx = kept;
 	/* On failure our reference releases the root. */
 	r = templates_adopt(i->owner->config.templates, &record, &done, ret_template, err);
 	template_spec_done(&record.spec);
@@ -289,18 +290,14 @@ static int report_failure(const struct import *i, const json_t *answer, struct e
 static int conclude_import(struct import *i, struct template **ret_template, struct error *err)
 {
 	bool whole = i->answer.len > 0 && i->answer.data[i->answer.len - 1] == '\n';
-	json_t *answer = json_loadb(i->answer.data ? i->answer.data : "", i->answer.len, 0, NULL);
-	bool failed = json_is_string(json_object_get(answer, "error"));
-	int r;
+	json_auto_t *answer =
+		json_loadb(i->answer.data ? i->answer.data : "", i->answer.len, 0, NULL);
 
-	if (failed)
-		r = report_failure(i, answer, err);
-	else if (whole && answer)
-		r = adopt_root(i, answer, ret_template, err);
-	else
-		r = error_set(err, ERR_UNAVAILABLE, 0, "the importer ended unexpectedly");
-	json_decref(answer);
-	return r;
+	if (json_is_string(json_object_get(answer, "error")))
+		return report_failure(i, answer, err);
+	if (whole && answer)
+		return adopt_root(i, answer, ret_template, err);
+	return error_set(err, ERR_UNAVAILABLE, 0, "the importer ended unexpectedly");
 }
 
 /* "P LAYERS LAYER ENTRIES BYTES"; ignore anything else. */
@@ -326,24 +323,11 @@ static void take_progress(struct import *i, char *line)
 	i->info.updated_ms = clock_real_ms();
 }
 
-/* Remove progress lines as they are completed. */
-static void take_lines(struct import *i)
-{
-	struct buf *b = &i->answer;
-	char *stop;
-
-	while (b->len > strlen(IMPORT_PROGRESS) && str_has_prefix(b->data, IMPORT_PROGRESS) &&
-	       (stop = memchr(b->data, '\n', b->len))) {
-		*stop = '\0';
-		take_progress(i, b->data);
-		buf_consume(b, (size_t)(stop + 1 - b->data));
-	}
-}
-
 static void on_answer(void *ctx, int events attr_unused)
 {
 	struct import *i = ctx;
-	char data[4096];
+	struct buf *b = &i->answer;
+	char data[4096], *stop;
 	ssize_t n = read(i->out, data, sizeof(data));
 	struct template *t = NULL;
 	struct error err = {0};
@@ -359,8 +343,14 @@ static void on_answer(void *ctx, int events attr_unused)
 		return;
 	}
 	/* Too much makes it invalid JSON, and so a failure. */
-	(void)buf_add_some(&i->answer, data, (size_t)n);
-	take_lines(i);
+	(void)buf_add_some(b, data, (size_t)n);
+	/* Remove progress lines as they are completed. */
+	while (b->len > strlen(IMPORT_PROGRESS) && str_has_prefix(b->data, IMPORT_PROGRESS) &&
+	       (stop = memchr(b->data, '\n', b->len))) {
+		*stop = '\0';
+		take_progress(i, b->data);
+		buf_consume(b, (size_t)(stop + 1 - b->data));
+	}
 }
 
 static int open_pipes(struct import *i, struct error *err)
@@ -388,16 +378,6 @@ static int open_pipes(struct import *i, struct error *err)
 	return 0;
 }
 
-static size_t count_of(const struct imports *all, const char *tenant)
-{
-	const struct import *i;
-	size_t count = 0;
-
-	LIST_FOREACH (i, &all->all, struct import, node)
-		count += str_equal(i->tenant, tenant) ? 1 : 0;
-	return count;
-}
-
 /* What is left of the tenant's quota if all current imports use all they may: together they never
  * exceed it. */
 static uint64_t room_of(const struct imports *all, const char *tenant)
@@ -414,23 +394,17 @@ static uint64_t room_of(const struct imports *all, const char *tenant)
 	return room;
 }
 
-/* Refuse before the upload if there is no room for the template or a byte of its image. */
-static int check_quotas(const struct imports *all, const char *name, struct error *err)
-{
-	struct tenant *tenant = tenant_of(all, name);
-
-	if (tenant_take_template(tenant, err) < 0)
-		return -1;
-	tenant_drop_template(tenant);
-	return room_of(all, name) > 0 ? 0 : tenant_refuse_image(tenant, err);
-}
-
+/* Called before the body is read, to spare the caller a useless upload. */
 static int check_request(const struct imports *all, const struct import_request *request,
                          struct error *err)
 {
 	const struct config *c = all->config.config;
+	struct tenant *tenant = tenant_of(all, request->tenant);
+	size_t own = 0;
+	const struct import *i;
 
-	/* Before the body is read, to spare the caller a useless upload. */
+	LIST_FOREACH (i, &all->all, struct import, node)
+		own += str_equal(i->tenant, request->tenant) ? 1 : 0;
 	if (templates_check_names(request->id, request->name ? request->name : request->id, err) <
 	    0)
 		return -1;
@@ -438,13 +412,17 @@ static int check_request(const struct imports *all, const struct import_request 
 		return error_set(err, ERR_CONFLICT, 0, "template '%s' already exists", request->id);
 	if (all->count >= c->imports_max)
 		return error_set(err, ERR_BUSY, 0, "%zu imports are already running", all->count);
-	if (count_of(all, request->tenant) >= c->imports_max_tenant)
+	if (own >= c->imports_max_tenant)
 		return error_set(err, ERR_BUSY, 0,
 		                 "%llu imports of this tenant are already running",
 		                 (unsigned long long)c->imports_max_tenant);
 	if (request->length != IMPORT_LENGTH_UNKNOWN && request->length > c->import_archive_bytes)
 		return refuse_length(c->import_archive_bytes, err);
-	return check_quotas(all, request->tenant, err);
+	/* There must be room for the template and a byte of its image. */
+	if (tenant_take_template(tenant, err) < 0)
+		return -1;
+	tenant_drop_template(tenant);
+	return room_of(all, request->tenant) > 0 ? 0 : tenant_refuse_image(tenant, err);
 }
 
 /* From the settings and the rest of the tenant's quota. */
@@ -545,11 +523,6 @@ void imports_measure(void *ctx, struct metrics *m)
 	metrics_set(m, METRIC_IMAGE_BYTES, (double)images_bytes(images));
 }
 
-static void on_unused(void *ctx, const char *root)
-{
-	remove_root(ctx, root);
-}
-
 void imports_sweep(struct imports *all)
 {
 	const struct images *images = templates_images(all->config.templates);
@@ -573,7 +546,7 @@ struct imports *imports_new(const struct imports_config *config)
 
 	all->config = *config;
 	list_init(&all->all);
-	images_set_unused(templates_images(config->templates), on_unused, all);
+	images_set_unused(templates_images(config->templates), remove_root, all);
 	return all;
 }
 

@@ -39,16 +39,6 @@ static bool take_steps(struct root_scan *scan, uint32_t steps)
 	return true;
 }
 
-static void go_up(struct walk *w)
-{
-	char *slash = strrchr(w->done, '/');
-
-	if (slash)
-		*slash = '\0';
-	else
-		w->done[0] = '\0';
-}
-
 /* Take the next name of the rest into @ret_name. Return: 1, 0 at the end, or a negative errno. */
 static int next_name(struct walk *w, char ret_name[NAME_MAX + 1])
 {
@@ -85,16 +75,15 @@ static int follow_link(int root, struct walk *w, const char *path)
 
 static int walk_step(struct root_scan *scan, struct walk *w, const char *name, struct stat *ret_st)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], *slash = strrchr(w->done, '/');
 	int r;
 
 	if (!take_steps(scan, 1 + (uint32_t)strlen(w->done) / STEP_BYTES))
 		return -EAGAIN;
-
 	if (str_equal(name, "."))
 		return 0;
 	if (str_equal(name, "..")) {
-		go_up(w);
+		*(slash ? slash : w->done) = '\0';
 		return 0;
 	}
 	r = str_format(path, sizeof(path), "%s%s%s", w->done, w->done[0] ? "/" : "", name);
@@ -125,21 +114,18 @@ static int resolve_path(struct root_scan *scan, const char *path, struct walk *w
 	return r;
 }
 
-bool root_scan_has_program(struct root_scan *scan, const char *path)
+/* Return: the mode of a regular file; 0: @path is none. */
+static mode_t file_mode(struct root_scan *scan, const char *path)
 {
 	struct walk w;
 	struct stat st;
 
-	return resolve_path(scan, path, &w, &st) == 0 && S_ISREG(st.st_mode) &&
-	       (st.st_mode & S_IXOTH);
+	return resolve_path(scan, path, &w, &st) == 0 && S_ISREG(st.st_mode) ? st.st_mode : 0;
 }
 
-static bool has_file(struct root_scan *scan, const char *path)
+bool root_scan_has_program(struct root_scan *scan, const char *path)
 {
-	struct walk w;
-	struct stat st;
-
-	return resolve_path(scan, path, &w, &st) == 0 && S_ISREG(st.st_mode);
+	return file_mode(scan, path) & S_IXOTH;
 }
 
 static DIR *open_dir(struct root_scan *scan, const char *path)
@@ -190,7 +176,7 @@ static char plain_char(char c)
 	return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
-static bool same_name(const char *text, size_t len, const char *name)
+static bool has_name(const char *text, size_t len, const char *name)
 {
 	for (size_t i = 0; i < len; i++)
 		if (plain_char(text[i]) != name[i])
@@ -214,7 +200,7 @@ static bool is_dist_info(struct root_scan *scan attr_unused, const char *dir att
 		if (len <= end || !str_equal(entry + len - end, ends[i]) ||
 		    dash >= entry + len - end)
 			continue;
-		if (!same_name(entry, (size_t)(dash - entry), w->name))
+		if (!has_name(entry, (size_t)(dash - entry), w->name))
 			return false;
 		return !w->version[0] || (strncmp(dash + 1, w->version, version) == 0 &&
 		                          strlen(w->version) == version);
@@ -259,26 +245,21 @@ static bool in_dpkg(struct root_scan *scan, const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
 		if (str_format(path, sizeof(path), "var/lib/dpkg/info/%s%s.list", name, forms[i]) >=
 		            0 &&
-		    has_file(scan, path))
+		    file_mode(scan, path))
 			return true;
 	return false;
 }
 
-static bool is_plain_name(const char *name, size_t len)
-{
-	return len > 0 && len < NAME_LEN &&
-	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-") >=
-	               len;
-}
-
 bool root_scan_has_package(struct root_scan *scan, const char *package)
 {
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-";
 	const char *version = strstr(package, "==");
 	size_t len = version ? (size_t)(version - package) : strlen(package);
 	struct wanted w = {.match = is_dist_info};
 	char name[NAME_LEN];
 
-	if (!is_plain_name(package, len) ||
+	if (len == 0 || len >= NAME_LEN || strspn(package, letters) < len ||
 	    (version && str_copy(w.version, sizeof(w.version), version + 2) < 0))
 		return false;
 	(void)snprintf(name, sizeof(name), "%.*s", (int)len, package);

@@ -12,49 +12,53 @@
 
 #define AT(field) offsetof(struct template_spec, field)
 
-static const size_t texts[] = {
-	AT(id),         AT(name),         AT(description), AT(image),
-	AT(base_image), AT(runtime_type), AT(language),    AT(security_context)};
-static const size_t lists[] = {AT(packages), AT(preload), AT(env)};
-static const size_t numbers[] = {AT(memory_bytes), AT(disk_bytes), AT(cpu_millicores),
-                                 AT(max_processes), AT(timeout_us)};
-
-static void *spec_field(const struct template_spec *spec, size_t offset)
-{
-	return (char *)(uintptr_t)spec + offset;
-}
+const struct template_field template_fields[] = {
+	{"id", AT(id), TEMPLATE_TEXT},
+	{"name", AT(name), TEMPLATE_TEXT},
+	{"description", AT(description), TEMPLATE_TEXT},
+	{"image", AT(image), TEMPLATE_TEXT},
+	{"base_image", AT(base_image), TEMPLATE_TEXT},
+	{"runtime_type", AT(runtime_type), TEMPLATE_TEXT},
+	{"language", AT(language), TEMPLATE_TEXT},
+	{"security_context", AT(security_context), TEMPLATE_TEXT},
+	{"packages", AT(packages), TEMPLATE_LIST},
+	{"preload", AT(preload), TEMPLATE_LIST},
+	{"env", AT(env), TEMPLATE_LIST},
+	{"memory_bytes", AT(memory_bytes), TEMPLATE_NUMBER},
+	{"disk_bytes", AT(disk_bytes), TEMPLATE_NUMBER},
+	{"cpu_millicores", AT(cpu_millicores), TEMPLATE_NUMBER},
+	{"max_processes", AT(max_processes), TEMPLATE_NUMBER},
+	{"timeout_us", AT(timeout_us), TEMPLATE_NUMBER},
+};
 
 void template_spec_done(struct template_spec *spec)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		free(*(char **)spec_field(spec, texts[i]));
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-		str_list_free(*(char ***)spec_field(spec, lists[i]));
+	for (size_t i = 0; i < TEMPLATE_FIELDS; i++) {
+		void *place = template_field_of(spec, &template_fields[i]);
+
+		if (template_fields[i].kind == TEMPLATE_TEXT)
+			free(*(char **)place);
+		else if (template_fields[i].kind == TEMPLATE_LIST)
+			str_list_free(*(char ***)place);
+	}
 	*spec = (struct template_spec){0};
 }
 
 void template_spec_fill(struct template_spec *spec, const struct template_spec *from)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		char **to = spec_field(spec, texts[i]);
-		char *const *value = spec_field(from, texts[i]);
+	for (size_t i = 0; i < TEMPLATE_FIELDS; i++) {
+		void *to = template_field_of(spec, &template_fields[i]);
+		const void *value = template_field_of(from, &template_fields[i]);
 
-		if (!*to && *value)
-			*to = xstrdup(*value);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
-		char ***to = spec_field(spec, lists[i]);
-		char **const *value = spec_field(from, lists[i]);
-
-		if (!*to && *value)
-			*to = str_list_copy(*value);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-		uint64_t *to = spec_field(spec, numbers[i]);
-		const uint64_t *value = spec_field(from, numbers[i]);
-
-		if (*to == 0)
-			*to = *value;
+		if (template_fields[i].kind == TEMPLATE_NUMBER) {
+			if (*(uint64_t *)to == 0)
+				*(uint64_t *)to = *(const uint64_t *)value;
+		} else if (!*(void **)to && *(void *const *)value) {
+			if (template_fields[i].kind == TEMPLATE_TEXT)
+				*(char **)to = xstrdup(*(char *const *)value);
+			else
+				*(char ***)to = str_list_copy(*(char **const *)value);
+		}
 	}
 }
 
@@ -122,14 +126,6 @@ char *const *template_command(const struct template *t, const struct runner *r)
 	return can_run(t, r->minimal_command) ? r->minimal_command : NULL;
 }
 
-static bool has_word(char *const *command, const char *word)
-{
-	for (; *command; command++)
-		if (str_equal(*command, word))
-			return true;
-	return false;
-}
-
 char *const *template_session_command(const struct template *t, const struct runner *r)
 {
 	const char *program;
@@ -139,10 +135,13 @@ char *const *template_session_command(const struct template *t, const struct run
 	program = template_program(t, r->program);
 	if (!program || !can_run(t, r->session_command))
 		return NULL;
-	/* If the command does not name the program its script does, by the same path. */
-	return has_word(r->session_command, r->program) || str_equal(program, r->program)
-	               ? r->session_command
-	               : NULL;
+	if (str_equal(program, r->program))
+		return r->session_command;
+	/* A command that does not name the program has a script that does, by that path. */
+	for (char **word = r->session_command; *word; word++)
+		if (str_equal(*word, r->program))
+			return r->session_command;
+	return NULL;
 }
 
 char *const *template_prepare_command(const struct template *t, const struct runner *r)
@@ -153,7 +152,8 @@ char *const *template_prepare_command(const struct template *t, const struct run
 	return is_on_host(t) || can_run(t, r->prepare_command) ? r->prepare_command : NULL;
 }
 
-static bool is_named(char *const *env, const char *variable)
+/* Whether @env sets the variable of the setting @variable. */
+static bool has_variable(char *const *env, const char *variable)
 {
 	size_t len = strcspn(variable, "=") + 1;
 
@@ -183,7 +183,7 @@ char **template_env(const struct template *t, char *const *own)
 		return NULL;
 	env = xcalloc(first + second + 1, sizeof(*env));
 	for (size_t i = 0; i < first; i++)
-		if (!is_named(own, base[i]))
+		if (!has_variable(own, base[i]))
 			env[n++] = xstrdup(base[i]);
 	for (size_t i = 0; i < second; i++)
 		env[n++] = xstrdup(own[i]);

@@ -47,6 +47,24 @@ struct template_spec {
 	uint64_t timeout_us; /* idle time-out of sessions */
 };
 
+/* The fields of a spec, with their names in a row of the store. The first is the id. */
+struct template_field {
+	const char *name;
+	size_t offset;
+	enum {
+		TEMPLATE_TEXT,
+		TEMPLATE_LIST,
+		TEMPLATE_NUMBER
+	} kind;
+};
+#define TEMPLATE_FIELDS 16
+extern const struct template_field template_fields[TEMPLATE_FIELDS];
+static inline void *template_field_of(const struct template_spec *spec,
+                                      const struct template_field *field)
+{
+	return (char *)(uintptr_t)spec + field->offset;
+}
+
 void template_spec_done(struct template_spec *spec);
 /** template_spec_fill - copy from @from what @spec does not set. */
 void template_spec_fill(struct template_spec *spec, const struct template_spec *from);

@@ -12,78 +12,38 @@
 
 #define LOAD_MAX_BYTES (64u << 20)
 
-#define AT(field) offsetof(struct template_spec, field)
-
-/* Names of the fields in a row's JSON. */
-static const struct field {
-	const char *name;
-	size_t offset;
-	enum {
-		TEXT,
-		LIST,
-		NUMBER
-	} kind;
-} fields[] = {
-	{"name", AT(name), TEXT},
-	{"description", AT(description), TEXT},
-	{"image", AT(image), TEXT},
-	{"base_image", AT(base_image), TEXT},
-	{"runtime_type", AT(runtime_type), TEXT},
-	{"language", AT(language), TEXT},
-	{"security_context", AT(security_context), TEXT},
-	{"packages", AT(packages), LIST},
-	{"preload", AT(preload), LIST},
-	{"env", AT(env), LIST},
-	{"memory_bytes", AT(memory_bytes), NUMBER},
-	{"disk_bytes", AT(disk_bytes), NUMBER},
-	{"cpu_millicores", AT(cpu_millicores), NUMBER},
-	{"max_processes", AT(max_processes), NUMBER},
-	{"timeout_us", AT(timeout_us), NUMBER},
-};
-
-static void *spec_field(const struct template_spec *spec, const struct field *f)
-{
-	return (char *)(uintptr_t)spec + f->offset;
-}
-
-static json_t *write_list(char *const *list)
-{
-	json_t *j = json_array();
-
-	for (; *list; list++)
-		(void)json_array_append_new(j, json_string(*list));
-	return j;
-}
-
 /* NULL: not set. */
-static json_t *write_field(const struct template_spec *spec, const struct field *f)
+static json_t *write_field(const struct template_spec *spec, const struct template_field *f)
 {
-	const void *place = spec_field(spec, f);
+	const void *place = template_field_of(spec, f);
 	const uint64_t *number = place;
 	char *const *text = place;
 	char **const *list = place;
+	json_t *array;
 
-	if (f->kind == NUMBER)
+	if (f->kind == TEMPLATE_NUMBER)
 		return *number ? json_integer((json_int_t)*number) : NULL;
-	if (f->kind == LIST)
-		return *list ? write_list(*list) : NULL;
-	return *text ? json_string(*text) : NULL;
+	if (f->kind == TEMPLATE_TEXT)
+		return *text ? json_string(*text) : NULL;
+	array = *list ? json_array() : NULL;
+	for (size_t i = 0; array && (*list)[i]; i++)
+		(void)json_array_append_new(array, json_string((*list)[i]));
+	return array;
 }
 
 char *template_row_write_spec(const struct template_spec *spec)
 {
-	json_t *j = json_object();
+	json_auto_t *j = json_object();
 	char *text;
 
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		json_t *value = write_field(spec, &fields[i]);
+	for (size_t i = 1; i < TEMPLATE_FIELDS; i++) {
+		json_t *value = write_field(spec, &template_fields[i]);
 
 		if (value)
-			(void)json_object_set_new(j, fields[i].name, value);
+			(void)json_object_set_new(j, template_fields[i].name, value);
 	}
 	text = json_dumps(j, JSON_COMPACT);
 	assert(text);
-	json_decref(j);
 	return text;
 }
 
@@ -100,28 +60,23 @@ static char **read_list(const json_t *value)
 	return list;
 }
 
-static void read_spec(const json_t *j, struct template_spec *ret_spec)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
-		const json_t *value = json_object_get(j, fields[i].name);
-		const char *text = json_string_value(value);
-		void *place = spec_field(ret_spec, &fields[i]);
-
-		if (fields[i].kind == NUMBER)
-			*(uint64_t *)place = (uint64_t)json_integer_value(value);
-		else if (fields[i].kind == LIST && value)
-			*(char ***)place = read_list(value);
-		else if (text)
-			*(char **)place = xstrdup(text);
-	}
-}
-
 void template_row_read_spec(const char *text, struct template_spec *ret_spec)
 {
-	json_t *j = json_loads(text, 0, NULL);
+	json_auto_t *j = text ? json_loads(text, 0, NULL) : NULL;
 
-	read_spec(j, ret_spec);
-	json_decref(j);
+	for (size_t i = 1; i < TEMPLATE_FIELDS; i++) {
+		const struct template_field *f = &template_fields[i];
+		const json_t *value = json_object_get(j, f->name);
+		const char *word = json_string_value(value);
+		void *place = template_field_of(ret_spec, f);
+
+		if (f->kind == TEMPLATE_NUMBER)
+			*(uint64_t *)place = (uint64_t)json_integer_value(value);
+		else if (f->kind == TEMPLATE_LIST && value)
+			*(char ***)place = read_list(value);
+		else if (word)
+			*(char **)place = xstrdup(word);
+	}
 }
 
 static int on_put(void *ctx, const struct template *t, struct templates_done done,
@@ -153,8 +108,6 @@ static int on_delete(void *ctx, const struct template *t, struct templates_done 
 
 static void load_row(struct templates *all, const struct db_rows *rows, size_t row)
 {
-	const char *text = db_rows_text(rows, row, 6);
-	json_t *j = text ? json_loads(text, 0, NULL) : NULL;
 	struct template_record record = {
 		.tenant = db_rows_text(rows, row, 0),
 		.created_ms = (uint64_t)db_rows_int(rows, row, 2),
@@ -165,12 +118,11 @@ static void load_row(struct templates *all, const struct db_rows *rows, size_t r
 	struct template *t = NULL;
 	struct error err = {0};
 
-	read_spec(j, &record.spec);
+	template_row_read_spec(db_rows_text(rows, row, 6), &record.spec);
 	record.spec.id = xstrdup(db_rows_text(rows, row, 1));
 	if (templates_adopt(all, &record, NULL, &t, &err) < 0)
 		log_warn("template %s: %s, ignoring", record.spec.id, err.msg);
 	template_spec_done(&record.spec);
-	json_decref(j);
 }
 
 int template_row_keep(struct store *store, struct templates *all, struct error *err)

@@ -14,23 +14,22 @@
 
 #define PACKAGE_LEN 128
 
-/* Modules become words of the runner's environment: allow nothing but a name. */
-static bool is_module_name(const char *name)
-{
-	size_t len = strlen(name);
-
-	return len > 0 && len < PACKAGE_LEN && name[0] != '.' && name[len - 1] != '.' &&
-	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.") ==
-	               len;
-}
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_."
 
 static bool is_package_name(const char *name)
 {
 	size_t len = strlen(name);
 
-	return len > 0 && len < PACKAGE_LEN &&
-	       strspn(name,
-	              "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-=") == len;
+	return len > 0 && len < PACKAGE_LEN && strspn(name, LETTERS "+-=") == len;
+}
+
+/* Modules become words of the runner's environment: allow nothing but a name. */
+static bool is_module_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	return is_package_name(name) && strspn(name, LETTERS) == len && name[0] != '.' &&
+	       name[len - 1] != '.';
 }
 
 static int check_list(char *const *list, const char *field, bool (*is_good)(const char *name),

@@ -15,8 +15,9 @@ struct runners;
 
 struct template_host {
 	const struct runners *runners;
-	const char *const *bases; /* see templates_config */
-	bool has_roots;
+	/* NULL-terminated: directories with roots; the first one has the imported images. */
+	const char *const *bases;
+	bool has_roots; /* the driver can create boxes on them */
 };
 
 /** template_settle - set kind (unless its root is an image), programs and problem of @t. */

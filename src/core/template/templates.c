@@ -17,7 +17,6 @@
 #include "base/utf8.h"
 #include "core/language/env.h"
 #include "core/template/images.h"
-#include "core/template/template_settle.h"
 #include "core/tenant/tenant.h"
 
 /* Theory of operation. A slot is what an id stands for: the current template, and the number of
@@ -222,53 +221,32 @@ static void add_template(struct templates *all, struct template *t, struct tenan
 		all->count++;
 }
 
-/* The template of the same tenant whose imported root @image names; NULL: none. */
-static const struct template *find_image(const struct templates *all, const struct template *t)
-{
-	const struct template *other = templates_find(all, t->tenant, t->spec.image);
-
-	return other && other->kind == TEMPLATE_ON_IMAGE ? other : NULL;
-}
-
-static void look_at_root(const struct templates *all, struct template *t)
-{
-	const struct template_host host = {
-		.runners = all->config.runners,
-		.bases = all->config.bases,
-		.has_roots = all->config.has_roots,
-	};
-
-	template_settle(t, &host);
-}
-
 static void settle_template(const struct templates *all, struct template *t)
 {
-	const struct template *image = t->root[0] ? NULL : find_image(all, t);
+	/* The template of the same tenant whose imported root @image names. */
+	const struct template *other = templates_find(all, t->tenant, t->spec.image);
 
-	if (image) {
-		(void)!str_copy(t->root, sizeof(t->root), image->root);
+	if (!t->root[0] && other && other->kind == TEMPLATE_ON_IMAGE) {
+		(void)!str_copy(t->root, sizeof(t->root), other->root);
 		t->kind = TEMPLATE_ON_IMAGE;
-		t->image = image_ref(image->image);
+		t->image = image_ref(other->image);
 	}
-	look_at_root(all, t);
+	template_settle(t, &all->config.host);
 }
 
 /* An unwritten change. */
 struct change {
-	struct list node;      /* templates.changes */
-	struct templates *all; /* NULL: freed before it was written */
-	struct template *before,
-		*now; /* references; NULL: did not exist before, or no longer exists */
+	struct list node;              /* templates.changes */
+	struct templates *all;         /* NULL: freed before it was written */
+	struct template *before, *now; /* references; NULL: it did not, or does not, exist */
 	struct templates_done done;
 };
 
 static void change_free(struct change *change)
 {
 	list_remove(&change->node);
-	if (change->before)
-		template_unref(change->before);
-	if (change->now)
-		template_unref(change->now);
+	template_unref(change->before);
+	template_unref(change->now);
 	free(change);
 }
 
@@ -276,8 +254,7 @@ static void slot_free(struct slot *slot)
 {
 	list_remove(&slot->node);
 	template_unref(slot->now);
-	if (slot->tenant)
-		tenant_drop_template(slot->tenant);
+	tenant_drop_template(slot->tenant);
 	tenant_release(slot->tenant);
 	free(slot);
 }
@@ -337,20 +314,18 @@ static int persist_change(struct templates *all, struct template *before, struct
                           struct templates_done done, struct error *err)
 {
 	struct change *change;
-	struct templates_done when_kept;
 	int r;
 
 	if (!all->events.on_put)
 		return 1;
 	change = NEW(struct change);
 	change->all = all;
-	change->before = before ? template_ref(before) : NULL;
-	change->now = now ? template_ref(now) : NULL;
+	change->before = template_ref(before);
+	change->now = template_ref(now);
 	change->done = done;
 	list_append(&all->changes, &change->node);
-	when_kept = (struct templates_done){on_kept, change};
-	r = now ? all->events.on_put(all->events.ctx, now, when_kept, err)
-	        : all->events.on_delete(all->events.ctx, before, when_kept, err);
+	r = (now ? all->events.on_put : all->events.on_delete)(
+		all->events.ctx, now ? now : before, (struct templates_done){on_kept, change}, err);
 	if (r < 0)
 		change_free(change);
 	return r;
@@ -415,7 +390,7 @@ int templates_adopt(struct templates *all, const struct template_record *record,
 	settle_template(all, t);
 	/* A new template with missing packages is refused; an existing one stays and reports the
 	 * problem. */
-	if (done && template_check_packages(t, all->config.bases, err) < 0)
+	if (done && template_check_packages(t, all->config.host.bases, err) < 0)
 		return -1;
 	if (tenant_take_template(tenant, done ? err : NULL) < 0)
 		return -1;
@@ -482,7 +457,7 @@ int templates_update(struct templates *all, const struct templates_update *updat
 	if (check_spec(&t->spec, err) < 0 || check_unique(all, tenant, &t->spec, slot, err) < 0)
 		return -1;
 	settle_template(all, t);
-	if (template_check_packages(t, all->config.bases, err) < 0)
+	if (template_check_packages(t, all->config.host.bases, err) < 0)
 		return -1;
 	r = persist_change(all, slot->now, t, done, err);
 	if (r < 0)
@@ -492,20 +467,6 @@ int templates_update(struct templates *all, const struct templates_update *updat
 	*ret_template = slot->now;
 	notify_watcher(all, slot->now, false);
 	return r;
-}
-
-/* Other templates on the same imported root. */
-static size_t count_others(const struct templates *all, const struct slot *self)
-{
-	size_t count = 0;
-	struct slot *slot;
-
-	if (self->now->kind != TEMPLATE_ON_IMAGE)
-		return 0;
-	LIST_FOREACH (slot, &all->slots, struct slot, node)
-		if (slot != self && str_equal(slot->now->root, self->now->root))
-			count++;
-	return count;
 }
 
 struct template *templates_past(const struct templates *all, const struct template *now,
@@ -524,7 +485,7 @@ struct template *templates_past(const struct templates *all, const struct templa
 		t->kind = TEMPLATE_ON_IMAGE;
 		t->image = images_hold(all->images, then->image, NULL);
 	}
-	look_at_root(all, t);
+	template_settle(t, &all->config.host);
 	return t;
 }
 
@@ -542,13 +503,15 @@ int templates_delete(struct templates *all, const char *tenant, const char *id,
                      struct templates_done done, struct error *err)
 {
 	attr_cleanup(template_unrefp) struct template *gone = NULL;
-	struct slot *slot = find_own(all, tenant, id, err);
-	size_t others;
+	struct slot *slot = find_own(all, tenant, id, err), *other;
+	size_t others = 0; /* on the same imported root */
 	int r;
 
 	if (!slot)
 		return -1;
-	others = count_others(all, slot);
+	LIST_FOREACH (other, &all->slots, struct slot, node)
+		others += other != slot && slot->now->kind == TEMPLATE_ON_IMAGE &&
+		          str_equal(other->now->root, slot->now->root);
 	if (slot->sessions > 0)
 		return error_set(err, ERR_TEMPLATE_IN_USE, 0, "%zu session%s use%s template '%s'",
 		                 slot->sessions, slot->sessions == 1 ? "" : "s",
@@ -616,26 +579,20 @@ static const struct builtin {
 };
 /* clang-format on */
 
-static char *copy_or_null(const char *text)
-{
-	return text ? xstrdup(text) : NULL;
-}
-
 static void add_builtin(struct templates *all, const struct builtin *row)
 {
-	struct template_spec spec = {0};
-	struct template *t;
+	const struct template_spec spec = {
+		.id = (char *)row->id, /* all are copied */
+		.name = (char *)row->name,
+		.description = (char *)row->description,
+		.image = (char *)TEMPLATE_HOST,
+		.language = (char *)row->language,
+		.runtime_type = (char *)row->runtime_type,
+		.packages = (char **)row->packages,
+		.preload = (char **)row->preload,
+	};
+	struct template *t = new_template("", &spec);
 
-	spec.id = xstrdup(row->id);
-	spec.name = xstrdup(row->name);
-	spec.description = xstrdup(row->description);
-	spec.image = xstrdup(TEMPLATE_HOST);
-	spec.language = copy_or_null(row->language);
-	spec.runtime_type = xstrdup(row->runtime_type);
-	spec.packages = str_list_copy((char *const *)row->packages);
-	spec.preload = str_list_copy((char *const *)row->preload);
-	t = new_template("", &spec);
-	template_spec_done(&spec);
 	settle_template(all, t);
 	if (row->problem) {
 		free(t->problem);

@@ -14,6 +14,7 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "core/template/template.h"
+#include "core/template/template_settle.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,10 +28,7 @@ struct templates;
 struct tenants;
 
 struct templates_config {
-	const struct runners *runners;
-	/* NULL-terminated: directories with roots; the first one has the imported images. */
-	const char *const *bases;
-	bool has_roots;                /* the driver can create boxes on them */
+	struct template_host host;
 	size_t max;                    /* of all tenants */
 	const struct tenants *tenants; /* NULL: quotas off */
 };

@@ -84,8 +84,10 @@ static int set_up(void **state)
 	assert_non_null(mkdtemp(f->dir));
 	f->bases[0] = f->dir;
 	f->loop = loop_new();
-	f->templates = templates_new(&(struct templates_config){
-		.runners = f->runners, .bases = f->bases, .max = 9, .tenants = f->tenants});
+	f->templates = templates_new(&(struct templates_config){.host.runners = f->runners,
+	                                                        .host.bases = f->bases,
+	                                                        .max = 9,
+	                                                        .tenants = f->tenants});
 	assert_int_equal(fd_socketpair(SOCK_SEQPACKET, pair), 0);
 	f->sock = pair[1];
 	f->imports = imports_new(&(struct imports_config){.loop = f->loop,

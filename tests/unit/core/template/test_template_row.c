@@ -11,8 +11,10 @@ static struct templates *make_templates(struct rig *rig)
 {
 	static const char *const bases[] = {"/nonexistent", NULL};
 
-	return templates_new(&(struct templates_config){
-		.runners = rig->f->runners, .bases = bases, .has_roots = true, .max = 10});
+	return templates_new(&(struct templates_config){.host.runners = rig->f->runners,
+	                                                .host.bases = bases,
+	                                                .host.has_roots = true,
+	                                                .max = 10});
 }
 
 /* Before it is started. */

@@ -93,9 +93,9 @@ static int set_up(void **state)
 	memcpy(f->dir, "/tmp/templates-XXXXXX", sizeof("/tmp/templates-XXXXXX"));
 	assert_non_null(mkdtemp(f->dir));
 	f->bases[0] = f->dir;
-	f->all = templates_new(&(struct templates_config){.runners = f->runners,
-	                                                  .bases = f->bases,
-	                                                  .has_roots = true,
+	f->all = templates_new(&(struct templates_config){.host.runners = f->runners,
+	                                                  .host.bases = f->bases,
+	                                                  .host.has_roots = true,
 	                                                  .max = 100,
 	                                                  .tenants = f->tenants});
 	templates_set_events(f->all, &events);
