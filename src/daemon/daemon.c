@@ -229,16 +229,6 @@ static void raise_descriptor_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit); /* else keep the current limit */
 }
 
-static int name_handover(struct daemon *d, struct error *err)
-{
-	char name[HOME_NAME_LEN + 1];
-
-	if (home_name(d->state_lock, name, err) < 0)
-		return -1;
-	(void)snprintf(d->handover, sizeof(d->handover), "custody-%s", name);
-	return 0;
-}
-
 /* Imported roots first, then the operator's. */
 static int make_bases(struct daemon *d, struct error *err)
 {
@@ -258,19 +248,16 @@ static int make_bases(struct daemon *d, struct error *err)
 	return home_make_roots(d->config->state_dir, err);
 }
 
-/* A build with sanitizers has none; results then say that programs start cold. */
-static const char *find_zygote(const struct config *c)
-{
-	return c->zygotes_enabled && access(c->zygote_path, R_OK) == 0 ? c->zygote_path : NULL;
-}
-
 static int start_engine(struct daemon *d, struct error *err)
 {
 	const struct config *c = d->config;
+	/* A build with sanitizers has no zygotes; results then say that programs start cold. */
+	bool has_zygote = c->zygotes_enabled && access(c->zygote_path, R_OK) == 0;
+	char name[HOME_NAME_LEN + 1];
 	const struct native_config native = {
 		.engine_path = c->engine_path,
 		.agent_path = c->agent_path,
-		.zygote_path = find_zygote(c),
+		.zygote_path = has_zygote ? c->zygote_path : NULL,
 		.zygote_forks = c->zygotes_children,
 		.zygote_memory_bytes = c->zygotes_memory,
 		.runners_dir = c->runners_dir,
@@ -290,8 +277,9 @@ static int start_engine(struct daemon *d, struct error *err)
 		.ctx = d,
 	};
 
-	if (name_handover(d, err) < 0)
+	if (home_name(d->state_lock, name, err) < 0)
 		return -1;
+	(void)snprintf(d->handover, sizeof(d->handover), "custody-%s", name);
 	/* Boxes of an earlier daemon bring their descriptors with them. */
 	raise_descriptor_limit();
 	if (native_spawn(&native, &d->driver, err) < 0)
@@ -406,15 +394,17 @@ static void make_core(struct daemon *d)
 	                                  .policies = d->policies,
 	                                  .loop = d->loop,
 	                                  .metrics = d->metrics,
-	                                  .audit = d->audit};
+	                                  .audit = d->audit,
+	                                  .tenants = d->tenants};
 	struct session_service_config sessions = {.config = d->config,
 	                                          .driver = d->driver,
 	                                          .runners = d->runners,
 	                                          .loop = d->loop,
 	                                          .metrics = d->metrics,
-	                                          .audit = d->audit};
+	                                          .audit = d->audit,
+	                                          .templates = d->templates,
+	                                          .store = d->store};
 
-	sessions.templates = d->templates;
 	d->imports = imports_new(&(struct imports_config){.loop = d->loop,
 	                                                  .templates = d->templates,
 	                                                  .tenants = d->tenants,
@@ -422,14 +412,12 @@ static void make_core(struct daemon *d)
 	                                                  .metrics = d->metrics,
 	                                                  .roots = d->bases[0],
 	                                                  .sock = TAKE_FD(d->importer.sock)});
-	runs.tenants = d->tenants;
 	sessions.runs = d->runs = run_service_new(&runs);
 	identity_start(d->identity, d->loop, run_service_scheduler(d->runs));
 	sessions.executions = d->executions = run_records_new(d->loop, d->config->executions_keep,
 	                                                      d->config->executions_keep_bytes);
 	run_records_set_metrics(d->executions, d->metrics);
 	run_records_set_store(d->executions, d->store);
-	sessions.store = d->store;
 	run_records_set_audit(d->executions, d->audit);
 	d->sessions = session_service_new(&sessions);
 	d->retention = retention_new(&(struct retention_config){
@@ -470,18 +458,10 @@ static void start_metrics(struct daemon *d)
 	loop_lag_start(&d->lag, d->loop, d->metrics);
 }
 
-static int listen_tcp(struct daemon *d, struct error *err)
-{
-	const struct http_tls tls = {d->tls.cert, d->tls.key};
-	int r = http_server_listen(d->http, TAKE_FD(d->tcp_fd), tls.cert ? &tls : NULL, err);
-
-	tls_files_done(&d->tls);
-	return r;
-}
-
 static int start_http(struct daemon *d, struct error *err)
 {
 	const struct config *c = d->config;
+	const struct http_tls tls = {d->tls.cert, d->tls.key};
 	struct http_server_config http = {
 		.loop = d->loop,
 		.max_connections = c->max_connections,
@@ -512,8 +492,10 @@ static int start_http(struct daemon *d, struct error *err)
 	                                    .ready = on_reload,
 	                                    .ctx = d};
 	d->hangup = signal_watch_new(d->loop, SIGHUP, on_hangup, d);
-	if (d->tcp_fd >= 0 && listen_tcp(d, err) < 0)
+	if (d->tcp_fd >= 0 &&
+	    http_server_listen(d->http, TAKE_FD(d->tcp_fd), tls.cert ? &tls : NULL, err) < 0)
 		return -1;
+	tls_files_done(&d->tls);
 	if (d->unix_fd >= 0 && http_server_listen(d->http, TAKE_FD(d->unix_fd), NULL, err) < 0)
 		return -1;
 	if (native_attach_loop(d->driver, d->loop, err) < 0)
@@ -537,11 +519,8 @@ static void audit_daemon(const struct daemon *d, const char *action)
 
 static void log_startup(const struct daemon *d)
 {
-	const struct driver_caps *caps = &d->driver->caps;
-	uint32_t missing = LAYERS_ALL & ~caps->layers;
-
 	for (int layer = 0; layer < LAYER_COUNT; layer++)
-		if (missing & LAYER_BIT(layer))
+		if (!(d->driver->caps.layers & LAYER_BIT(layer)))
 			log_debug("this host lacks %s: %s", layer_name((enum wire_layer)layer),
 			          layer_loss((enum wire_layer)layer));
 	log_info("listening on %s%s%s", d->tcp_name,
@@ -759,14 +738,6 @@ static void take_down(struct daemon *d)
 	fd_close(d->state_lock);
 }
 
-/* The name is ours only if we listen there: if it was in use, leave it alone. */
-static void remove_socket(const struct daemon *d, bool listened)
-{
-	if (listened && d->guard.pid <= 0 && d->config->socket[0] &&
-	    unlink(d->config->socket) < 0 && errno != ENOENT)
-		log_warn("remove %s: %s, ignoring", d->config->socket, strerror(errno));
-}
-
 enum daemon_exit daemon_run(const struct config *config)
 {
 	struct daemon d = {
@@ -779,19 +750,18 @@ enum daemon_exit daemon_run(const struct config *config)
 		.tcp_fd = -1,
 		.unix_fd = -1,
 	};
-	bool listened;
-
-	(void)signal(SIGPIPE,
-	             SIG_IGN); /* a client that disconnects is a write error, not a reason to die */
-	/* So is a file that may not grow. */
+	/* A client that disconnects, and a file that may not grow, are write errors. */
+	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	if (run_phases(&d) == 0) {
 		log_startup(&d);
 		audit_daemon(&d, "daemon.start");
 		loop_run(d.loop);
 	}
-	listened = d.unix_fd >= 0 || d.http;
-	remove_socket(&d, listened);
+	/* The name is ours only if we listen there: if it was in use, leave it alone. */
+	if ((d.unix_fd >= 0 || d.http) && d.guard.pid <= 0 && config->socket[0] &&
+	    unlink(config->socket) < 0 && errno != ENOENT)
+		log_warn("remove %s: %s, ignoring", config->socket, strerror(errno));
 	take_down(&d);
 	if (d.exit == DAEMON_STOPPED)
 		log_info("stopped");

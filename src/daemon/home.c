@@ -37,9 +37,8 @@ static int open_dir(const char *dir, unsigned mode, int *ret_fd, struct error *e
 	return 0;
 }
 
-/* A daemon killed just now may have children that still hold descriptors they inherited, the lock
- * among them; on a busy machine they take a moment to end. One of them keeps the lock on purpose,
- * until it has removed the socket (socket_guard.h). */
+/* The children of a daemon that was just killed may still hold the lock that they inherited; the
+ * guard of its socket does so on purpose (socket_guard.h). */
 static int lock_patiently(int fd)
 {
 	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
@@ -52,24 +51,18 @@ static int lock_patiently(int fd)
 	return 0;
 }
 
-/* Parent directories created by root belong to root: the daemon must be able to pass. */
-static int make_way(const char *dir, struct error *err)
+int home_open_state(const char *dir, int *ret_fd, struct error *err)
 {
 	cleanup_free char *copy = xstrdup(dir);
 	const char *above = dirname(copy);
+	cleanup_close int fd = -1, lock = -1;
+	struct stat st;
+	/* Parent directories created by root belong to root: the daemon must be able to pass. */
 	int r = geteuid() == 0 ? file_mkdir_parents(above, 0755) : 0;
 
-	return r < 0 ? error_set(err, ERR_CONFIG, -r, "create directory %s", above) : 0;
-}
-
-int home_open_state(const char *dir, int *ret_fd, struct error *err)
-{
-	cleanup_close int fd = -1;
-	cleanup_close int lock = -1;
-	struct stat st;
-	int r;
-
-	if (make_way(dir, err) < 0 || open_dir(dir, 0700, &fd, err) < 0)
+	if (r < 0)
+		return error_set(err, ERR_CONFIG, -r, "create directory %s", above);
+	if (open_dir(dir, 0700, &fd, err) < 0)
 		return -1;
 	/* Root takes it over from the id of an earlier daemon; others use only their own. */
 	if (fstat(fd, &st) < 0 || (geteuid() != 0 && st.st_uid != geteuid()))

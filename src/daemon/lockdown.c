@@ -45,278 +45,110 @@ struct call_rule {
 	struct arg_rule arg;
 };
 
-#define ANY(name)                                                                                  \
-	{                                                                                          \
-		SCMP_SYS(name),                                                                    \
-		{                                                                                  \
-			0                                                                          \
-		}                                                                                  \
-	}
-#define IF(name, index, mask, value)                                                               \
-	{                                                                                          \
-		SCMP_SYS(name),                                                                    \
-		{                                                                                  \
-			index, true, mask, value                                                   \
-		}                                                                                  \
-	}
-#define INT_MASK 0xffffffffU
+/* A row is a purpose. */
+/* clang-format off */
+#define ANY(name)                    {SCMP_SYS(name), {0}}
+#define IF(name, index, mask, value) {SCMP_SYS(name), {index, true, mask, value}}
+#define INT_MASK                     0xffffffffU
+
+#define EVERY_THREAD \
+	/* memory that is never executable */ \
+	IF(mmap, 2, PROT_EXEC, 0), IF(mprotect, 2, PROT_EXEC, 0), ANY(munmap), ANY(mremap), \
+	ANY(brk), ANY(madvise), \
+	/* waiting */ \
+	ANY(futex), ANY(restart_syscall), ANY(sched_yield), \
+	/* used by libc */ \
+	ANY(clock_gettime), ANY(gettimeofday), ANY(getpid), ANY(gettid), ANY(rt_sigprocmask), \
+	ANY(rt_sigreturn), ANY(rseq), ANY(set_robust_list), \
+	/* the end */ \
+	ANY(exit), ANY(exit_group)
 
 static const struct call_rule allowed[] = {
+	EVERY_THREAD,
 	/* bytes in and out */
-	ANY(read),
-	ANY(write),
-	ANY(readv),
-	ANY(writev),
-	ANY(pread64),
-	ANY(lseek),
-	ANY(recvfrom),
-	ANY(recvmsg),
-	ANY(sendto),
-	ANY(sendmsg),
-	ANY(sendmmsg),
-	ANY(shutdown),
-	ANY(close),
+	ANY(read), ANY(write), ANY(readv), ANY(writev), ANY(pread64), ANY(lseek), ANY(recvfrom),
+	ANY(recvmsg), ANY(sendto), ANY(sendmsg), ANY(sendmmsg), ANY(shutdown), ANY(close),
 	ANY(close_range),
 	/* connections are accepted, none are made. For a WebSocket over TLS microhttpd hands out
-         * one end of a pair */
-	IF(socketpair, 0, INT_MASK, AF_UNIX),
-	ANY(accept4),
-	ANY(accept),
-	ANY(getsockname),
-	ANY(getpeername),
-	ANY(getsockopt),
-	ANY(setsockopt),
+	 * one end of a pair */
+	IF(socketpair, 0, INT_MASK, AF_UNIX), ANY(accept4), ANY(accept), ANY(getsockname),
+	ANY(getpeername), ANY(getsockopt), ANY(setsockopt),
 	/* waiting */
-	ANY(epoll_wait),
-	ANY(epoll_pwait),
-	ANY(epoll_pwait2),
-	ANY(epoll_ctl),
-	ANY(epoll_create1),
-	ANY(eventfd2),
-	ANY(pipe2),
-	ANY(poll),
-	ANY(ppoll),
-	ANY(select),
-	ANY(pselect6),
-	ANY(futex),
-	ANY(nanosleep),
-	ANY(clock_nanosleep),
-	ANY(restart_syscall),
-	ANY(sched_yield),
+	ANY(epoll_wait), ANY(epoll_pwait), ANY(epoll_pwait2), ANY(epoll_ctl), ANY(epoll_create1),
+	ANY(eventfd2), ANY(pipe2), ANY(poll), ANY(ppoll), ANY(select), ANY(pselect6),
+	ANY(nanosleep), ANY(clock_nanosleep),
 	/* counters of boxes: read-only, nothing is created */
 	IF(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
 	IF(open, 1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
-	ANY(fstat),
-	ANY(newfstatat),
-	ANY(stat),
-	ANY(lstat),
-	ANY(statx),
-	ANY(readlink),
-	ANY(readlinkat),
-	ANY(getdents64),
-	ANY(fcntl),
-	IF(ioctl, 1, INT_MASK, FIONBIO),
-	IF(ioctl, 1, INT_MASK, FIONREAD),
+	ANY(fstat), ANY(newfstatat), ANY(stat), ANY(lstat), ANY(statx), ANY(readlink),
+	ANY(readlinkat), ANY(getdents64), ANY(fcntl),
+	IF(ioctl, 1, INT_MASK, FIONBIO), IF(ioctl, 1, INT_MASK, FIONREAD),
 	/* the socket's name, at the end */
-	ANY(unlink),
-	ANY(unlinkat),
-	/* memory that is never executable */
-	IF(mmap, 2, PROT_EXEC, 0),
-	IF(mprotect, 2, PROT_EXEC, 0),
-	ANY(munmap),
-	ANY(mremap),
-	ANY(brk),
-	ANY(madvise),
+	ANY(unlink), ANY(unlinkat),
 	ANY(membarrier),
 	/* the engine and boxes: wait for their end */
-	ANY(wait4),
-	ANY(waitid),
-	ANY(pidfd_open),
-	ANY(pidfd_send_signal),
-	ANY(kill),
-	ANY(tgkill),
-	ANY(getpid),
+	ANY(wait4), ANY(waitid), ANY(pidfd_open), ANY(pidfd_send_signal), ANY(kill), ANY(tgkill),
 	ANY(getppid),
-	ANY(gettid),
 	/* signals to ourselves */
-	ANY(rt_sigaction),
-	ANY(rt_sigprocmask),
-	ANY(rt_sigreturn),
-	ANY(sigaltstack),
-	ANY(signalfd4),
+	ANY(rt_sigaction), ANY(sigaltstack), ANY(signalfd4),
 	/* queries made by libc */
-	ANY(clock_gettime),
-	ANY(clock_getres),
-	ANY(gettimeofday),
-	ANY(time),
-	ANY(getrandom),
-	ANY(getrusage),
-	ANY(sysinfo),
-	ANY(uname),
-	ANY(getuid),
-	ANY(geteuid),
-	ANY(getgid),
-	ANY(getegid),
-	ANY(sched_getaffinity),
-	ANY(sched_getparam),
-	ANY(sched_getscheduler),
-	ANY(rseq),
-	ANY(set_robust_list),
-	ANY(prlimit64),
-	ANY(getrlimit),
-	/* the end */
-	ANY(exit),
-	ANY(exit_group),
+	ANY(clock_getres), ANY(time), ANY(getrandom), ANY(getrusage), ANY(sysinfo), ANY(uname),
+	ANY(getuid), ANY(geteuid), ANY(getgid), ANY(getegid), ANY(sched_getaffinity),
+	ANY(sched_getparam), ANY(sched_getscheduler), ANY(prlimit64), ANY(getrlimit),
 };
 
-/* The audit log's thread: appends, and creates new files. */
+/* The audit log's thread: appends lines durably, renames a full file and deletes the oldest. */
 static const struct call_rule allowed_audit[] = {
-	/* lines, durably; rename a full file, delete the oldest */
-	ANY(write),
-	ANY(pwrite64),
-	ANY(fsync),
-	ANY(fdatasync),
-	ANY(ftruncate),
-	ANY(openat),
-	ANY(close),
-	ANY(renameat),
-	ANY(renameat2),
-	ANY(unlinkat),
-	ANY(getdents64),
-	ANY(fcntl),
-	ANY(fstat),
-	ANY(newfstatat),
-	ANY(lseek),
-	/* memory that is never executable */
-	IF(mmap, 2, PROT_EXEC, 0),
-	IF(mprotect, 2, PROT_EXEC, 0),
-	ANY(munmap),
-	ANY(mremap),
-	ANY(brk),
-	ANY(madvise),
-	/* waiting */
-	ANY(futex),
-	ANY(restart_syscall),
-	ANY(sched_yield),
-	/* queries made by libc */
-	ANY(clock_gettime),
-	ANY(gettimeofday),
-	ANY(getpid),
-	ANY(gettid),
-	ANY(rt_sigprocmask),
-	ANY(rt_sigreturn),
-	ANY(rseq),
-	ANY(set_robust_list),
-	ANY(exit),
-	ANY(exit_group),
+	EVERY_THREAD,
+	ANY(write), ANY(pwrite64), ANY(fsync), ANY(fdatasync), ANY(ftruncate), ANY(openat),
+	ANY(close), ANY(renameat), ANY(renameat2), ANY(unlinkat), ANY(getdents64), ANY(fcntl),
+	ANY(fstat), ANY(newfstatat), ANY(lseek),
 };
 
 /* The database thread: files that are already open, and removing the journal at the end. */
 static const struct call_rule allowed_store[] = {
-	/* pages in and out, durably */
-	ANY(read),
-	ANY(write), /* wake the loop; the daemon's log */
-	ANY(pread64),
-	ANY(pwrite64),
-	ANY(lseek),
-	ANY(fsync),
-	ANY(fdatasync),
-	ANY(ftruncate),
+	EVERY_THREAD,
+	/* pages in and out, durably; write also wakes the loop and logs */
+	ANY(read), ANY(write), ANY(pread64), ANY(pwrite64), ANY(lseek), ANY(fsync),
+	ANY(fdatasync), ANY(ftruncate), ANY(close), ANY(fstat), ANY(newfstatat), ANY(stat),
+	ANY(lstat), ANY(access), ANY(faccessat2),
 	ANY(fcntl), /* locks against other programs that read */
-	ANY(close),
-	ANY(fstat),
-	ANY(newfstatat),
-	ANY(stat),
-	ANY(lstat),
-	ANY(access),
-	ANY(faccessat2),
 	/* the directory, to make the journal's name durable; nothing is created */
-	IF(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
-	ANY(unlink),
-	/* memory that is never executable: the thread's, and the journal's index */
-	IF(mmap, 2, PROT_EXEC, 0),
-	IF(mprotect, 2, PROT_EXEC, 0),
-	ANY(munmap),
-	ANY(mremap),
-	ANY(brk),
-	ANY(madvise),
-	/* waiting */
-	ANY(futex),
-	ANY(nanosleep),
-	ANY(clock_nanosleep),
-	ANY(restart_syscall),
-	ANY(sched_yield),
+	IF(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY), ANY(unlink),
+	ANY(nanosleep), ANY(clock_nanosleep),
 	/* queries made by libc */
-	ANY(clock_gettime),
-	ANY(gettimeofday),
-	ANY(time),
-	ANY(getrandom),
-	ANY(getpid),
-	ANY(gettid),
-	ANY(geteuid),
-	ANY(sched_getaffinity),
-	ANY(rt_sigprocmask),
-	ANY(rt_sigreturn),
-	ANY(rseq),
-	ANY(set_robust_list),
+	ANY(time), ANY(getrandom), ANY(geteuid), ANY(sched_getaffinity),
 	ANY(tgkill), /* abort */
-	/* the end */
-	ANY(exit),
-	ANY(exit_group),
 };
 
 /* Used by the sanitizers at the end of a thread, and to report and exit. */
 static const struct call_rule allowed_sanitized[] = {
-	ANY(clone),       ANY(ptrace),   ANY(prctl),  ANY(mmap),
-	ANY(mprotect),    ANY(openat),   ANY(ioctl),  ANY(sched_setaffinity),
-	ANY(getdents),    ANY(munmap),   ANY(write),  ANY(close),
-	ANY(sigaltstack), ANY(readlink), ANY(getpid), ANY(rt_sigaction),
-	ANY(madvise),     ANY(read),     ANY(gettid), ANY(sched_yield),
+	ANY(clone), ANY(ptrace), ANY(prctl), ANY(mmap), ANY(mprotect), ANY(openat), ANY(ioctl),
+	ANY(sched_setaffinity), ANY(getdents), ANY(munmap), ANY(write), ANY(close),
+	ANY(sigaltstack), ANY(readlink), ANY(getpid), ANY(rt_sigaction), ANY(madvise), ANY(read),
+	ANY(gettid), ANY(sched_yield),
 };
 
 static const int fatal[] = {
-	SCMP_SYS(execve),
-	SCMP_SYS(execveat),
-	SCMP_SYS(ptrace),
-	SCMP_SYS(mount),
-	SCMP_SYS(umount2),
-	SCMP_SYS(pivot_root),
-	SCMP_SYS(chroot),
-	SCMP_SYS(setns),
-	SCMP_SYS(unshare),
-	SCMP_SYS(bpf),
-	SCMP_SYS(init_module),
-	SCMP_SYS(finit_module),
-	SCMP_SYS(kexec_load),
-	SCMP_SYS(kexec_file_load),
-	SCMP_SYS(process_vm_readv),
-	SCMP_SYS(pidfd_getfd),
-	SCMP_SYS(process_vm_writev),
-	SCMP_SYS(userfaultfd),
-	SCMP_SYS(perf_event_open),
-	SCMP_SYS(io_uring_setup),
-	SCMP_SYS(keyctl),
-	SCMP_SYS(add_key),
-	SCMP_SYS(request_key),
-	SCMP_SYS(open_by_handle_at),
+	SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(ptrace), SCMP_SYS(mount),
+	SCMP_SYS(umount2), SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(setns),
+	SCMP_SYS(unshare), SCMP_SYS(bpf), SCMP_SYS(init_module), SCMP_SYS(finit_module),
+	SCMP_SYS(kexec_load), SCMP_SYS(kexec_file_load), SCMP_SYS(process_vm_readv),
+	SCMP_SYS(pidfd_getfd), SCMP_SYS(process_vm_writev), SCMP_SYS(userfaultfd),
+	SCMP_SYS(perf_event_open), SCMP_SYS(io_uring_setup), SCMP_SYS(keyctl),
+	SCMP_SYS(add_key), SCMP_SYS(request_key), SCMP_SYS(open_by_handle_at),
 };
-
-/* No executed program can regain them; no_new_privs ensures the same. */
-static int drop_bounding_set(struct error *err)
-{
-	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			return error_set(err, ERR_SYSTEM, errno,
-			                 "drop capability %d from the bounding set", cap);
-	return 0;
-}
+/* clang-format on */
 
 int lockdown_drop_ids(uid_t uid, gid_t gid, struct error *err)
 {
 	uid_t real, effective, saved;
 
-	if (drop_bounding_set(err) < 0)
-		return -1;
+	/* No executed program can regain capabilities; no_new_privs ensures the same. */
+	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			return error_set(err, ERR_SYSTEM, errno,
+			                 "drop capability %d from the bounding set", cap);
 	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "become user %u", (unsigned)uid);
 	if (getresuid(&real, &effective, &saved) < 0 || real != uid || effective != uid ||
@@ -326,18 +158,6 @@ int lockdown_drop_ids(uid_t uid, gid_t gid, struct error *err)
 	if (setresuid(0, 0, 0) == 0 || setresgid(0, 0, 0) == 0)
 		return error_set(err, ERR_SYSTEM, 0, "user %u can become root again",
 		                 (unsigned)uid);
-	return 0;
-}
-
-static int drop_capabilities(struct error *err)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct none[2] = {0};
-
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
-		return error_set(err, ERR_SYSTEM, errno, "clear ambient capabilities");
-	if (syscall(SYS_capset, &header, none) < 0)
-		return error_set(err, ERR_SYSTEM, errno, "drop capabilities");
 	return 0;
 }
 
@@ -355,7 +175,7 @@ static int add_rules(scmp_filter_ctx filter, const struct call_rule *rules, size
 	return r;
 }
 
-static bool is_sanitizers(int number)
+static bool is_for_sanitizers(int number)
 {
 	for (size_t i = 0; SANITIZED && i < ARRAY_SIZE(allowed_sanitized); i++)
 		if (allowed_sanitized[i].number == number)
@@ -375,36 +195,36 @@ static int build_filter(scmp_filter_ctx filter, const struct call_rule *rules, s
 	if (r == 0)
 		r = add_rules(filter, rules, count);
 	for (size_t i = 0; i < ARRAY_SIZE(fatal) && r == 0; i++)
-		if (!is_sanitizers(fatal[i]))
+		if (!is_for_sanitizers(fatal[i]))
 			r = seccomp_rule_add_array(filter, SCMP_ACT_KILL_PROCESS, fatal[i], 0,
 			                           NULL);
 	return r;
 }
 
-static int install_filter(const struct call_rule *rules, size_t count, struct error *err)
-{
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
-	int r = filter ? build_filter(filter, rules, count) : -ENOMEM;
-
-	if (r == 0)
-		r = seccomp_load(filter);
-	seccomp_release(filter);
-	return r < 0 ? error_set(err, ERR_SYSTEM, -r, "install the system call filter") : 0;
-}
-
 /* For the calling thread, and for the process where the two do not differ. */
 static int seal_process(const struct call_rule *rules, size_t count, struct error *err)
 {
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {0};
 	const struct rlimit no_core = {0, 0};
+	scmp_filter_ctx filter;
+	int r;
 
-	if (drop_capabilities(err) < 0)
-		return -1;
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
+		return error_set(err, ERR_SYSTEM, errno, "clear ambient capabilities");
+	if (syscall(SYS_capset, &header, none) < 0)
+		return error_set(err, ERR_SYSTEM, errno, "drop capabilities");
 	/* A dump would contain what callers sent; a debugger would have the sockets. */
 	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "forbid core dumps");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "forbid new privileges");
-	return install_filter(rules, count, err);
+	filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+	r = filter ? build_filter(filter, rules, count) : -ENOMEM;
+	if (r == 0)
+		r = seccomp_load(filter);
+	seccomp_release(filter);
+	return r < 0 ? error_set(err, ERR_SYSTEM, -r, "install the system call filter") : 0;
 }
 
 int lockdown_seal(struct error *err)

@@ -12,22 +12,6 @@
 #include <pwd.h>
 #include <unistd.h>
 
-static int check_tls(const struct config *c, struct error *err)
-{
-	if (!c->tls_cert[0] != !c->tls_key[0])
-		return error_set(err, ERR_CONFIG, 0, "tls.cert and tls.key: set both or neither");
-	if (c->tls_cert[0] && !c->listen[0])
-		return error_set(err, ERR_CONFIG, 0, "tls.cert: no TCP address is set");
-	return 0;
-}
-
-static int check_listen(const struct config *c, struct error *err)
-{
-	if (!c->listen[0] && !c->socket[0])
-		return error_set(err, ERR_CONFIG, 0, "nothing to serve: set listen or socket");
-	return 0;
-}
-
 /* Keys must exist before anyone can connect. */
 int preflight_keys(const struct config *c, const struct identity *identity, struct error *err)
 {
@@ -93,9 +77,15 @@ int preflight_settings(const struct config *c, struct error *err)
 {
 	if (c->user[0] && !preflight_user(c->user))
 		return error_set(err, ERR_CONFIG, errno, "user: there is no user '%s'", c->user);
-	if (check_tls(c, err) < 0 || tools_check(c, err) < 0)
+	if (!c->tls_cert[0] != !c->tls_key[0])
+		return error_set(err, ERR_CONFIG, 0, "tls.cert and tls.key: set both or neither");
+	if (c->tls_cert[0] && !c->listen[0])
+		return error_set(err, ERR_CONFIG, 0, "tls.cert: no TCP address is set");
+	if (tools_check(c, err) < 0)
 		return -1;
-	return check_listen(c, err);
+	if (!c->listen[0] && !c->socket[0])
+		return error_set(err, ERR_CONFIG, 0, "nothing to serve: set listen or socket");
+	return 0;
 }
 
 int preflight_listen_failed(const struct config *c, struct error *err)

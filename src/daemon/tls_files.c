@@ -73,25 +73,18 @@ void tls_files_open(const struct config *config, int ret_fds[TLS_FILES_COUNT])
 		ret_fds[i] = fd_open(paths[i], O_RDONLY | O_NONBLOCK, 0);
 }
 
-static int read_both(const struct config *config, const int fds[TLS_FILES_COUNT],
-                     struct tls_files *files, struct error *err)
-{
-	struct http_tls tls;
-
-	if (read_pem("tls.cert", config->tls_cert, fds[0], &files->cert, err) < 0 ||
-	    (fds[1] >= 0 && check_mode(fds[1], config->tls_key, err) < 0) ||
-	    read_pem("tls.key", config->tls_key, fds[1], &files->key, err) < 0)
-		return -1;
-	tls = (struct http_tls){files->cert, files->key};
-	return http_tls_check(&tls, err);
-}
-
 int tls_files_read(const struct config *config, int fds[TLS_FILES_COUNT],
                    struct tls_files *ret_files, struct error *err)
 {
 	struct tls_files files = {0};
-	int r = read_both(config, fds, &files, err);
+	int r = read_pem("tls.cert", config->tls_cert, fds[0], &files.cert, err);
 
+	if (r == 0 && fds[1] >= 0)
+		r = check_mode(fds[1], config->tls_key, err);
+	if (r == 0)
+		r = read_pem("tls.key", config->tls_key, fds[1], &files.key, err);
+	if (r == 0)
+		r = http_tls_check(&(struct http_tls){files.cert, files.key}, err);
 	for (size_t i = 0; i < TLS_FILES_COUNT; i++)
 		fds[i] = fds[i] >= 0 ? fd_close(fds[i]) : -1;
 	if (r < 0)

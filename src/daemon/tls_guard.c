@@ -21,15 +21,6 @@ struct answer {
 	int sys[TLS_FILES_COUNT];
 };
 
-static int move_link(int link)
-{
-	if (link != GUARD_LINK && dup3(link, GUARD_LINK, O_CLOEXEC) < 0)
-		return -errno;
-	if (close_range(GUARD_LINK + 1, ~0U, 0) < 0 || close_range(0, GUARD_LINK - 1, 0) < 0)
-		return -errno;
-	return 0;
-}
-
 /* Keep the first capability that we have: read anyone's files, or at least our own. */
 static int keep_only_the_right(void)
 {
@@ -77,7 +68,9 @@ attr_noreturn static void guard_main(const struct config *config, int link)
 	for (size_t i = 0; i < ARRAY_SIZE(deaf_to); i++)
 		(void)signal(deaf_to[i], SIG_IGN);
 	(void)prctl(PR_SET_NAME, "milliboxd-tls");
-	if (move_link(link) < 0 || keep_only_the_right() < 0)
+	if ((link != GUARD_LINK && dup3(link, GUARD_LINK, O_CLOEXEC) < 0) ||
+	    close_range(GUARD_LINK + 1, ~0U, 0) < 0 || close_range(0, GUARD_LINK - 1, 0) < 0 ||
+	    keep_only_the_right() < 0)
 		_exit(1);
 	do
 		n = read(GUARD_LINK, &byte, 1);

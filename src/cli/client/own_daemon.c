@@ -153,11 +153,9 @@ static int start_daemon(struct own_daemon *d, int interrupt_fd, struct error *er
 	return wait_until_ready(d, watch, interrupt_fd, err);
 }
 
-/* Also stops a daemon that is not fully started. */
-void own_daemon_end(struct own_daemon *d)
+/* Stops the daemon, fully started or not. */
+static void stop_daemon(struct own_daemon *d)
 {
-	if (!d)
-		return;
 	d->link = fd_close(d->link);
 	if (d->supervisor > 0) {
 		while (waitpid(d->supervisor, NULL, 0) < 0 && errno == EINTR)
@@ -169,6 +167,13 @@ void own_daemon_end(struct own_daemon *d)
 	(void)fd_close(d->log);
 	free(d->dir);
 	free(d->socket);
+}
+
+void own_daemon_end(struct own_daemon *d)
+{
+	if (!d)
+		return;
+	stop_daemon(d);
 	free(d);
 }
 
@@ -180,7 +185,8 @@ struct own_daemon *own_daemon_start(int interrupt_fd, struct error *err)
 	d->log = -1;
 	if (start_daemon(d, interrupt_fd, err) == 0)
 		return d;
-	own_daemon_end(d);
+	stop_daemon(d);
+	free(d);
 	return NULL;
 }
 

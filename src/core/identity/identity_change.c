@@ -177,7 +177,8 @@ int identity_create_key_now(struct identity *identity, const struct identity_key
 	if (check_key(identity, request, err) < 0)
 		return -1;
 	key = add_new(identity, request, ret_key);
-	if (identity_row_add_key_now(identity->config.store, key, err) == 0)
+	if (identity_row_add_key(identity->config.store, key, (struct identity_row_done){0}, err) ==
+	    0)
 		return 0;
 	identity_forget_key(identity, key);
 	return -1;
@@ -250,22 +251,6 @@ int identity_set_tenant(struct identity *identity, struct tenant *tenant,
 		change, identity_row_put_tenant(config->store, tenant, when_written(change), err));
 }
 
-static bool is_of(const struct identity_key *key, const char *tenant)
-{
-	return str_equal(key->tenant, tenant);
-}
-
-static int check_unused(struct identity *identity, const struct tenant *tenant, struct error *err)
-{
-	struct identity_key *key;
-
-	LIST_FOREACH (key, &identity->keys, struct identity_key, node)
-		if (is_of(key, tenant->name) && key->revoked_ms == 0)
-			return error_set(err, ERR_CONFLICT, 0,
-			                 "tenant %s has keys; revoke them first", tenant->name);
-	return tenants_check_remove(tenant, err);
-}
-
 static void finish_delete(struct identity_change *change)
 {
 	struct identity *identity = change->identity;
@@ -275,7 +260,7 @@ static void finish_delete(struct identity_change *change)
 	struct error err = {0};
 
 	LIST_FOREACH (key, &identity->keys, struct identity_key, node)
-		if (is_of(key, change->name))
+		if (str_equal(key->tenant, change->name))
 			identity_forget_key(identity, key);
 	/* A concurrent request may have started something: then the tenant stays until the daemon
 	 * ends. */
@@ -300,8 +285,13 @@ int identity_delete_tenant(struct identity *identity, struct tenant *tenant,
                            struct identity_done done, struct error *err)
 {
 	struct identity_change *change;
+	struct identity_key *key;
 
-	if (check_unused(identity, tenant, err) < 0)
+	LIST_FOREACH (key, &identity->keys, struct identity_key, node)
+		if (str_equal(key->tenant, tenant->name) && key->revoked_ms == 0)
+			return error_set(err, ERR_CONFLICT, 0,
+			                 "tenant %s has keys; revoke them first", tenant->name);
+	if (tenants_check_remove(tenant, err) < 0)
 		return -1;
 	change = change_new(identity, done, tenant->name);
 	change->finish = finish_delete;

@@ -24,51 +24,29 @@ static struct db_value quota_value(uint64_t value)
 	return value == QUOTA_UNSET ? DB_NULL : DB_INT(value);
 }
 
-static int write_steps(struct store *store, const struct db_statement *steps, size_t count,
-                       struct identity_row_done done, struct error *err)
+static int write_step(struct store *store, const struct db_statement *step,
+                      struct identity_row_done done, struct error *err)
 {
 	if (!store)
 		return 0;
-	return db_write(store_db(store), steps, count, done.fn, done.ctx, err) ? 0 : -1;
-}
-
-/* The values of one row; a statement points to them. */
-struct key_row {
-	char scopes[SCOPES_TEXT_LEN];
-	struct db_value values[7];
-};
-
-static struct db_statement insert_key(const struct identity_key *key, struct key_row *row)
-{
-	scopes_format(key->principal.scopes, row->scopes);
-	row->values[0] = DB_TEXT(key->id);
-	row->values[1] = DB_TEXT(key->tenant);
-	row->values[2] = DB_TEXT(key->name);
-	row->values[3] = DB_BYTES(key->hash, sizeof(key->hash));
-	row->values[4] = DB_TEXT(row->scopes);
-	row->values[5] = DB_INT(key->created_ms);
-	row->values[6] = time_value(key->expires_ms);
-	return (struct db_statement){
-		"INSERT INTO api_keys (id, tenant, name, hash, scopes, created_ms, expires_ms)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-		row->values, ARRAY_SIZE(row->values)};
+	return db_write(store_db(store), step, 1, done.fn, done.ctx, err) ? 0 : -1;
 }
 
 int identity_row_add_key(struct store *store, const struct identity_key *key,
                          struct identity_row_done done, struct error *err)
 {
-	struct key_row row = {0};
-	const struct db_statement step = insert_key(key, &row);
+	char scopes[SCOPES_TEXT_LEN];
+	struct db_statement step;
 
-	return write_steps(store, &step, 1, done, err);
-}
-
-int identity_row_add_key_now(struct store *store, const struct identity_key *key, struct error *err)
-{
-	struct key_row row = {0};
-	const struct db_statement step = insert_key(key, &row);
-
-	return db_exec_now(store_db(store), &step, 1, err);
+	scopes_format(key->principal.scopes, scopes);
+	step = DB_SQL(
+		"INSERT INTO api_keys (id, tenant, name, hash, scopes, created_ms, expires_ms)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+		DB_TEXT(key->id), DB_TEXT(key->tenant), DB_TEXT(key->name),
+		DB_BYTES(key->hash, sizeof(key->hash)), DB_TEXT(scopes), DB_INT(key->created_ms),
+		time_value(key->expires_ms));
+	return done.fn ? write_step(store, &step, done, err)
+	               : db_exec_now(store_db(store), &step, 1, err);
 }
 
 int identity_row_revoke_key(struct store *store, const struct identity_key *key,
@@ -77,7 +55,7 @@ int identity_row_revoke_key(struct store *store, const struct identity_key *key,
 	const struct db_statement step = DB_SQL("UPDATE api_keys SET revoked_ms = ?2 WHERE id = ?1",
 	                                        DB_TEXT(key->id), time_value(key->revoked_ms));
 
-	return write_steps(store, &step, 1, done, err);
+	return write_step(store, &step, done, err);
 }
 
 void identity_row_used(struct store *store, const char *key_id, uint64_t now_ms)
@@ -87,7 +65,7 @@ void identity_row_used(struct store *store, const char *key_id, uint64_t now_ms)
 	               DB_INT(now_ms));
 	struct error err = {0};
 
-	if (write_steps(store, &step, 1, (struct identity_row_done){0}, &err) < 0)
+	if (write_step(store, &step, (struct identity_row_done){0}, &err) < 0)
 		log_debug("could not write when key %s was used: %s", key_id, err.msg);
 }
 
@@ -108,7 +86,7 @@ int identity_row_put_tenant(struct store *store, const struct tenant *t,
 		quota_value(q[QUOTA_REQUESTS]), quota_value(q[QUOTA_BURST]),
 		quota_value(q[QUOTA_TEMPLATES]), quota_value(q[QUOTA_IMAGES]));
 
-	return write_steps(store, &step, 1, done, err);
+	return write_step(store, &step, done, err);
 }
 
 static void on_deleted(void *ctx, const struct error *err)
@@ -200,26 +178,6 @@ static int load_tenant(struct identity *identity, const struct db_rows *rows, si
 	return 0;
 }
 
-static int load_tenants(struct store *store, struct identity *identity, struct error *err)
-{
-	const struct db_statement query =
-		/* -1: not set */
-		DB_SQL("SELECT name, policy, created_ms, updated_ms, ifnull(sessions, ?1),"
-	               " ifnull(executions, ?1), ifnull(queued, ?1), ifnull(memory_bytes, ?1),"
-	               " ifnull(requests_per_second, ?1), ifnull(burst, ?1), ifnull(templates, ?1),"
-	               " ifnull(image_bytes, ?1) FROM tenants"
-	               " ORDER BY created_ms, name",
-	               DB_INT(-1));
-	cleanup_db_rows struct db_rows *rows = NULL;
-
-	if (db_query_now(store_db(store), &query, LOAD_MAX_BYTES, &rows, err) < 0)
-		return error_wrap(err, "read tenants");
-	for (size_t i = 0; i < db_rows_count(rows); i++)
-		if (load_tenant(identity, rows, i, err) < 0)
-			return -1;
-	return 0;
-}
-
 enum {
 	KEY_ID,
 	KEY_TENANT,
@@ -257,37 +215,46 @@ static int load_key(struct identity *identity, const struct db_rows *rows, size_
 	               : error_set(err, ERR_CONFIG, 0, "key %s is in the store twice", key.id);
 }
 
-static int load_keys(struct store *store, struct identity *identity, struct error *err)
+static int load_departed(struct identity *identity, const struct db_rows *rows, size_t row,
+                         struct error *err attr_unused)
 {
-	const struct db_statement query =
-		DB_SQL("SELECT id, tenant, name, hash, scopes, created_ms, expires_ms, revoked_ms,"
-	               " last_used_ms FROM api_keys WHERE ?1 ORDER BY no",
-	               DB_INT(1));
-	cleanup_db_rows struct db_rows *rows = NULL;
-
-	if (db_query_now(store_db(store), &query, LOAD_MAX_BYTES, &rows, err) < 0)
-		return error_wrap(err, "read keys");
-	for (size_t i = 0; i < db_rows_count(rows); i++)
-		if (load_key(identity, rows, i, err) < 0)
-			return -1;
-	return 0;
-}
-
-static int load_departed(struct store *store, struct identity *identity, struct error *err)
-{
-	cleanup_db_rows struct db_rows *rows = NULL;
-
-	if (db_query_now(store_db(store), &DB_SQL("SELECT name FROM departed"), LOAD_MAX_BYTES,
-	                 &rows, err) < 0)
-		return error_wrap(err, "read deleted tenants");
-	for (size_t i = 0; i < db_rows_count(rows); i++)
-		identity_note_departed(identity, db_rows_text(rows, i, 0));
+	identity_note_departed(identity, db_rows_text(rows, row, 0));
 	return 0;
 }
 
 int identity_row_load(struct store *store, struct identity *identity, struct error *err)
 {
-	if (load_tenants(store, identity, err) < 0 || load_departed(store, identity, err) < 0)
-		return -1;
-	return load_keys(store, identity, err);
+	const struct db_statement tenants =
+		/* -1: not set */
+		DB_SQL("SELECT name, policy, created_ms, updated_ms, ifnull(sessions, ?1),"
+	               " ifnull(executions, ?1), ifnull(queued, ?1), ifnull(memory_bytes, ?1),"
+	               " ifnull(requests_per_second, ?1), ifnull(burst, ?1), ifnull(templates, ?1),"
+	               " ifnull(image_bytes, ?1) FROM tenants"
+	               " ORDER BY created_ms, name",
+	               DB_INT(-1));
+	const struct db_statement departed = DB_SQL("SELECT name FROM departed");
+	const struct db_statement keys =
+		DB_SQL("SELECT id, tenant, name, hash, scopes, created_ms, expires_ms, revoked_ms,"
+	               " last_used_ms FROM api_keys ORDER BY no");
+	const struct {
+		const char *what;
+		const struct db_statement *query;
+		int (*load)(struct identity *identity, const struct db_rows *rows, size_t row,
+		            struct error *err);
+	} tables[] = {
+		{"tenants", &tenants, load_tenant},
+		{"deleted tenants", &departed, load_departed},
+		{"keys", &keys, load_key},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		cleanup_db_rows struct db_rows *rows = NULL;
+
+		if (db_query_now(store_db(store), tables[i].query, LOAD_MAX_BYTES, &rows, err) < 0)
+			return error_wrap(err, "read %s", tables[i].what);
+		for (size_t row = 0; row < db_rows_count(rows); row++)
+			if (tables[i].load(identity, rows, row, err) < 0)
+				return -1;
+	}
+	return 0;
 }

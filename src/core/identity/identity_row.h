@@ -34,11 +34,9 @@ struct store_departure {
 /** identity_row_load - load into @identity and its tenants; before the loop runs. */
 int identity_row_load(struct store *store, struct identity *identity,
                       struct error *err) attr_must_check;
+/** identity_row_add_key - without a callback: write now, before store_start. */
 int identity_row_add_key(struct store *store, const struct identity_key *key,
                          struct identity_row_done done, struct error *err) attr_must_check;
-/** identity_row_add_key_now - before store_start. */
-int identity_row_add_key_now(struct store *store, const struct identity_key *key,
-                             struct error *err) attr_must_check;
 int identity_row_revoke_key(struct store *store, const struct identity_key *key,
                             struct identity_row_done done, struct error *err) attr_must_check;
 /** identity_row_used - coarse, without a callback. */

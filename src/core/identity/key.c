@@ -80,23 +80,16 @@ static const char *skip_blanks(const char *s)
 	return s + strspn(s, " \t");
 }
 
-/* "Bearer KEY": the scheme in any case, then blanks. NULL: another scheme. */
-static const char *skip_bearer_scheme(const char *authorization)
+/* "Bearer KEY": the scheme in any case, then blanks. */
+static int parse_bearer(const char *authorization, struct key *ret_key)
 {
 	static const char scheme[] = "Bearer";
 	const char *s = skip_blanks(authorization);
 
 	if (strncasecmp(s, scheme, strlen(scheme)) != 0)
-		return NULL;
+		return -EINVAL;
 	s += strlen(scheme);
-	return *s == ' ' || *s == '\t' ? skip_blanks(s) : NULL;
-}
-
-static int parse_bearer(const char *authorization, struct key *ret_key)
-{
-	const char *text = skip_bearer_scheme(authorization);
-
-	return text ? key_parse(text, ret_key) : -EINVAL;
+	return *s == ' ' || *s == '\t' ? key_parse(skip_blanks(s), ret_key) : -EINVAL;
 }
 
 int key_from_headers(const char *authorization, const char *api_key, struct key *ret_key)

@@ -88,21 +88,15 @@ static size_t name_len(const char *variable)
 	return strcspn(variable, "=");
 }
 
-static bool is_variable_name(const char *s, size_t len)
-{
-	static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
-	static const char rest[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-
-	return len > 0 && strchr(first, s[0]) && strspn(s, rest) == len;
-}
-
 int env_check_variable(const char *variable)
 {
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
 	size_t len = name_len(variable);
 	char name[64];
 
-	if (!variable[len] || !is_variable_name(variable, len))
+	if (!variable[len] || len == 0 || strspn(variable, letters) != len ||
+	    (variable[0] >= '0' && variable[0] <= '9'))
 		return -EINVAL;
 	/* A cut name is still recognizable: no denied name is as long. */
 	(void)snprintf(name, sizeof(name), "%.*s", (int)(len < sizeof(name) ? len : sizeof(name)),

@@ -76,20 +76,11 @@ static bool is_name(const char *s)
 	       strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789.+#_-") == len;
 }
 
-static bool is_file_name(const char *s)
-{
-	size_t len = strlen(s);
-
-	return len > 0 && len < NAME_LEN && s[0] != '.' &&
-	       strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
-	               len;
-}
-
-static int read_scalar(const struct reading *in, char **ret_text)
+static int read_text(const struct reading *in, void *field)
 {
 	if (in->node->kind != YAMLDOC_SCALAR || (!*in->node->value && !in->node->quoted))
 		return reject_field(in, "must be a value");
-	*ret_text = xstrdup(in->node->value);
+	*(char **)field = xstrdup(in->node->value);
 	return 0;
 }
 
@@ -111,7 +102,7 @@ static int read_list(const struct reading *in, char ***ret_list)
 
 static int read_name(const struct reading *in, void *field)
 {
-	if (read_scalar(in, field) < 0)
+	if (read_text(in, field) < 0)
 		return -1;
 	return is_name(*(char **)field) ? 0 : reject_field(in, "must be a short lower-case name");
 }
@@ -126,21 +117,22 @@ static int read_aliases(const struct reading *in, void *field)
 	return 0;
 }
 
-static int read_text(const struct reading *in, void *field)
-{
-	return read_scalar(in, field);
-}
-
 static int read_source(const struct reading *in, void *field)
 {
-	if (read_scalar(in, field) < 0)
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+	const char *name = in->node->value;
+
+	if (read_text(in, field) < 0)
 		return -1;
-	return is_file_name(*(char **)field) ? 0 : reject_field(in, "must be a plain file name");
+	if (!*name || strlen(name) >= NAME_LEN || *name == '.' || name[strspn(name, letters)])
+		return reject_field(in, "must be a plain file name");
+	return 0;
 }
 
 static int read_program(const struct reading *in, void *field)
 {
-	if (read_scalar(in, field) < 0)
+	if (read_text(in, field) < 0)
 		return -1;
 	return **(char **)field == '/' ? 0 : reject_field(in, "must be an absolute path");
 }
@@ -188,7 +180,7 @@ static int read_bool(const struct reading *in, void *field)
 {
 	cleanup_free char *text = NULL;
 
-	if (read_scalar(in, &text) < 0)
+	if (read_text(in, &text) < 0)
 		return -1;
 	if (!str_equal(text, "true") && !str_equal(text, "false"))
 		return reject_field(in, "must be true or false");
@@ -221,14 +213,6 @@ static const struct field {
 	{"session_zygote", AT(session_zygote), read_source, false},
 };
 
-static int read_field(const struct reading *in, struct runner *r)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		if (str_equal(fields[i].key, in->node->key))
-			return fields[i].read(in, (char *)r + fields[i].offset);
-	return reject_field(in, "is not a key of a manifest");
-}
-
 static int check_required(const struct yamldoc_node *root, const char *path, struct error *err)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
@@ -251,8 +235,13 @@ static int read_manifest(const char *path, struct runner *r, struct error *err)
 		return -1;
 	for (const struct yamldoc_node *n = root->first; n; n = n->next) {
 		const struct reading in = {.path = path, .node = n, .err = err};
+		size_t i = 0;
 
-		if (read_field(&in, r) < 0)
+		while (i < ARRAY_SIZE(fields) && !str_equal(fields[i].key, n->key))
+			i++;
+		if (i == ARRAY_SIZE(fields))
+			return reject_field(&in, "is not a key of a manifest");
+		if (fields[i].read(&in, (char *)r + fields[i].offset) < 0)
 			return -1;
 	}
 	if (!r->aliases)
@@ -304,13 +293,6 @@ static int is_candidate(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-static void entries_free(struct dirent **entries, int count)
-{
-	for (int i = 0; i < count; i++)
-		free(entries[i]);
-	free(entries);
-}
-
 struct runners *runners_load(const char *dir, struct error *err)
 {
 	attr_cleanup(runners_freep) struct runners *all = NEW(struct runners);
@@ -325,9 +307,12 @@ struct runners *runners_load(const char *dir, struct error *err)
 		error_set(err, ERR_CONFIG, errno, "read the runners in '%s'", dir);
 		return NULL;
 	}
-	for (int i = 0; i < count && r >= 0; i++)
-		r = load_one(all, dir, entries[i]->d_name, err);
-	entries_free(entries, count);
+	for (int i = 0; i < count; i++) {
+		if (r >= 0)
+			r = load_one(all, dir, entries[i]->d_name, err);
+		free(entries[i]);
+	}
+	free(entries);
 	if (r < 0)
 		return NULL;
 	if (all->count == 0) {

@@ -18,32 +18,30 @@
 #include "io/loop.h"
 
 /*
- * Theory of operation. One timer does the work in the background: it drops members that are old or
- * too many and makes missing ones, a few at a time, first for the pool that lacks the largest part
- * of its target. It fires a little after a member was taken (the request that took it goes first),
- * when one was made or lost, and every second while there is a pool.
+ * Theory of operation. A timer does the work in the background: it drops old and surplus members
+ * and makes missing ones, a few at a time, first for the pool that lacks the largest part of its
+ * target. It fires shortly after a member was taken (the request that took it goes first), when one
+ * was made or lost, and every second while there is a pool.
  *
- * A request gets the youngest ready member: what its making touched is still in the caches, and the
- * oldest are those that a shrinking pool drops.
- *
- * A request only walks the list of pools, which is short, and counts as demand.
+ * A request gets the youngest ready member: its memory is still in the caches, and a shrinking pool
+ * drops the oldest. A request only walks the short list of pools, and counts as demand.
  */
 
 #define KEYS_MAX     32                  /* pools */
-#define KEYS_TENANT  (KEYS_MAX / 4)      /* that one tenant's requests may cause */
-#define SEEN_MAX     64                  /* shapes that were asked for and have no pool */
-#define SEEN_US      (60 * USEC_PER_SEC) /* how long that is remembered */
+#define KEYS_TENANT  (KEYS_MAX / 4)      /* pools caused by one tenant's requests */
+#define SEEN_MAX     64                  /* requested shapes without a pool */
+#define SEEN_US      (60 * USEC_PER_SEC) /* how long they are remembered */
 #define DELAY_US     (2 * USEC_PER_MS)   /* after a member was taken */
-#define BUSY_US      (20 * USEC_PER_MS)  /* until a look whether there is room to make some */
-#define LOOK_US      (5 * USEC_PER_MS)   /* until a look whether programs have ended */
-#define PATIENCE_US  (500 * USEC_PER_MS) /* for programs to end, while enough are left */
+#define BUSY_US      (20 * USEC_PER_MS)  /* until the next check for room to make some */
+#define LOOK_US      (5 * USEC_PER_MS)   /* until the next check whether programs have ended */
+#define PATIENCE_US  (500 * USEC_PER_MS) /* how long to wait for that while enough are left */
 #define TICK_US      USEC_PER_SEC
-#define BUILD_US     (15 * USEC_PER_SEC) /* a member that takes longer is given up */
+#define BUILD_US     (15 * USEC_PER_SEC) /* a member that takes longer has failed */
 #define BACKOFF_US   (100 * USEC_PER_MS) /* after a failure; doubles */
 #define BACKOFF_MAX  8
 #define MEMORY_GUESS (16ULL << 20) /* of a member without a memory counter */
 
-/* MAKING -> READY -> taken, and then no longer ours; or -> ENDING from each. */
+/* MAKING -> READY -> taken by a request; or -> ENDING from each. */
 enum member_state {
 	MEMBER_MAKING,
 	MEMBER_READY,
@@ -59,7 +57,7 @@ struct pool {
 	                                            all->ending */
 	size_t counts[MEMBER_STATE_COUNT];
 	size_t floor;
-	char tenant[TENANT_NAME_MAX + 1]; /* whose requests caused it; "": the floor's */
+	char tenant[TENANT_NAME_MAX + 1]; /* whose requests caused it; "": pools_keep */
 	struct pool_demand demand;
 	uint64_t hits, misses, failures, made;
 	uint64_t memory_bytes;
@@ -105,7 +103,7 @@ struct pools *pools_new(const struct pools_config *config)
 	size_t boxes = config->driver->caps.boxes_max / 4;
 
 	p->config = *config;
-	/* Others need places for boxes too. */
+	/* Leave places for boxes of requests. */
 	if (boxes > 0 && p->config.max > boxes)
 		p->config.max = boxes;
 	list_init(&p->list);
@@ -122,8 +120,8 @@ static void pool_free(struct pool *pool)
 	free(pool);
 }
 
-/* Their boxes take them along. */
-static void orphan_all(struct list *list)
+/* on_gone frees the members. */
+static void orphan_members(struct list *list)
 {
 	struct member *m;
 
@@ -141,16 +139,16 @@ void pools_free(struct pools *p)
 	if (!p)
 		return;
 	LIST_FOREACH (pool, &p->list, struct pool, node) {
-		orphan_all(&pool->members[MEMBER_MAKING]);
-		orphan_all(&pool->members[MEMBER_READY]);
+		orphan_members(&pool->members[MEMBER_MAKING]);
+		orphan_members(&pool->members[MEMBER_READY]);
 		pool_free(pool);
 	}
-	orphan_all(&p->ending);
+	orphan_members(&p->ending);
 	timer_free(p->timer);
 	free(p);
 }
 
-/* The earliest of what it is set for counts. */
+/* Keeps an earlier time. */
 static void schedule(struct pools *p, uint64_t delay_us)
 {
 	uint64_t due_us = clock_us() + delay_us;
@@ -186,7 +184,7 @@ static void drop_memory(struct member *m)
 	m->memory_bytes = 0;
 }
 
-static void end(struct member *m)
+static void end_member(struct member *m)
 {
 	if (m->state == MEMBER_ENDING)
 		return;
@@ -196,7 +194,7 @@ static void end(struct member *m)
 	box_destroy(m->box); /* on_gone follows */
 }
 
-static void fail(struct member *m, const struct error *err)
+static void fail_member(struct member *m, const struct error *err)
 {
 	struct pool *pool = m->pool;
 	uint64_t delay = BACKOFF_US;
@@ -206,17 +204,17 @@ static void fail(struct member *m, const struct error *err)
 	log_debug("a box of a pool was lost: %s", err->msg);
 	pool->failures++;
 	metrics_count_for(m->all->config.metrics, METRIC_POOL_DISCARDS, METRIC_LABELS("failed"), 1);
-	/* One that had waited is an accident; one that could not be made will be so again. */
+	/* The loss of a ready member is an accident; a failure to make one is likely to repeat. */
 	if (m->state == MEMBER_MAKING) {
 		delay <<= pool->failed_in_row;
 		pool->failed_in_row += pool->failed_in_row < BACKOFF_MAX;
 	}
 	pool->not_before_us = clock_us() + delay;
-	end(m);
+	end_member(m);
 	schedule(pool->all, delay);
 }
 
-static void become_ready(struct member *m)
+static void set_ready(struct member *m)
 {
 	struct pool *pool = m->pool;
 	uint64_t fill_us = clock_us() - m->asked_us;
@@ -241,22 +239,22 @@ static void on_ready(void *ctx)
 	struct member *m = ctx;
 
 	if (m->state == MEMBER_MAKING && !m->pool->shape.argv)
-		become_ready(m);
+		set_ready(m);
 }
 
 static void on_prepared(void *ctx, uint32_t id attr_unused)
 {
-	become_ready(ctx);
+	set_ready(ctx);
 }
 
 static void on_exec_failed(void *ctx, uint32_t id attr_unused, const struct error *err)
 {
-	fail(ctx, err);
+	fail_member(ctx, err);
 }
 
 static void on_lost(void *ctx, const struct error *err)
 {
-	fail(ctx, err);
+	fail_member(ctx, err);
 }
 
 static void on_gone(void *ctx)
@@ -273,10 +271,10 @@ static void on_gone(void *ctx)
 		p->config.on_drained(p->config.ctx);
 }
 
-/* A resident runner runs. Other prepared processes have not started yet. */
+/* Of a resident runner only: other prepared processes have not started yet. */
 static void on_started(void *ctx, uint32_t id attr_unused)
 {
-	become_ready(ctx);
+	set_ready(ctx);
 }
 
 static void on_output(void *ctx attr_unused, uint32_t id attr_unused,
@@ -295,14 +293,14 @@ static void on_denial(void *ctx attr_unused, uint32_t id attr_unused, const char
 {
 }
 
-/* Of a runner that stays, and did not. */
+/* A resident runner has exited. */
 static void on_done(void *ctx, uint32_t id attr_unused, const struct exec_facts *facts)
 {
 	struct error err = {0};
 
 	(void)error_set(&err, ERR_BOX_FAILED, 0, "the runner ended while it waited (%s %d)",
 	                facts->signalled ? "signal" : "status", facts->status);
-	fail(ctx, &err);
+	fail_member(ctx, &err);
 }
 
 static struct box_events events_of(struct member *m)
@@ -322,24 +320,7 @@ static struct box_events events_of(struct member *m)
 	};
 }
 
-static int start_resident(struct member *m, struct error *err)
-{
-	const struct pool_shape *shape = &m->pool->shape;
-	const struct runner *runner = shape->runner;
-	struct exec_plan plan = {
-		.id = POOL_EXEC_ID,
-		.argv = (const char *const *)shape->argv,
-		.env = (const char *const *)shape->env,
-		.cwd = "",
-		.keep = true,
-	};
-
-	assert(runner); /* whose process it is */
-	plan.label = shape->spec.keep ? runner->name : NULL;
-	return box_exec(m->box, &plan, err);
-}
-
-static int prepare(struct member *m, struct error *err)
+static int prepare_member(struct member *m, struct error *err)
 {
 	const struct pool_shape *shape = &m->pool->shape;
 	const struct prepare_plan plan = {
@@ -348,14 +329,17 @@ static int prepare(struct member *m, struct error *err)
 		.env = (const char *const *)shape->env,
 		.report = shape->runner && shape->runner->report,
 	};
+	struct exec_plan resident = {
+		.id = POOL_EXEC_ID, .argv = plan.argv, .env = plan.env, .cwd = "", .keep = true};
 
-	if (shape->resident)
-		return start_resident(m, err);
-	return shape->argv ? box_prepare(m->box, &plan, err) : 0;
+	if (!shape->resident)
+		return shape->argv ? box_prepare(m->box, &plan, err) : 0;
+	assert(shape->runner);
+	resident.label = shape->spec.keep ? shape->runner->name : NULL;
+	return box_exec(m->box, &resident, err);
 }
 
-/* Return: whether it was begun. */
-static bool make(struct pool *pool)
+static void make_member(struct pool *pool)
 {
 	struct member *m = NEW(struct member);
 	const struct box_events events = events_of(m);
@@ -375,33 +359,30 @@ static bool make(struct pool *pool)
 		schedule(pool->all, BACKOFF_US << pool->failed_in_row);
 		pool->failed_in_row += pool->failed_in_row < BACKOFF_MAX;
 		free(m);
-		return false;
+		return;
 	}
 	list_append(&pool->members[MEMBER_MAKING], &m->node);
 	pool->counts[MEMBER_MAKING]++;
 	pool->all->counts[MEMBER_MAKING]++;
-	if (prepare(m, &err) < 0)
-		fail(m, &err);
-	return true;
+	if (prepare_member(m, &err) < 0)
+		fail_member(m, &err);
 }
 
-static size_t alive(const size_t counts[MEMBER_STATE_COUNT])
+static size_t count_alive(const size_t counts[MEMBER_STATE_COUNT])
 {
 	return counts[MEMBER_MAKING] + counts[MEMBER_READY];
 }
-
-/* Keeping in order. */
 
 static void end_all(struct pool *pool)
 {
 	struct member *m;
 
 	metrics_count_for(pool->all->config.metrics, METRIC_POOL_DISCARDS, METRIC_LABELS("flushed"),
-	                  (double)alive(pool->counts));
+	                  (double)count_alive(pool->counts));
 	LIST_FOREACH (m, &pool->members[MEMBER_MAKING], struct member, node)
-		end(m);
+		end_member(m);
 	LIST_FOREACH (m, &pool->members[MEMBER_READY], struct member, node)
-		end(m);
+		end_member(m);
 }
 
 static bool is_idle(const struct pool *pool, uint64_t now_us)
@@ -416,8 +397,8 @@ static size_t target_of(struct pool *pool, uint64_t now_us)
 	return pool_demand_target(&pool->demand, pool->floor, pool->all->config.max, now_us);
 }
 
-/* Old ones, those that were never finished, and the oldest of those that are too many. */
-static void trim(struct pool *pool, uint64_t now_us)
+/* Drop old members, those that took too long to make, and the oldest of surplus ones. */
+static void trim_pool(struct pool *pool, uint64_t now_us)
 {
 	const struct pools_config *c = &pool->all->config;
 	size_t target = target_of(pool, now_us);
@@ -427,7 +408,7 @@ static void trim(struct pool *pool, uint64_t now_us)
 	LIST_FOREACH (m, &pool->members[MEMBER_MAKING], struct member, node)
 		if (now_us - m->asked_us > BUILD_US) {
 			(void)error_set(&err, ERR_BOX_FAILED, 0, "it was not ready in time");
-			fail(m, &err);
+			fail_member(m, &err);
 		}
 	LIST_FOREACH (m, &pool->members[MEMBER_READY], struct member, node) {
 		bool old = now_us - m->asked_us >= c->age_us;
@@ -437,31 +418,14 @@ static void trim(struct pool *pool, uint64_t now_us)
 			break; /* the others are younger */
 		metrics_count_for(c->metrics, METRIC_POOL_DISCARDS,
 		                  METRIC_LABELS(old ? "old" : "idle"), 1);
-		end(m);
-	}
-}
-
-/* An idle shape makes room for another. */
-static bool is_forgotten(const struct pool *pool, uint64_t now_us)
-{
-	return pool->floor == 0 && alive(pool->counts) == 0 && is_idle(pool, now_us);
-}
-
-static void trim_all(struct pools *p, uint64_t now_us)
-{
-	struct pool *pool;
-
-	LIST_FOREACH (pool, &p->list, struct pool, node) {
-		trim(pool, now_us);
-		if (is_forgotten(pool, now_us))
-			pool_free(pool);
+		end_member(m);
 	}
 }
 
 /*
- * To make one takes some milliseconds of a processor, and the kernel may well take them from the
- * program that runs. While half of a pool is there, nobody needs the other half so soon. Longer
- * than PATIENCE_US nobody is waited for: of a program that long the milliseconds are a hundredth.
+ * Making a member takes some milliseconds of a processor, perhaps from a running program. While
+ * half of the pool is ready, the rest can wait; but no longer than PATIENCE_US, because a program
+ * that runs longer hardly notices.
  */
 static bool can_wait(struct pool *pool, uint64_t now_us)
 {
@@ -471,16 +435,16 @@ static bool can_wait(struct pool *pool, uint64_t now_us)
 	       have * 2 >= target_of(pool, now_us) && now_us < pool->demand.asked_us + PATIENCE_US;
 }
 
-/* Who lacks the largest part of what it should have; of equals the first in the list.
- * *ret_waits: there is one that lacks something and can wait. */
-static struct pool *neediest(struct pools *p, uint64_t now_us, bool *ret_waits)
+/* The pool that lacks the largest part of its target; of equals the first in the list. *ret_waits:
+ * a pool that lacks members can wait. */
+static struct pool *find_neediest(struct pools *p, uint64_t now_us, bool *ret_waits)
 {
 	struct pool *pool, *best = NULL;
 	double best_lack = 0;
 
 	LIST_FOREACH (pool, &p->list, struct pool, node) {
 		size_t target = target_of(pool, now_us);
-		size_t have = alive(pool->counts);
+		size_t have = count_alive(pool->counts);
 		double lack = target > have ? (double)(target - have) / (double)target : 0;
 
 		if (lack > 0 && can_wait(pool, now_us)) {
@@ -493,35 +457,26 @@ static struct pool *neediest(struct pools *p, uint64_t now_us, bool *ret_waits)
 	return best;
 }
 
-/* Requests go first: while somebody waits for a place none is made, and while all cores have
- * something to do one at a time. */
-static size_t making_max(const struct pools *p)
+static void fill_pools(struct pools *p, uint64_t now_us)
 {
 	const struct scheduler *s = p->config.scheduler;
-
-	if (s->counts[SCHEDULER_WAITING] > 0)
-		return 0;
-	return s->counts[SCHEDULER_RUNNING] >= p->config.cores ? 1 : 2;
-}
-
-static bool has_room(const struct pools *p)
-{
-	return alive(p->counts) + p->counts[MEMBER_ENDING] < p->config.max * 2 &&
-	       alive(p->counts) < p->config.max && p->memory_bytes < p->config.memory_max;
-}
-
-static void fill(struct pools *p, uint64_t now_us)
-{
+	/* Requests go first: make none while one is queued, and one at a time while all cores are
+	 * busy. */
+	size_t making_max = s->counts[SCHEDULER_RUNNING] >= p->config.cores ? 1 : 2;
 	struct pool *pool;
 	bool waits = false;
 
-	while (has_room(p) && (pool = neediest(p, now_us, &waits))) {
-		if (p->counts[MEMBER_MAKING] >= making_max(p)) {
+	if (s->counts[SCHEDULER_WAITING] > 0)
+		making_max = 0;
+	while (pools_count(p) < p->config.max * 2 && count_alive(p->counts) < p->config.max &&
+	       p->memory_bytes < p->config.memory_max &&
+	       (pool = find_neediest(p, now_us, &waits))) {
+		if (p->counts[MEMBER_MAKING] >= making_max) {
 			schedule(p, BUSY_US);
 			return;
 		}
-		(void)make(pool); /* one that fails is not asked for again at once */
-		/* To the end: the others have their turn. */
+		make_member(pool); /* a failure delays the next attempt */
+		/* To the end: the other pools take turns. */
 		list_remove(&pool->node);
 		list_append(&p->list, &pool->node);
 	}
@@ -533,19 +488,23 @@ static void on_timer(void *ctx)
 {
 	struct pools *p = ctx;
 	uint64_t now_us = clock_us();
+	struct pool *pool;
 
 	p->due_us = 0;
 	if (p->draining)
 		return;
-	trim_all(p, now_us);
-	fill(p, now_us);
+	LIST_FOREACH (pool, &p->list, struct pool, node) {
+		trim_pool(pool, now_us);
+		/* An idle shape makes room for another. */
+		if (pool->floor == 0 && count_alive(pool->counts) == 0 && is_idle(pool, now_us))
+			pool_free(pool);
+	}
+	fill_pools(p, now_us);
 	if (!list_is_empty(&p->list))
 		schedule(p, TICK_US);
 }
 
-/* Shapes. */
-
-static struct pool *find(struct pools *p, const struct pool_shape *shape)
+static struct pool *find_pool(struct pools *p, const struct pool_shape *shape)
 {
 	struct pool *pool;
 
@@ -555,7 +514,7 @@ static struct pool *find(struct pools *p, const struct pool_shape *shape)
 	return NULL;
 }
 
-static struct pool *add(struct pools *p, const struct pool_shape *shape, const char *tenant)
+static struct pool *add_pool(struct pools *p, const struct pool_shape *shape, const char *tenant)
 {
 	struct pool *pool = NEW(struct pool);
 
@@ -576,26 +535,16 @@ void pools_keep(struct pools *p, const struct policy_decision *decision, size_t 
 
 	if (p->config.max == 0 || !pool_shape_of(decision, &shape))
 		return;
-	pool = find(p, &shape);
+	pool = find_pool(p, &shape);
 	if (!pool && p->pools_count < KEYS_MAX)
-		pool = add(p, &shape, "");
+		pool = add_pool(p, &shape, "");
 	if (!pool)
 		return;
 	pool->floor = floor;
 	schedule(p, 0);
 }
 
-static size_t caused_by(const struct pools *p, const char *tenant)
-{
-	const struct pool *pool;
-	size_t count = 0;
-
-	LIST_FOREACH (pool, &p->list, struct pool, node)
-		count += pool->floor == 0 && str_equal(pool->tenant, tenant);
-	return count;
-}
-
-/* Whether this shape was asked for before, not long ago; from now on it was. */
+/* Whether this shape was requested recently; if not, remember it. */
 static bool was_seen(struct pools *p, uint64_t hash, uint64_t now_us)
 {
 	for (size_t i = 0; i < SEEN_MAX; i++)
@@ -609,16 +558,22 @@ static bool was_seen(struct pools *p, uint64_t hash, uint64_t now_us)
 	return false;
 }
 
-static struct pool *consider(struct pools *p, const struct pool_shape *shape, const char *tenant,
-                             uint64_t now_us)
+/* Add a pool for a shape that is requested repeatedly. Return: NULL if not. */
+static struct pool *consider_shape(struct pools *p, const struct pool_shape *shape,
+                                   const char *tenant, uint64_t now_us)
 {
+	const struct pool *pool;
+	size_t caused = 0;
+
+	LIST_FOREACH (pool, &p->list, struct pool, node)
+		caused += pool->floor == 0 && str_equal(pool->tenant, tenant);
 	if (!was_seen(p, shape->hash, now_us) || p->pools_count >= KEYS_MAX ||
-	    caused_by(p, tenant) >= KEYS_TENANT)
+	    caused >= KEYS_TENANT)
 		return NULL;
-	return add(p, shape, tenant);
+	return add_pool(p, shape, tenant);
 }
 
-static void take(struct pool *pool, struct member *m, struct pool_hit *ret_hit)
+static void take_member(struct pool *pool, struct member *m, struct pool_hit *ret_hit)
 {
 	*ret_hit = (struct pool_hit){.box = m->box,
 	                             .prepared = pool->shape.argv != NULL,
@@ -632,8 +587,8 @@ static void take(struct pool *pool, struct member *m, struct pool_hit *ret_hit)
 	free(m); /* the new owner of its box calls box_give before any event */
 }
 
-/* The youngest that is ready. */
-static struct member *choose(const struct pool *pool, uint64_t now_us)
+/* The youngest ready member; NULL: none. */
+static struct member *choose_member(const struct pool *pool, uint64_t now_us)
 {
 	const struct list *ready = &pool->members[MEMBER_READY];
 	struct member *m;
@@ -659,18 +614,18 @@ bool pools_take(struct pools *p, const struct policy_decision *decision, const c
 
 	if (p->config.max == 0 || p->draining || !pool_shape_of(decision, &shape))
 		return false;
-	pool = find(p, &shape);
+	pool = find_pool(p, &shape);
 	if (!pool)
-		pool = consider(p, &shape, tenant, now_us);
+		pool = consider_shape(p, &shape, tenant, now_us);
 	if (pool) {
-		m = choose(pool, now_us);
+		m = choose_member(pool, now_us);
 		*(m ? &pool->hits : &pool->misses) += 1;
 		pool_demand_asked(&pool->demand, m != NULL, now_us);
 		schedule(p, DELAY_US);
 	}
 	*(m ? &p->hits : &p->misses) += 1;
 	if (m)
-		take(pool, m, ret_hit);
+		take_member(pool, m, ret_hit);
 	else
 		count_take(p, "miss");
 	return m != NULL;
@@ -681,30 +636,24 @@ void pools_confirm(struct pools *p)
 	count_take(p, "hit");
 }
 
-/* A hit that was none. */
-static void take_back(struct pools *p, uint64_t key)
+void pools_discard(struct pools *p, uint64_t key, struct box *box)
 {
+	struct member *m = NEW(struct member);
+	const struct box_events events = events_of(m);
 	struct pool *pool;
 
+	/* The hit was a miss. */
 	p->hits--;
 	p->misses++;
 	count_take(p, "miss");
 	LIST_FOREACH (pool, &p->list, struct pool, node) {
 		if (pool->shape.hash != key)
 			continue;
-		/* It may be another than the one that it was taken from, which has gone. */
+		/* May be a later pool of the same shape. */
 		pool->hits -= pool->hits > 0;
 		pool->misses++;
 		pool->failures++;
 	}
-}
-
-void pools_discard(struct pools *p, uint64_t key, struct box *box)
-{
-	struct member *m = NEW(struct member);
-	const struct box_events events = events_of(m);
-
-	take_back(p, key);
 	m->all = p;
 	m->box = box;
 	m->state = MEMBER_ENDING;
@@ -748,7 +697,7 @@ void pools_drain(struct pools *p)
 
 size_t pools_count(const struct pools *p)
 {
-	return alive(p->counts) + p->counts[MEMBER_ENDING];
+	return count_alive(p->counts) + p->counts[MEMBER_ENDING];
 }
 
 bool pools_at(const struct pools *p, size_t index, struct pool_info *ret_info)

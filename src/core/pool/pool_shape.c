@@ -31,7 +31,7 @@ static uint64_t hash_number(uint64_t h, uint64_t n)
 	return (h ^ n ^ (n >> 32)) * HASH_PRIME;
 }
 
-/* box_spec_is_like compares what is left out here. */
+/* Only the parts that usually differ. */
 static uint64_t hash_spec(uint64_t h, const struct box_spec *s)
 {
 	h = hash_text(h, s->root);
@@ -48,13 +48,13 @@ bool pool_shape_of(const struct policy_decision *d, struct pool_shape *ret_shape
 	struct pool_shape *s = ret_shape;
 
 	*s = (struct pool_shape){.spec = d->spec};
-	/* A network is made for who uses it. An imported root goes with its last box: none that
-	 * nobody uses is to hold it. */
+	/* A network belongs to one box. An imported root is removed with its last box: an unused
+	 * box must not keep it. */
 	if (d->spec.network != BOX_NETWORK_NONE || str_has_prefix(d->spec.root, IMAGE_ROOT_PREFIX))
 		return false;
 	s->spec.id[0] = s->spec.request_id[0] = '\0';
-	/* Values may be secrets: they are not kept for whoever has the same, nor told to be there
-	 * by a box that was. Such a program is given to an empty box. */
+	/* A tenant's values may be secrets, and a hit would reveal that another request used the
+	 * same. Such a program gets an empty box. */
 	if (d->prepare_argv && !d->own_env) {
 		s->runner = d->runner;
 		s->argv = d->prepare_argv;

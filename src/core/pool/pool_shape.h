@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: what boxes of one pool have in common. Part of pool.c. Two shapes are the same only if every
- * part of them is: the hash is for finding them.
+ * DOC: what the boxes of one pool have in common. Used by pool.c only. Shapes are compared in full;
+ * the hash only speeds up the search.
  */
 
 #include "core/policy/policy.h"
@@ -13,14 +13,14 @@
 struct pool_shape {
 	uint64_t hash;
 	struct box_spec spec;        /* without ids */
-	const struct runner *runner; /* whose process waits; NULL: none does, the box is empty */
+	const struct runner *runner; /* of the waiting process; NULL: the box is empty */
 	char **argv, **env;          /* of that process; NULL: none */
 	bool resident;               /* it is the runner of a session */
 };
 
-/** pool_shape_of - of what @d decided; borrows from it. Return: whether it can be pooled. */
+/** pool_shape_of - of the box in @d; borrows from it. Return: whether it can be pooled. */
 bool pool_shape_of(const struct policy_decision *d, struct pool_shape *ret_shape);
 bool pool_shape_is(const struct pool_shape *a, const struct pool_shape *b);
-/** pool_shape_copy - owned; pool_shape_done ends it. */
+/** pool_shape_copy - owned; free with pool_shape_done. */
 void pool_shape_copy(const struct pool_shape *from, struct pool_shape *ret_shape);
 void pool_shape_done(struct pool_shape *shape);

@@ -14,15 +14,34 @@
 /* Encode. Bytes become base64; text stays as it is, because it was JSON or was checked on
  * arrival. */
 
+#define AT(field) offsetof(struct run_request, field)
+
+static const struct field {
+	const char *name;
+	size_t offset;
+	enum {
+		TEXT,  /* char * */
+		FLAG,  /* bool */
+		WORDS, /* char ** */
+		NUMBER /* uint64_t */
+	} kind;
+} fields[] = {
+	{"language", AT(language), TEXT},
+	{"request_id", AT(request_id), TEXT},
+	{"ask", AT(ask), TEXT},
+	{"cwd", AT(cwd), TEXT},
+	{"stdin_open", AT(stdin_open), FLAG},
+	{"fresh", AT(fresh), FLAG},
+	{"args", AT(args), WORDS},
+	{"env", AT(env), WORDS},
+	{"timeout_us", AT(timeout_us), NUMBER},
+	{"max_output", AT(max_output_bytes), NUMBER},
+};
+
 static void set_member(json_t *j, const char *name, json_t *value)
 {
 	if (value)
 		(void)json_object_set_new(j, name, value);
-}
-
-static void set_text(json_t *j, const char *name, const char *text)
-{
-	set_member(j, name, text ? json_string(text) : NULL);
 }
 
 static json_t *encode_bytes(const char *data, size_t len)
@@ -56,64 +75,39 @@ static json_t *encode_files(const struct run_request *request)
 	return j;
 }
 
+/* NULL: not set. */
+static json_t *encode_field(const struct field *f, const void *place)
+{
+	const char *text = f->kind == TEXT ? *(char *const *)place : NULL;
+	uint64_t number = f->kind == NUMBER ? *(const uint64_t *)place : 0;
+
+	if (f->kind == WORDS)
+		return encode_list(*(char **const *)place);
+	if (f->kind == FLAG)
+		return *(const bool *)place ? json_true() : NULL;
+	if (f->kind == TEXT)
+		return text ? json_string(text) : NULL;
+	return number ? json_integer((json_int_t)number) : NULL;
+}
+
 char *run_request_to_json(const struct run_request *request)
 {
-	json_t *j = json_object();
+	json_auto_t *j = json_object();
 	char *text;
 
-	set_text(j, "language", request->language);
-	set_text(j, "request_id", request->request_id);
-	set_text(j, "ask", request->ask);
-	set_text(j, "cwd", request->cwd);
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		set_member(j, fields[i].name,
+		           encode_field(&fields[i], (const char *)request + fields[i].offset));
 	if (request->stdin_len > 0)
 		set_member(j, "stdin", encode_bytes(request->stdin_data, request->stdin_len));
-	if (request->stdin_open)
-		set_member(j, "stdin_open", json_true());
-	if (request->fresh)
-		set_member(j, "fresh", json_true());
-	set_member(j, "args", encode_list(request->args));
-	set_member(j, "env", encode_list(request->env));
 	set_member(j, "files", encode_files(request));
-	if (request->timeout_us)
-		set_member(j, "timeout_us", json_integer((json_int_t)request->timeout_us));
-	if (request->max_output_bytes)
-		set_member(j, "max_output", json_integer((json_int_t)request->max_output_bytes));
 	text = json_dumps(j, JSON_COMPACT);
-	json_decref(j);
 	assert(text); /* contains only valid JSON */
 	return text;
 }
 
 /* Decode. Reject the whole text if any part differs from what the encoder writes: half a request
  * is not what the caller asked for. */
-
-static int read_text(const json_t *j, const char *name, char **ret_text)
-{
-	const json_t *text = json_object_get(j, name);
-
-	if (text && !json_is_string(text))
-		return -EBADMSG;
-	*ret_text = text ? xstrdup(json_string_value(text)) : NULL;
-	return 0;
-}
-
-static int read_flag(const json_t *j, const char *name, bool *ret_flag)
-{
-	const json_t *flag = json_object_get(j, name);
-
-	*ret_flag = json_is_true(flag);
-	return flag && !json_is_boolean(flag) ? -EBADMSG : 0;
-}
-
-static int read_number(const json_t *j, const char *name, uint64_t *ret_number)
-{
-	const json_t *number = json_object_get(j, name);
-
-	if (number && (!json_is_integer(number) || json_integer_value(number) < 0))
-		return -EBADMSG;
-	*ret_number = (uint64_t)json_integer_value(number);
-	return 0;
-}
 
 /* Return: owned, NUL-terminated; NULL: not valid. */
 static char *bytes_of(const json_t *j, size_t *ret_len)
@@ -135,31 +129,31 @@ static char *word_of(const json_t *j)
 	return NULL;
 }
 
-static int read_stdin(const json_t *j, struct run_request *r)
+static int read_list(const json_t *list, char ***ret_words)
 {
-	const json_t *data = json_object_get(j, "stdin");
-
-	if (!data)
-		return 0;
-	r->stdin_data = bytes_of(data, &r->stdin_len);
-	return r->stdin_data ? 0 : -EBADMSG;
-}
-
-static int read_list(const json_t *j, const char *name, char ***ret_words)
-{
-	const json_t *list = json_object_get(j, name);
 	size_t count = json_array_size(list);
 
-	if (!list)
-		return 0;
-	if (!json_is_array(list))
-		return -EBADMSG;
 	*ret_words = xcalloc(count + 1, sizeof(**ret_words));
 	for (size_t i = 0; i < count; i++) {
 		(*ret_words)[i] = word_of(json_array_get(list, i));
 		if (!(*ret_words)[i])
 			return -EBADMSG;
 	}
+	return json_is_array(list) ? 0 : -EBADMSG;
+}
+
+static int read_field(const json_t *value, const struct field *f, void *place)
+{
+	if (f->kind == WORDS)
+		return read_list(value, place);
+	if (f->kind == TEXT && json_is_string(value))
+		*(char **)place = xstrdup(json_string_value(value));
+	else if (f->kind == FLAG && json_is_boolean(value))
+		*(bool *)place = json_is_true(value);
+	else if (f->kind == NUMBER && json_is_integer(value) && json_integer_value(value) >= 0)
+		*(uint64_t *)place = (uint64_t)json_integer_value(value);
+	else
+		return -EBADMSG;
 	return 0;
 }
 
@@ -187,26 +181,27 @@ static int read_files(const json_t *j, struct run_request *r)
 
 static int read_request(const json_t *j, struct run_request *r)
 {
-	bool bad = read_text(j, "language", &r->language) < 0 ||
-	           read_text(j, "request_id", &r->request_id) < 0 ||
-	           read_text(j, "ask", &r->ask) < 0 || read_text(j, "cwd", &r->cwd) < 0 ||
-	           read_stdin(j, r) < 0 || read_flag(j, "stdin_open", &r->stdin_open) < 0 ||
-	           read_flag(j, "fresh", &r->fresh) < 0 || read_list(j, "args", &r->args) < 0 ||
-	           read_list(j, "env", &r->env) < 0 || read_files(j, r) < 0 ||
-	           read_number(j, "timeout_us", &r->timeout_us) < 0 ||
-	           read_number(j, "max_output", &r->max_output_bytes) < 0;
+	const json_t *data = json_object_get(j, "stdin");
 
-	return bad ? -EBADMSG : 0;
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		const json_t *value = json_object_get(j, fields[i].name);
+
+		if (value && read_field(value, &fields[i], (char *)r + fields[i].offset) < 0)
+			return -EBADMSG;
+	}
+	if (data)
+		r->stdin_data = bytes_of(data, &r->stdin_len);
+	if (data && !r->stdin_data)
+		return -EBADMSG;
+	return read_files(j, r);
 }
 
 int run_request_from_json(const char *text, struct run_request *ret_request, struct error *err)
 {
-	json_t *j = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	json_auto_t *j = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
 	struct run_request r = {0};
-	int status = json_is_object(j) ? read_request(j, &r) : -EBADMSG;
 
-	json_decref(j);
-	if (status < 0) {
+	if (!json_is_object(j) || read_request(j, &r) < 0) {
 		run_request_done(&r);
 		return error_set(err, ERR_STORAGE, 0, "the stored request is damaged");
 	}

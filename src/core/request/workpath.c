@@ -3,28 +3,6 @@
 
 #include <string.h>
 
-static int add_part(const char *part, size_t len, char *ret_path, size_t *used)
-{
-	if (*used + (*used > 0) + len > WORKPATH_MAX)
-		return -1;
-	if (*used > 0)
-		ret_path[(*used)++] = '/';
-	memcpy(ret_path + *used, part, len);
-	*used += len;
-	ret_path[*used] = '\0';
-	return 0;
-}
-
-static int take_part(const char *part, size_t len, const char *field, struct error *err)
-{
-	if (len == 2 && part[0] == '.' && part[1] == '.')
-		return error_field(err, field, "must not contain '..'");
-	if (len > WORKPATH_COMPONENT_MAX)
-		return error_field(err, field, "has a name of more than %d bytes",
-		                   WORKPATH_COMPONENT_MAX);
-	return 0;
-}
-
 int workpath_clean(const char *path, enum workpath_rule rule, const char *field,
                    char ret_path[WORKPATH_MAX + 1], struct error *err)
 {
@@ -38,13 +16,21 @@ int workpath_clean(const char *path, enum workpath_rule rule, const char *field,
 		len = strcspn(path, "/");
 		if (len == 0 || (len == 1 && path[0] == '.'))
 			continue;
-		if (take_part(path, len, field, err) < 0)
-			return -1;
+		if (len == 2 && path[0] == '.' && path[1] == '.')
+			return error_field(err, field, "must not contain '..'");
+		if (len > WORKPATH_COMPONENT_MAX)
+			return error_field(err, field, "has a name of more than %d bytes",
+			                   WORKPATH_COMPONENT_MAX);
 		if (++count > WORKPATH_COMPONENTS_MAX)
 			return error_field(err, field, "has more than %d components",
 			                   WORKPATH_COMPONENTS_MAX);
-		if (add_part(path, len, ret_path, &used) < 0)
+		if (used + (used > 0) + len > WORKPATH_MAX)
 			return error_field(err, field, "has more than %d bytes", WORKPATH_MAX);
+		if (used > 0)
+			ret_path[used++] = '/';
+		memcpy(ret_path + used, path, len);
+		used += len;
+		ret_path[used] = '\0';
 	}
 	return 0;
 }

@@ -31,6 +31,11 @@
 #define INTERVAL_MAX_US  (60 * USEC_PER_SEC)
 #define INTERVAL_PER_AGE 10 /* rounds within the time something is kept */
 
+/* The tenant with the most, its total, the sum of all, and the number of tenants. */
+#define MOST_OF(what)                                                                              \
+	"SELECT tenant, " what ", (SELECT sum(" what ") FROM usage), (SELECT count(*) FROM usage)" \
+	" FROM usage ORDER BY " what " DESC LIMIT 1"
+
 /* The oldest candidates, as many as fit into a batch; at least one. */
 #define DELETE_BATCH(candidates)                                                                   \
 	"DELETE FROM executions WHERE no IN (SELECT no FROM (SELECT no, bytes, sum(bytes) OVER"    \
@@ -59,74 +64,6 @@ struct retention {
 };
 
 static void on_batch(void *ctx, const struct db_rows *rows, const struct error *err);
-static void on_usage(void *ctx, const struct db_rows *rows, const struct error *err);
-
-/* CROSS fixes the join order, whatever the planner estimates. */
-static struct db_job *remove_departed(struct retention *c, struct error *err)
-{
-	return db_change(store_db(c->parts.store),
-	                 &DB_SQL(DELETE_BATCH("SELECT e.no, e.bytes, e.completed_ms FROM departed d"
-	                                      " CROSS JOIN executions e ON e.tenant = d.name")),
-	                 ROWS_MAX_BYTES, on_batch, c, err);
-}
-
-static struct db_job *remove_departed_sessions(struct retention *c, struct error *err)
-{
-	return db_change(store_db(c->parts.store),
-	                 &DB_SQL("DELETE FROM sessions WHERE no IN (SELECT s.no FROM departed d"
-	                         " CROSS JOIN sessions s ON s.tenant = d.name LIMIT " BATCH_ROWS
-	                         ") RETURNING tenant, id, created_ms"),
-	                 ROWS_MAX_BYTES, on_batch, c, err);
-}
-
-static struct db_job *remove_departed_tenants(struct retention *c, struct error *err)
-{
-	return db_change(store_db(c->parts.store),
-	                 &DB_SQL("DELETE FROM departed WHERE NOT EXISTS (SELECT 1 FROM executions"
-	                         " e WHERE e.tenant = departed.name) AND NOT EXISTS (SELECT 1"
-	                         " FROM sessions s WHERE s.tenant = departed.name)"
-	                         " RETURNING name, '', 0"),
-	                 ROWS_MAX_BYTES, on_batch, c, err);
-}
-
-static struct db_job *remove_deleted(struct retention *c, struct error *err)
-{
-	return db_change(store_db(c->parts.store),
-	                 &DB_SQL(DELETE_BATCH(
-				 "SELECT e.no, e.bytes, e.completed_ms FROM sessions s JOIN"
-				 " executions e ON e.tenant = s.tenant AND e.session_id = s.id AND"
-				 " e.session_ms = s.created_ms WHERE s.deleted = 1")),
-	                 ROWS_MAX_BYTES, on_batch, c, err);
-}
-
-static struct db_job *remove_old(struct retention *c, struct error *err)
-{
-	uint64_t kept_us = c->parts.config->retention_executions_us;
-
-	return db_change(store_db(c->parts.store),
-	                 &DB_SQL(DELETE_BATCH("SELECT no, bytes, completed_ms FROM executions"
-	                                      " WHERE completed_ms < ?1 ORDER BY"
-	                                      " completed_ms, no"),
-	                         DB_INT((int64_t)(clock_real_ms() - kept_us / 1000))),
-	                 ROWS_MAX_BYTES, on_batch, c, err);
-}
-
-/* The tenant with the most, its total, the sum of all, and the number of tenants. */
-#define MOST_OF(what)                                                                              \
-	"SELECT tenant, " what ", (SELECT sum(" what ") FROM usage), (SELECT count(*) FROM usage)" \
-	" FROM usage ORDER BY " what " DESC LIMIT 1"
-
-static struct db_job *look_at_count(struct retention *c, struct error *err)
-{
-	return db_read(store_db(c->parts.store), &DB_SQL(MOST_OF("executions")), ROWS_MAX_BYTES,
-	               on_usage, c, err);
-}
-
-static struct db_job *look_at_bytes(struct retention *c, struct error *err)
-{
-	return db_read(store_db(c->parts.store), &DB_SQL(MOST_OF("bytes")), ROWS_MAX_BYTES,
-	               on_usage, c, err);
-}
 
 /* How much of @own may go if @total exceeds @max; 0: nothing. */
 static int64_t excess_of(int64_t own, int64_t total, int64_t tenants, uint64_t max)
@@ -139,11 +76,6 @@ static int64_t excess_of(int64_t own, int64_t total, int64_t tenants, uint64_t m
 	return over < beyond ? over : beyond;
 }
 
-static int64_t min_i64(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 static struct db_job *remove_of(struct retention *c, const char *tenant, int64_t rows,
                                 int64_t bytes, struct error *err)
 {
@@ -154,34 +86,9 @@ static struct db_job *remove_of(struct retention *c, const char *tenant, int64_t
 	                " bytes, completed_ms FROM executions WHERE tenant = ?1 AND completed_ms"
 	                " IS NOT NULL ORDER BY completed_ms, no LIMIT ?2)) WHERE reach - bytes <"
 	                " ?3) RETURNING tenant, id, 0",
-	                DB_TEXT(tenant), DB_INT(min_i64(rows, BATCH_ROWS_MAX)),
-	                DB_INT(min_i64(bytes, BATCH_BYTES_MAX))),
+	                DB_TEXT(tenant), DB_INT(rows < BATCH_ROWS_MAX ? rows : BATCH_ROWS_MAX),
+	                DB_INT(bytes < BATCH_BYTES_MAX ? bytes : BATCH_BYTES_MAX)),
 		ROWS_MAX_BYTES, on_batch, c, err);
-}
-
-/* A session deleted since the previous step still hides its executions. */
-static struct db_job *remove_deleted_sessions(struct retention *c, struct error *err)
-{
-	return db_change(store_db(c->parts.store),
-	                 &DB_SQL("DELETE FROM sessions WHERE no IN (SELECT no FROM sessions"
-	                         " WHERE deleted = 1 AND NOT EXISTS (SELECT 1 FROM"
-	                         " executions e WHERE e.tenant = sessions.tenant AND"
-	                         " e.session_id = sessions.id AND e.session_ms ="
-	                         " sessions.created_ms) LIMIT " BATCH_ROWS
-	                         ") RETURNING tenant, id, created_ms"),
-	                 ROWS_MAX_BYTES, on_batch, c, err);
-}
-
-static struct db_job *remove_old_sessions(struct retention *c, struct error *err)
-{
-	uint64_t kept_us = c->parts.config->retention_sessions_us;
-
-	return db_change(store_db(c->parts.store),
-	                 &DB_SQL("DELETE FROM sessions WHERE no IN (SELECT no FROM sessions WHERE"
-	                         " ended_ms < ?1 ORDER BY ended_ms, no LIMIT " BATCH_ROWS
-	                         ") RETURNING tenant, id, created_ms",
-	                         DB_INT((int64_t)(clock_real_ms() - kept_us / 1000))),
-	                 ROWS_MAX_BYTES, on_batch, c, err);
 }
 
 /* Drop from memory what was removed from the store. */
@@ -213,18 +120,47 @@ static void forget_tenant(const struct retention_config *parts, const struct db_
 }
 
 static const struct {
-	struct db_job *(*begin)(struct retention *c, struct error *err);
-	forget_fn *forget;
+	const char *sql;   /* returns tenant, id and time of creation; or a row of MOST_OF */
+	forget_fn *forget; /* what was removed */
+	size_t kept;       /* offset in struct config: rows older than this go; 0: any age */
 } steps[] = {
-	[STEP_DEPARTED_EXECUTIONS] = {remove_departed, forget_execution},
-	[STEP_DEPARTED_SESSIONS] = {remove_departed_sessions, forget_session},
-	[STEP_DEPARTED_TENANTS] = {remove_departed_tenants, forget_tenant},
-	[STEP_DELETED_EXECUTIONS] = {remove_deleted, forget_execution},
-	[STEP_DELETED_SESSIONS] = {remove_deleted_sessions, forget_session},
-	[STEP_OLD_EXECUTIONS] = {remove_old, forget_execution},
-	[STEP_MANY_EXECUTIONS] = {look_at_count, forget_execution},
-	[STEP_LARGE_EXECUTIONS] = {look_at_bytes, forget_execution},
-	[STEP_OLD_SESSIONS] = {remove_old_sessions, forget_session},
+	/* CROSS fixes the join order, whatever the planner estimates. */
+	[STEP_DEPARTED_EXECUTIONS] = {DELETE_BATCH(
+					      "SELECT e.no, e.bytes, e.completed_ms FROM departed d"
+					      " CROSS JOIN executions e ON e.tenant = d.name"),
+                                      forget_execution, 0},
+	[STEP_DEPARTED_SESSIONS] =
+		{"DELETE FROM sessions WHERE no IN (SELECT s.no FROM departed d CROSS JOIN"
+                 " sessions s ON s.tenant = d.name LIMIT " BATCH_ROWS
+                 ") RETURNING tenant, id, created_ms",
+                 forget_session, 0},
+	[STEP_DEPARTED_TENANTS] =
+		{"DELETE FROM departed WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE"
+                 " e.tenant = departed.name) AND NOT EXISTS (SELECT 1 FROM sessions s WHERE"
+                 " s.tenant = departed.name) RETURNING name, '', 0",
+                 forget_tenant, 0},
+	[STEP_DELETED_EXECUTIONS] =
+		{DELETE_BATCH("SELECT e.no, e.bytes, e.completed_ms FROM sessions s JOIN"
+                              " executions e ON e.tenant = s.tenant AND e.session_id = s.id"
+                              " AND e.session_ms = s.created_ms WHERE s.deleted = 1"),
+                 forget_execution, 0},
+	/* A session deleted since the previous step still hides its executions. */
+	[STEP_DELETED_SESSIONS] =
+		{"DELETE FROM sessions WHERE no IN (SELECT no FROM sessions WHERE deleted = 1 AND"
+                 " NOT EXISTS (SELECT 1 FROM executions e WHERE e.tenant = sessions.tenant AND"
+                 " e.session_id = sessions.id AND e.session_ms = sessions.created_ms)"
+                 " LIMIT " BATCH_ROWS ") RETURNING tenant, id, created_ms",
+                 forget_session, 0},
+	[STEP_OLD_EXECUTIONS] = {DELETE_BATCH("SELECT no, bytes, completed_ms FROM executions WHERE"
+                                              " completed_ms < ?1 ORDER BY completed_ms, no"),
+                                 forget_execution,
+                                 offsetof(struct config, retention_executions_us)},
+	[STEP_MANY_EXECUTIONS] = {MOST_OF("executions"), forget_execution, 0},
+	[STEP_LARGE_EXECUTIONS] = {MOST_OF("bytes"), forget_execution, 0},
+	[STEP_OLD_SESSIONS] =
+		{"DELETE FROM sessions WHERE no IN (SELECT no FROM sessions WHERE ended_ms < ?1"
+                 " ORDER BY ended_ms, no LIMIT " BATCH_ROWS ") RETURNING tenant, id, created_ms",
+                 forget_session, offsetof(struct config, retention_sessions_us)},
 };
 static_assert(ARRAY_SIZE(steps) == STEP_COUNT, "every step has its row");
 
@@ -239,33 +175,6 @@ static uint64_t sweep_interval(const struct retention *c)
 	if (us < INTERVAL_MIN_US)
 		return INTERVAL_MIN_US;
 	return us < INTERVAL_MAX_US ? us : INTERVAL_MAX_US;
-}
-
-static void on_timer(void *ctx)
-{
-	struct retention *c = ctx;
-	struct error err = {0};
-
-	c->job = steps[c->step].begin(c, &err);
-	/* The queue is full: other writes are more important. */
-	if (!c->job)
-		timer_start(c->timer, sweep_interval(c));
-}
-
-static void forget_rows(const struct retention *c, const struct db_rows *rows)
-{
-	for (size_t i = 0; i < db_rows_count(rows); i++)
-		steps[c->step].forget(&c->parts, rows, i);
-}
-
-/* Return free pages to the file system, a few at a time. */
-static void vacuum_pages(const struct retention *c)
-{
-	struct error err = {0};
-
-	/* If the queue is full, the next batch does it. */
-	(void)!db_write(store_db(c->parts.store), &DB_SQL("PRAGMA incremental_vacuum(256)"), 1,
-	                NULL, NULL, &err);
 }
 
 static void next_step(struct retention *c, bool failed)
@@ -313,17 +222,41 @@ static void on_batch(void *ctx, const struct db_rows *rows, const struct error *
 {
 	struct retention *c = ctx;
 	size_t count = rows ? db_rows_count(rows) : 0;
+	struct error busy = {0};
 
 	c->job = NULL;
 	if (err)
 		log_error("remove expired rows from the store", err);
 	if (count > 0) {
-		forget_rows(c, rows);
-		vacuum_pages(c);
+		for (size_t i = 0; i < count; i++)
+			steps[c->step].forget(&c->parts, rows, i);
+		/* Return free pages to the file system, a few at a time. If the queue is full, the
+		 * next batch does it. */
+		(void)!db_write(store_db(c->parts.store), &DB_SQL("PRAGMA incremental_vacuum(256)"),
+		                1, NULL, NULL, &busy);
 		timer_start(c->timer, PAUSE_US);
 		return;
 	}
 	next_step(c, err);
+}
+
+static void on_timer(void *ctx)
+{
+	struct retention *c = ctx;
+	const void *kept = (const char *)c->parts.config + steps[c->step].kept;
+	uint64_t kept_us = steps[c->step].kept ? *(const uint64_t *)kept : 0;
+	const struct db_value before = DB_INT((int64_t)(clock_real_ms() - kept_us / 1000));
+	const struct db_statement statement = {steps[c->step].sql, &before, kept_us > 0};
+	struct db *db = store_db(c->parts.store);
+	struct error err = {0};
+
+	if (c->step == STEP_MANY_EXECUTIONS || c->step == STEP_LARGE_EXECUTIONS)
+		c->job = db_read(db, &statement, ROWS_MAX_BYTES, on_usage, c, &err);
+	else
+		c->job = db_change(db, &statement, ROWS_MAX_BYTES, on_batch, c, &err);
+	/* The queue is full: other writes are more important. */
+	if (!c->job)
+		timer_start(c->timer, sweep_interval(c));
 }
 
 struct retention *retention_new(const struct retention_config *config)

@@ -13,32 +13,26 @@
 #define QUEUE_MAX_BYTES (64u << 20)
 #define MIGRATIONS_MAX  64
 
-/* The file name begins with its number; db_open checks that none is missing. */
-static size_t list_migrations(struct db_migration ret_migrations[MIGRATIONS_MAX])
-{
-	size_t count = 0;
-
-	for (const struct embedded_file *f = embedded_migrations; f->name; f++, count++) {
-		assert(count < MIGRATIONS_MAX);
-		ret_migrations[count] = (struct db_migration){
-			.version = (unsigned)count + 1, .name = f->name, .sql = f->data};
-	}
-	return count;
-}
-
 int store_open(const char *dir, struct store **ret_store, struct error *err)
 {
 	struct db_migration migrations[MIGRATIONS_MAX];
 	cleanup_free char *path = dir ? xasprintf("%s/" STORE_FILE, dir) : NULL;
-	const struct db_config config = {
+	struct db_config config = {
 		.path = path,
 		.application_id = APPLICATION_ID,
 		.migrations = migrations,
-		.migrations_count = list_migrations(migrations),
 		.queue_max_bytes = QUEUE_MAX_BYTES,
 	};
 	struct db *db = NULL;
 
+	/* The file name begins with its number; db_open checks that none is missing. */
+	for (const struct embedded_file *f = embedded_migrations; f->name; f++) {
+		unsigned n = (unsigned)config.migrations_count++;
+
+		assert(n < MIGRATIONS_MAX);
+		migrations[n] =
+			(struct db_migration){.version = n + 1, .name = f->name, .sql = f->data};
+	}
 	if (db_open(&config, &db, err) < 0)
 		return -1;
 	*ret_store = NEW(struct store);

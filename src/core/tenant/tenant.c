@@ -110,12 +110,6 @@ struct tenant *tenants_add(struct tenants *all, const struct tenant_settings *se
 	return t;
 }
 
-static void tenant_free(struct tenant *t)
-{
-	list_remove(&t->node);
-	free(t);
-}
-
 int tenants_check_remove(const struct tenant *t, struct error *err)
 {
 	if (str_equal(t->name, TENANT_DEFAULT))
@@ -134,7 +128,8 @@ int tenants_remove(struct tenants *all, struct tenant *t, struct error *err)
 	if (tenants_check_remove(t, err) < 0)
 		return -1;
 	(void)map_remove(all->by_name, t->name);
-	tenant_free(t);
+	list_remove(&t->node);
+	free(t);
 	return 0;
 }
 
@@ -163,7 +158,7 @@ void tenants_free(struct tenants *all)
 	if (!all)
 		return;
 	LIST_FOREACH (t, &all->all, struct tenant, node)
-		tenant_free(t);
+		free(t);
 	map_free(all->by_name);
 	free(all);
 }
@@ -211,12 +206,9 @@ void tenant_release(struct tenant *t)
 
 static int refuse_quota(const struct tenant *t, enum quota quota, struct error *err)
 {
-	char field[sizeof(err->field)];
-
 	(void)error_set(err, ERR_QUOTA, 0, "quota of tenant %s exceeded: %llu", t->name,
 	                (unsigned long long)t->limits[quota]);
-	if (str_format(field, sizeof(field), "quota.%s", rows[quota].name) == 0)
-		(void)!str_copy(err->field, sizeof(err->field), field);
+	(void)!str_format(err->field, sizeof(err->field), "quota.%s", rows[quota].name);
 	return -1;
 }
 
