@@ -281,7 +281,7 @@ static char *refuse(const struct mcp_session *s, const struct method *method,
 	struct error err = {0};
 
 	if (find_request(s, m->id))
-		return rpc_error(m->id, RPC_INVALID_REQUEST, "a request with this id is under way",
+		return rpc_error(m->id, RPC_INVALID_REQUEST, "a request with this id is pending",
 		                 NULL, ret_len);
 	if (!method)
 		return rpc_error(m->id, RPC_METHOD_NOT_FOUND, "no such method", NULL, ret_len);
@@ -292,7 +292,7 @@ static char *refuse(const struct mcp_session *s, const struct method *method,
 		(void)error_set(&err, ERR_NO_SCOPE, 0, "this needs scope %s",
 		                scope_name(method->scope));
 	else if (s->requests_count >= MCP_PENDING_MAX)
-		(void)error_set(&err, ERR_BUSY, 0, "%d requests of this session are under way",
+		(void)error_set(&err, ERR_BUSY, 0, "%d requests of this session are pending",
 		                MCP_PENDING_MAX);
 	return error_is_set(&err) ? rpc_failure(m->id, &err, request_id, ret_len) : NULL;
 }

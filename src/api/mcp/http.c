@@ -66,7 +66,7 @@ static bool accepts(const char *accept, const char *type)
 	return false;
 }
 
-/* Whether MCP is enabled and the version of the header is known. Return: false: answered. */
+/* Return: false: answered. */
 static bool is_served(const struct router *r, struct http_request *req)
 {
 	static const char name[] = "Mcp-Protocol-Version";
@@ -116,7 +116,7 @@ void mcp_post_answer(struct mcp_post *p, const char *text, size_t len)
 	(void)!buf_add(&p->answers, text, len);
 }
 
-/* Every message counts against its tenant's rate; the first was counted as the HTTP request. */
+/* Messages count against the tenant's rate; the first counted as the HTTP request. */
 static void take_message(struct mcp_post *p, json_t *value)
 {
 	const char *request_id = http_request_id(p->req);
@@ -209,7 +209,6 @@ static void answer(struct mcp_post *p)
 	}
 }
 
-/* The first message of a session. */
 static void begin_session(struct mcp_post *p, json_t *message)
 {
 	struct error err = {0};
@@ -232,7 +231,7 @@ static void begin_session(struct mcp_post *p, json_t *message)
 		mcp_session_free(s);
 }
 
-/* Only the versions up to 2025-03-26 have batches. */
+/* Batches ended with 2025-03-26. */
 static int check_batch(struct mcp_post *p, const json_t *batch)
 {
 	size_t count = json_array_size(batch);
@@ -245,7 +244,7 @@ static int check_batch(struct mcp_post *p, const json_t *batch)
 	return -1;
 }
 
-/* A client may ping before it begins a session. */
+/* Allowed before a session begins. */
 static bool answer_early_ping(const struct mcp_post *p, json_t *body)
 {
 	struct rpc_message m;

@@ -59,7 +59,7 @@ struct mcp_stream {
 	uint64_t lost;            /* of the last dropped event; 0: none */
 	struct list events;       /* oldest first */
 	struct http_request *req; /* the reader; NULL: disconnected */
-	size_t open;              /* requests that will be answered here */
+	size_t open;              /* requests to be answered here */
 	bool standing;            /* for messages that belong to no request */
 	bool ended;
 	uint64_t ended_us;
@@ -81,7 +81,7 @@ struct mcp_subscription {
 	char *key; /* in mcp.watched; NULL: not there */
 };
 
-/* Shared by the sessions of one tenant; exists while it has sessions. */
+/* Shared by the sessions of a tenant; freed with the last one. */
 struct mcp_tenant {
 	struct list node; /* in mcp.tenants */
 	struct mcp *mcp;
@@ -144,7 +144,7 @@ struct mcp_post {
 	struct buf answers; /* ready ones, separated by commas */
 	size_t answers_count;
 	size_t messages; /* dispatched */
-	size_t pending;  /* requests that are not answered yet */
+	size_t pending;  /* unanswered requests */
 };
 
 /* A request until it is answered. */
@@ -163,13 +163,13 @@ struct mcp_request {
 };
 
 /* tenant.c */
-/** mcp_tenant_enter - make @s a session of tenant @name, until mcp_tenant_leave. */
+/** mcp_tenant_enter - until mcp_tenant_leave. */
 void mcp_tenant_enter(struct mcp_session *s, const char *name);
 void mcp_tenant_leave(struct mcp_session *s);
 /** mcp_tenant_hog - a tenant with more than its share of the kept events, @first if possible. One
  * exists while the limit is exceeded. */
 struct mcp_tenant *mcp_tenant_hog(struct mcp_tenant *first);
-/** mcp_tenant_take_message - count a message as a request of its tenant; ERR_QUOTA. */
+/** mcp_tenant_take_message - count it as a request; ERR_QUOTA. */
 int mcp_tenant_take_message(const struct mcp *mcp, const char *tenant,
                             struct error *err) attr_must_check;
 /** mcp_tenant_key_is_valid - @key_id NULL: authenticated without a key. */
@@ -196,9 +196,9 @@ void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t 
 void mcp_stream_send(struct mcp_stream *t, const char *text, size_t len);
 /** mcp_stream_answered - one request is. The last one ends the stream and may free it. */
 void mcp_stream_answered(struct mcp_stream *t);
-/** mcp_stream_release - end the response to the reader, who may resume. */
+/** mcp_stream_release - end the response; the reader may resume. */
 void mcp_stream_release(struct mcp_stream *t);
-/** mcp_stream_free - @answer: end the response to the reader as well. */
+/** mcp_stream_free - @answer: end the response too. */
 void mcp_stream_free(struct mcp_stream *t, bool answer);
 /** mcp_stream_find - the stream of an event id; *ret_number: the event. NULL: unknown, or later
  * events were dropped. */
@@ -208,7 +208,7 @@ struct mcp_stream *mcp_stream_find(struct mcp_session *s, const char *event_id,
 void mcp_stream_beat(struct mcp_stream *t);
 
 /* http.c */
-/** mcp_post_answer - an answer that is ready while the POST is dispatched. */
+/** mcp_post_answer - add an answer to the response. */
 void mcp_post_answer(struct mcp_post *post, const char *text, size_t len);
 
 /* dispatch.c */
@@ -218,12 +218,11 @@ void mcp_post_answer(struct mcp_post *post, const char *text, size_t len);
  */
 void mcp_dispatch(struct mcp_session *s, struct mcp_post *post, const struct principal *who,
                   const char *request_id, const struct rpc_message *message);
-/** mcp_dispatch_notification - from the client. */
 void mcp_dispatch_notification(struct mcp_session *s, const struct rpc_message *message);
 /** mcp_request_result - answer @q, which is freed; @result is taken. */
 void mcp_request_result(struct mcp_request *q, json_t *result);
 void mcp_request_fail(struct mcp_request *q, const struct error *err);
-/** mcp_request_notify - send a notification that belongs to @q; @params is taken. */
+/** mcp_request_notify - @params is taken. */
 void mcp_request_notify(struct mcp_request *q, const char *method, json_t *params);
 /** mcp_request_drop - cancel @q without an answer. */
 void mcp_request_drop(struct mcp_request *q);
@@ -246,7 +245,7 @@ mcp_start_fn mcp_tools_call; /* tool.c */
 
 /* subscribe.c */
 void mcp_subscription_free(struct mcp_subscription *sub);
-/** mcp_flush_changes - send the pending list_changed notifications. */
+/** mcp_flush_changes - send pending list_changed notifications. */
 void mcp_flush_changes(void *ctx);
 /** mcp_watch_begin - watch sandboxes and templates for changes until mcp_watch_end. */
 void mcp_watch_begin(struct mcp *mcp);

@@ -199,7 +199,7 @@ static void on_beat(void *ctx)
 	struct mcp_session *s;
 
 	mcp_check_keys(mcp);
-	/* Touching a session moves it to the end of the list: visit each once. */
+	/* Touching moves a session to the end: visit each once. */
 	list_init(&all);
 	LIST_FOREACH (s, &mcp->sessions, struct mcp_session, node) {
 		list_remove(&s->node);

@@ -23,7 +23,7 @@
  * (since 2025-11-25; older clients do not expect it).
  */
 
-/* A session may keep 1/16 of all bytes. */
+/* of all bytes, for one session: 1/16 */
 #define SESSION_SHARE 16
 #define FRAME_MAX     96 /* of an event, without its data */
 #define ID_LEN        48
@@ -117,7 +117,7 @@ static void add_frame(struct buf *b, const struct mcp_stream *t, uint64_t number
 	if (r == 0 && data)
 		r = buf_add(b, data, len);
 	r = r == 0 ? sse_close(b) : r;
-	assert(r == 0); /* there is room for the frame and its data */
+	assert(r == 0); /* sized for it */
 	(void)r;
 }
 

@@ -106,7 +106,7 @@ json_t *mcp_resources_subscribe(struct mcp_request *q, struct error *err)
 	struct mcp_session *s = q->session;
 	struct sandbox_uri uri;
 
-	/* A caller who may not read a resource must not learn when it changes. */
+	/* Who may not read a resource must not learn when it changes. */
 	if (resource_parse(text, &uri, err) < 0 || resource_check(&q->call, &uri, err) < 0)
 		return NULL;
 	if (find_subscription(s, text))
@@ -134,7 +134,7 @@ json_t *mcp_resources_unsubscribe(struct mcp_request *q, struct error *err)
 
 /* Changes. */
 
-/* Whether a change of @path concerns @at: the same file, or a directory above it. */
+/* Whether @path is @at or below it. */
 static bool is_at_or_below(const char *at, const char *path)
 {
 	size_t len = strlen(at);

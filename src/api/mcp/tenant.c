@@ -69,7 +69,7 @@ struct mcp_tenant *mcp_tenant_hog(struct mcp_tenant *first)
 		return first;
 	LIST_FOREACH (t, &mcp->tenants, struct mcp_tenant, node)
 		if (t->bytes > part) {
-			/* Move it to the front: the next search finds it at once. */
+			/* To the front: found at once next time. */
 			list_remove(&t->node);
 			list_append(mcp->tenants.next, &t->node);
 			return t;

@@ -28,7 +28,7 @@
 
 struct batch;
 
-/* An action that is a call of core. */
+/* A call of core. */
 typedef int act_fn(struct session *session, const json_t *parameters, struct error *err);
 
 struct action {
@@ -161,7 +161,7 @@ static const char *id_of(const struct batch *b, size_t index)
 	return json_string_value(json_array_get(b->ids, index));
 }
 
-/* Record the result of an item. Takes @result. */
+/* Takes @result. */
 static void set_result(struct batch *b, size_t index, json_t *result, const struct error *failure)
 {
 	json_t *j = json_object();
@@ -275,7 +275,7 @@ static void start_item(struct batch *b, size_t index)
 		run_tool(item);
 }
 
-/* Start as many items as allowed; after the last one, respond. */
+/* After the last item, respond. */
 static void pump(void *arg)
 {
 	struct batch *b = arg;

@@ -324,7 +324,7 @@ static int take_content(struct file_work *w, struct file_body *body, struct erro
 	return 0;
 }
 
-/* The file that the body describes. @path NULL: the body has it. Return: NULL: answered. */
+/* @path NULL: the body has it. Return: NULL: answered. */
 static struct file_work *work_from_body(struct router *r, struct http_request *req,
                                         const struct route_args *args, const struct fields *fields,
                                         const char *path, struct file_body *body)
@@ -354,7 +354,7 @@ void sandboxes_file_put(struct router *r, struct http_request *req, const struct
 		write_now(req, session, w);
 }
 
-/* The file was looked up. The session may have ended meanwhile. */
+/* The session may have ended meanwhile. */
 static void on_looked(void *ctx, struct http_request *req, const struct file_result *result)
 {
 	struct file_work *w = *(struct file_work **)ctx;

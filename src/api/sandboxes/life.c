@@ -197,7 +197,7 @@ static int check_resources(const struct session *session, const json_t *wanted, 
 	return error_field(err, "resources", "cannot be changed: make another sandbox");
 }
 
-/* @old with @changes; null removes a member. @whole: nothing of @old stays. Return: owned. */
+/* @old with @changes; null removes a member. @whole: only @changes. Return: owned. */
 static json_t *merge(const json_t *old, const json_t *changes, bool whole)
 {
 	json_t *j = old && !whole ? json_copy((json_t *)(uintptr_t)old) : json_object(), *value;
@@ -229,7 +229,7 @@ static int change_env(struct session *session, const json_t *changes, bool whole
 	return -1;
 }
 
-/* The notes after the change. Return: owned. */
+/* Return: owned. */
 static json_t *change_notes(const struct session *session, const struct change_body *body,
                             bool whole)
 {
@@ -299,7 +299,7 @@ void sandboxes_update(struct router *r, struct http_request *req, const struct r
 	fields_done(&sandboxes_change_fields, &body);
 }
 
-/* Stop and start; a state that is already reached is fine. */
+/* Stop and start; repeating either is fine. */
 
 static bool is_in(const struct session *session, enum session_state state)
 {

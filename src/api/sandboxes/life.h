@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: life and changes of sandboxes, one by its path or many by a batch. */
+/* DOC: changes of sandboxes, alone or in a batch. */
 
 #include "base/attr.h"
 #include "base/error.h"
@@ -13,7 +13,7 @@ struct router;
 
 int sandboxes_do_start(struct session *session, struct error *err) attr_must_check;
 int sandboxes_do_stop(struct session *session, struct error *err) attr_must_check;
-/** sandboxes_check_change - whether @parameters is the body of a change. */
+/** sandboxes_check_change - decode only. */
 int sandboxes_check_change(const struct router *r, const json_t *parameters,
                            struct error *err) attr_must_check;
 /** sandboxes_change - @parameters: the body of PUT (@whole) or PATCH; all or nothing. */

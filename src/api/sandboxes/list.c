@@ -101,7 +101,7 @@ static const struct field query_rows[] = {
 /* clang-format on */
 const struct fields sandboxes_list_query = {.rows = query_rows};
 
-/* Equal rows are sorted by id, so that pages are stable. */
+/* Then by id, so that pages are stable. */
 static int compare_rows(const void *a, const void *b, void *ctx)
 {
 	const struct list_query *query = ctx;

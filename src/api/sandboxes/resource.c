@@ -14,7 +14,6 @@
 #define ITEMS_MAX 2000 /* entries of a list */
 #define PAGES_MAX 500  /* pages of resource_list for one list */
 
-/* A request that waits for resources. */
 struct reading {
 	struct pending pending;
 	struct call call;
@@ -80,7 +79,7 @@ static json_t *view_resource(const json_t *resource)
 	return j;
 }
 
-/* Pages that are ready at once are taken in this loop, not by recursion. */
+/* A loop, not recursion, for pages that are ready at once. */
 static void list_pages(struct reading *w)
 {
 	w->listing = true;
@@ -179,7 +178,7 @@ void sandboxes_prompts(struct router *r, struct http_request *req, const struct 
 		sandboxes_reply_list(req, &page, prompt_list());
 }
 
-/* The arguments of @prompt that the query has. Return: owned; NULL: none. */
+/* Return: owned; NULL: the query has none. */
 static json_t *read_arguments(const struct http_request *req, const json_t *prompt)
 {
 	const json_t *known = json_object_get(prompt, "arguments");
@@ -198,7 +197,7 @@ static json_t *read_arguments(const struct http_request *req, const json_t *prom
 	return given;
 }
 
-/* The messages of a filled prompt, with plain text. Return: owned. */
+/* Return: owned. */
 static json_t *view_messages(const json_t *filled)
 {
 	const json_t *messages = json_object_get(filled, "messages");

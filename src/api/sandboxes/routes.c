@@ -4,8 +4,7 @@
 #include "api/sandboxes/tool.h"
 #include "base/attr.h"
 
-/* One row for each endpoint, however long the line. SANDBOX_ROWS are served below every version's
- * prefix @P, SANDBOX_V2_ROWS only by the second version. */
+/* One row for each endpoint, however long the line. SANDBOX_V2_ROWS exist only in version 2. */
 /* clang-format off */
 #define SANDBOX "/sandboxes/{id}"
 #define SANDBOX_ROWS(P) \

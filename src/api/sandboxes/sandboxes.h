@@ -24,8 +24,7 @@ struct session_info;
 
 extern const struct dialect sandboxes_dialect, sandboxes_tool_dialect, sandboxes_about_dialect;
 
-/** sandboxes_error_body - the common error with the dialect's own under `error`; see struct
- * dialect. Pure. */
+/** sandboxes_error_body - the common error with the dialect's under `error`. Pure. */
 json_t *sandboxes_error_body(const struct error *err, const char *request_id, int *status);
 /** sandboxes_error - {code, message, details, timestamp, request_id}. Return: owned. */
 json_t *sandboxes_error(const struct error *err, const char *request_id,
@@ -33,8 +32,8 @@ json_t *sandboxes_error(const struct error *err, const char *request_id,
 /** sandboxes_version - the requested version. Return: 1, 2, or -1 with *err. Pure. */
 int sandboxes_version(const char *path, const char *accept, const char *header,
                       struct error *err) attr_must_check;
-/** sandboxes_begin - add the version to the response. Return: 0, or -1: answered, because the
- * version is unknown or older than @least. */
+/** sandboxes_begin - add the version to the response. Return: 0, or -1: answered: an unknown
+ * version, or older than @least. */
 int sandboxes_begin(struct http_request *req, int least) attr_must_check;
 
 /** sandboxes_now - for `timestamp`. Return: owned. */
@@ -98,11 +97,11 @@ struct sandboxes_done {
 	const char *request_id;
 };
 
-/** sandboxes_done_of - from what on_done of @call got. */
+/** sandboxes_done_of - @result, @failure: of on_done. */
 struct sandboxes_done sandboxes_done_of(const struct call *call, const json_t *result,
                                         const struct error *failure);
 
-/* Return: the body of the response, owned. Not called for a refusal. */
+/* Return: the body, owned. Not for refusals. */
 typedef json_t *sandboxes_render_fn(const struct sandboxes_done *done);
 
 struct sandboxes_call {
@@ -119,9 +118,8 @@ void sandboxes_call(struct router *r, struct http_request *req, const struct rou
                     const struct sandboxes_call *call);
 /** sandboxes_is_refusal - whether a failure is an HTTP error, not a result. Pure. */
 bool sandboxes_is_refusal(const struct error *failure);
-/** sandboxes_metadata - the structured result with the dialect's error code. Return: owned. */
+/** sandboxes_metadata - the structured result and error code. Return: owned. */
 json_t *sandboxes_metadata(const struct sandboxes_done *done) attr_must_check;
-/** sandboxes_code - the dialect's code of an error. */
 const char *sandboxes_code(enum error_code code);
 
 /* run.c */

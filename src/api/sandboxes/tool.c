@@ -65,7 +65,7 @@ static json_t *render_plain(const struct sandboxes_done *done)
 	return j;
 }
 
-/* Paths below /mcp exist only if MCP is enabled; /api/v1/tools always does. */
+/* /mcp exists only if MCP is enabled; /api/v1/tools always. */
 static bool is_served(const struct router *r, struct http_request *req)
 {
 	struct error err = {0};
@@ -219,8 +219,7 @@ static json_t *render_envelope(const struct sandboxes_done *done)
 	return j;
 }
 
-/* `timeout` becomes an argument of tools that have one. Asynchronous calls and retries are
- * refused. */
+/* `timeout` becomes an argument. Asynchronous calls and retries are refused. */
 static int take_options(const struct tool *tool, const json_t *options, json_t *arguments,
                         struct error *err)
 {

@@ -21,7 +21,7 @@
  */
 
 #define LINE_MAX_LEN 4096 /* bytes of a line that are returned */
-/* Executions that are searched for one response. */
+/* Executions searched for a response. */
 #define LOG_EXECUTIONS 200
 
 struct line {
@@ -52,7 +52,7 @@ static void add_line(struct lines *lines, const struct line *line)
 	lines->count++;
 }
 
-/* The lines of @text, the last one first. */
+/* The last line first. */
 static void add_text(struct lines *lines, struct line line, const struct buf *text)
 {
 	size_t end = text->len;

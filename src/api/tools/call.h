@@ -34,7 +34,7 @@ struct call_events {
 	void *ctx;
 	/* Output as text; never after on_done. NULL: not wanted. */
 	void (*on_output)(void *ctx, enum output_stream stream, const char *text, size_t len);
-	/* Once. @result is borrowed and may be changed; NULL: only @failure. A tool has both. */
+	/* Once. @result is borrowed and may be changed; NULL: only @failure. */
 	void (*on_done)(void *ctx, json_t *result, const struct error *failure);
 };
 
@@ -49,7 +49,7 @@ struct call {
 	/* What the call waits for; NULL: nothing. */
 	void *work;
 	void (*cancel)(void *work);
-	/* Memory of the operation; freed when the call ends. */
+	/* Of the operation; freed when the call ends. */
 	void *state;
 	void (*free_state)(void *state);
 
@@ -66,17 +66,17 @@ struct call {
 /** call_init - copies @request_id; other members are the owner's, zero unless set. */
 void call_init(struct call *call, struct router *r, const struct principal *who,
                const char *request_id);
-/** call_release - free what the call owns, not @call itself. */
+/** call_release - frees what @call owns. */
 void call_release(struct call *call);
-/** call_cancel - stop what runs for it. No callback follows. */
+/** call_cancel - stop its work, without a callback. */
 void call_cancel(struct call *call);
 
 /* For operations. */
 
-/** call_finish - end with @result, which is taken. */
+/** call_finish - @result is taken. */
 void call_finish(struct call *call, json_t *result);
 void call_fail(struct call *call, const struct error *err);
-/** call_end - end with both; @result is taken. */
+/** call_end - with both; @result is taken. */
 void call_end(struct call *call, json_t *result, const struct error *failure);
 /** call_wait - call_cancel calls @cancel with @work. */
 void call_wait(struct call *call, void *work, void (*cancel)(void *work));

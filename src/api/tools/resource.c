@@ -363,7 +363,7 @@ static void add_entry(json_t *list, char *uri, const char *name, const char *tit
 	free(uri);
 }
 
-/* A sandbox that has ended has no files; its log can still be read. */
+/* After its end a sandbox has a log, but no files. */
 static void add_session(json_t *list, const struct session_info *info)
 {
 	const char *id = info->id;
@@ -385,7 +385,7 @@ static void on_files(void *ctx, const struct file_result *result)
 	struct reading *w = ctx;
 	json_t *list = json_object_get(w->page, "resources");
 
-	/* A box that fails to list its files leaves the two entries of its sandbox. */
+	/* A failing box leaves the entries of its sandbox. */
 	for (size_t i = 0; !result->failure && i < result->count; i++) {
 		const struct file_item *item = &result->items[i];
 		cleanup_free char *uri = NULL;
@@ -403,7 +403,7 @@ static void on_files(void *ctx, const struct file_result *result)
 	finish_page(w);
 }
 
-/* Whether there is a box to ask; none is made for a list. */
+/* No box is made for a list. */
 static bool has_files(const struct call *call, const struct session_info *info)
 {
 	return info->mode == SESSION_PERSISTENT &&
@@ -433,7 +433,7 @@ static void list_session(struct reading *w, struct session *session)
 		finish_page(w);
 }
 
-/* Templates and policies that fit on the page. Return: the offset of the next. */
+/* Return: the next offset. */
 static uint64_t list_fixed(struct reading *w, uint64_t offset)
 {
 	struct router *r = w->call->router;

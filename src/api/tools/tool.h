@@ -46,13 +46,12 @@ struct tool {
 
 /* tools.c: the table. */
 
-/** tool_at - in the order of the table, disabled tools included; NULL past the end. */
+/** tool_at - disabled tools too; NULL past the end. */
 const struct tool *tool_at(size_t index);
-/** tool_find - NULL: no such tool, or the operator has disabled it. @config NULL: disabled tools
- * too. */
+/** tool_find - NULL: unknown or disabled. @config NULL: disabled tools too. */
 const struct tool *tool_find(const struct config *config, const char *name);
 bool tool_is_enabled(const struct config *config, const struct tool *tool);
-/** tools_check - whether the settings name only known tools; ERR_CONFIG. */
+/** tools_check - do the settings name known tools? ERR_CONFIG. */
 int tools_check(const struct config *config, struct error *err) attr_must_check;
 
 /** tool_input_schema - Return: owned. */
@@ -68,15 +67,15 @@ json_t *tool_view(const struct tool *tool) attr_must_check;
  * own table.
  */
 void tool_start(struct call *call, const struct tool *tool, const json_t *arguments);
-/** tool_result_text - the text of the first item of a result; borrowed. */
+/** tool_result_text - of the first item; borrowed. */
 const char *tool_result_text(const json_t *result);
 
 /* For the functions of the rows. */
 
-/** tool_finish - end the call. @structured and @content are taken; @content NULL: only @text. */
+/** tool_finish - takes @structured and @content; @content NULL: only @text. */
 void tool_finish(struct call *call, const char *text, json_t *structured, json_t *content,
                  bool is_error);
-/** tool_refuse - end a call that could not be carried out. */
+/** tool_refuse - end a call with an error. */
 void tool_refuse(struct call *call, const struct error *err);
 /** tool_with_session - call @fn with the session that the arguments name, perhaps after reading
  * it from the store. Without one the call is refused. */

@@ -48,7 +48,7 @@ static void work_free(void *state)
 	free(w);
 }
 
-/* One operation in the box; @request's function is called with @w. */
+/* @request's function is called with @w. */
 static void begin(struct file_work *w, struct session *session, struct op_file_request *request)
 {
 	struct op_file *collect;
@@ -134,7 +134,7 @@ static void write_now(struct file_work *w, struct session *session)
 	      });
 }
 
-/* Second step: the old file was renamed, or does not exist. */
+/* The old file was renamed, or does not exist. */
 static void on_prepared(void *ctx, const struct file_result *result)
 {
 	struct file_work *w = ctx;
@@ -160,7 +160,7 @@ static void on_prepared(void *ctx, const struct file_result *result)
 		write_now(w, session);
 }
 
-/* The content as bytes; moved out of the arguments. */
+/* Moves the content out of the arguments. */
 static int take_content(struct file_work *w, struct error *err)
 {
 	struct tool_args *args = &w->call->args;
@@ -235,7 +235,6 @@ void tool_write_file(struct call *call)
 
 /* Reading. */
 
-/* The text of the result. */
 static char *describe_content(const struct file_work *w, const char *data, size_t len, bool binary)
 {
 	cleanup_buf struct buf b = BUF_INIT(2 * TEXT_MAX);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: the functions of the rows of tools.c, and what they share. */
+/* DOC: shared by the functions of the rows of tools.c. */
 
 #include "api/tools/tool.h"
 #include "core/request/workpath.h"
@@ -31,11 +31,11 @@ tool_fn tool_execute_code;
 tool_fn tool_run_in_sandbox;
 
 /* tool_result.c */
-/** tool_result_finish - end the call with the result of its program. */
+/** tool_result_finish - end the call after its program. */
 void tool_result_finish(struct call *call, const struct op_run_end *end);
 /** tool_is_image - whether clients display this media type. */
 bool tool_is_image(const char *type);
-/** tool_image - an item of the content; @data, base64, is taken. Return: owned. */
+/** tool_image - an item; @data, base64, is taken. Return: owned. */
 json_t *tool_image(const char *type, json_t *data) attr_must_check;
 
 /* tool_file.c */

@@ -84,7 +84,7 @@ json_t *tool_image(const char *type, json_t *data)
 	return item;
 }
 
-/* Figures are items of their own: do not send them twice. */
+/* Figures are items of their own. */
 static json_t *results_without_images(const json_t *results)
 {
 	json_t *list = json_array();
@@ -232,7 +232,7 @@ static void add_exception(const struct summary *t, struct buf *b)
 	add_shortened(t, b, value ? value : "");
 }
 
-/* Advice for each limit that can end a program. */
+/* For limits that end a program. */
 static const char *const advice[] = {
 	[EXEC_LIMIT_TIME] = "out of time; use a larger timeout or do less at once",
 	[EXEC_LIMIT_CPU] = "out of processor time",

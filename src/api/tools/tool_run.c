@@ -105,7 +105,7 @@ static int check_packages(const struct call *call, const char *language, struct 
 	return -1;
 }
 
-/* Options of languages and their values. Without a list, take_flags checks the value. */
+/* Without values, take_flags checks. */
 static const struct {
 	const char *language, *name;
 	const char *values[4];
@@ -229,7 +229,7 @@ static int prepare_run(struct call *call, struct session *session, struct error 
 	if (!session)
 		return complete_request(call, NULL, err);
 	session_info(session, &info);
-	/* The program, and its caller, would wait until the sandbox is started. */
+	/* It would wait until the sandbox is started. */
 	if (info.state == SESSION_PAUSED)
 		return error_set(err, ERR_CONFLICT, 0, "sandbox %s is stopped: start it first",
 		                 info.id);

@@ -20,7 +20,7 @@
 #define WORKSPACE "/workspace"
 #define TEXT_MAX  65536
 
-/* Common image names, and the template with the same programs. */
+/* Common image names and their templates. */
 static const struct {
 	const char *family;
 	const char *template_id;
@@ -61,7 +61,7 @@ static json_t *config_of(const json_t *whole, const json_t *notes)
 	return j;
 }
 
-/* The notes of its owner, with its name. Return: owned. */
+/* The owner's notes and name. Return: owned. */
 static json_t *metadata_of(const json_t *notes)
 {
 	json_t *metadata = json_object_get(notes, "metadata"),

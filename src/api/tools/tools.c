@@ -350,7 +350,7 @@ void tool_refuse(struct call *call, const struct error *err)
 {
 	cleanup_json json_t *error = reply_error_object(err, call->request_id);
 	const char *detail = json_string_value(json_object_get(error, "error_detail"));
-	/* For the model: what is wrong, where, and what to do about it. */
+	/* For the model: what is wrong and what to do. */
 	cleanup_free char *text = xasprintf("Error: %s %s\n%s", error_describe(err->code), detail,
 	                                    error_solution(err->code));
 	json_t *structured = json_object();
@@ -383,7 +383,7 @@ void tool_start(struct call *call, const struct tool *tool, const json_t *argume
 		                scope ? scope : "admin");
 	else if (arguments)
 		(void)!fields_decode(tool->input, arguments, &limits, &call->args, &err);
-	/* With a required audit log, nothing is changed that could not be logged. */
+	/* With a required audit log, no change goes unlogged. */
 	if (!error_is_set(&err) && !(tool->hints & TOOL_READ_ONLY))
 		(void)!audit_check(call->router->parts.audit, &err);
 	if (error_is_set(&err))
