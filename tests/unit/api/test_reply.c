@@ -78,7 +78,7 @@ static void the_result_is_the_documented_object_to_the_letter(void **state)
 	outcome_done(&o);
 }
 
-static void what_is_not_counted_is_null(void **state)
+static void uncounted_values_are_null(void **state)
 {
 	struct outcome o = sample();
 	cleanup_json json_t *j = NULL;
@@ -97,7 +97,7 @@ static void what_is_not_counted_is_null(void **state)
 	outcome_done(&o);
 }
 
-static void an_end_by_signal_and_limit_is_told(void **state)
+static void a_signal_and_a_limit_are_reported(void **state)
 {
 	struct outcome o = sample();
 	cleanup_json json_t *j = NULL;
@@ -145,7 +145,7 @@ static void output_is_always_text(void **state)
 	outcome_done(&o);
 }
 
-static void an_answer_that_does_not_fit_is_not_half_sent(void **state)
+static void a_response_that_does_not_fit_is_not_sent_in_part(void **state)
 {
 	cleanup_report struct report report = {0};
 	cleanup_buf struct buf b = BUF_INIT(400);
@@ -232,11 +232,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_result_is_the_documented_object_to_the_letter),
-		cmocka_unit_test(what_is_not_counted_is_null),
-		cmocka_unit_test(an_end_by_signal_and_limit_is_told),
+		cmocka_unit_test(uncounted_values_are_null),
+		cmocka_unit_test(a_signal_and_a_limit_are_reported),
 		cmocka_unit_test(without_an_exit_there_is_no_code),
 		cmocka_unit_test(output_is_always_text),
-		cmocka_unit_test(an_answer_that_does_not_fit_is_not_half_sent),
+		cmocka_unit_test(a_response_that_does_not_fit_is_not_sent_in_part),
 		cmocka_unit_test(denials_are_listed),
 		cmocka_unit_test(a_report_changes_nothing_but_its_fields),
 		cmocka_unit_test(every_error_has_all_its_fields),

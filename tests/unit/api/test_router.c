@@ -54,7 +54,7 @@ static void another_path_is_not_found(void **state)
 	}
 }
 
-static void another_method_is_told_which_there_are(void **state)
+static void another_method_gets_the_allowed_ones(void **state)
 {
 	static const struct {
 		const char *method, *path, *allow;
@@ -280,7 +280,7 @@ static void names_of_this_host_are_served(void **state)
 			fail_msg("'%s' is refused", good[i]);
 }
 
-static void a_page_of_our_own_is_served(void **state)
+static void requests_of_the_same_origin_are_served(void **state)
 {
 	(void)state;
 	assert_int_equal(check(false, "127.0.0.1:8000", "http://127.0.0.1:8000"), 0);
@@ -326,7 +326,7 @@ static void other_names_are_refused(void **state)
 			fail_msg("'%s' is served", bad[i] ? bad[i] : "(none)");
 }
 
-static void a_page_of_somebody_else_is_refused_everywhere(void **state)
+static void requests_of_other_origins_are_refused(void **state)
 {
 	(void)state;
 	assert_int_equal(check(false, "localhost", "https://app.example"), 0);
@@ -398,16 +398,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_route_is_found_by_method_and_path),
 		cmocka_unit_test(another_path_is_not_found),
-		cmocka_unit_test(another_method_is_told_which_there_are),
+		cmocka_unit_test(another_method_gets_the_allowed_ones),
 		cmocka_unit_test(a_part_of_the_path_may_be_an_id),
 		cmocka_unit_test(an_id_is_taken_from_its_place),
 		cmocka_unit_test(what_follows_may_be_anything),
 		cmocka_unit_test(every_row_of_the_table_is_complete),
 		cmocka_unit_test(the_description_has_every_row),
 		cmocka_unit_test(names_of_this_host_are_served),
-		cmocka_unit_test(a_page_of_our_own_is_served),
+		cmocka_unit_test(requests_of_the_same_origin_are_served),
 		cmocka_unit_test(other_names_are_refused),
-		cmocka_unit_test(a_page_of_somebody_else_is_refused_everywhere),
+		cmocka_unit_test(requests_of_other_origins_are_refused),
 		cmocka_unit_test(any_name_does_for_a_unix_socket),
 		cmocka_unit_test(only_json_in_utf8_is_json),
 		cmocka_unit_test(every_route_names_its_scope),

@@ -70,7 +70,7 @@ static void everything_asked_for_arrives(void **state)
 	assert_true(d.stream);
 }
 
-static void what_is_not_asked_for_is_zero(void **state)
+static void absent_fields_are_zero(void **state)
 {
 	cleanup_decoded_exec struct decoded_exec d;
 
@@ -322,7 +322,7 @@ static void a_long_unknown_name_is_cut_not_overrun(void **state)
 	assert_int_equal(strlen(err.field), sizeof(err.field) - 1);
 }
 
-static void what_is_not_json_is_told_as_such(void **state)
+static void invalid_json_is_reported_as_such(void **state)
 {
 	(void)state;
 	refuse("", ERR_BAD_JSON, "", "");
@@ -335,7 +335,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_asked_for_arrives),
-		cmocka_unit_test(what_is_not_asked_for_is_zero),
+		cmocka_unit_test(absent_fields_are_zero),
 		cmocka_unit_test(units_are_those_of_the_api),
 		cmocka_unit_test(a_wrong_value_names_its_field),
 		cmocka_unit_test(a_wrong_resource_names_its_field),
@@ -346,7 +346,7 @@ int main(void)
 		cmocka_unit_test(time_of_a_handler_is_in_its_event),
 		cmocka_unit_test(bad_handlers_are_named),
 		cmocka_unit_test(a_long_unknown_name_is_cut_not_overrun),
-		cmocka_unit_test(what_is_not_json_is_told_as_such),
+		cmocka_unit_test(invalid_json_is_reported_as_such),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

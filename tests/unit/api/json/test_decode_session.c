@@ -203,7 +203,7 @@ static int read_nothing(const char *body, struct error *err)
 	return decode_nothing(body, strlen(body), err);
 }
 
-static void a_body_that_says_nothing_may_be_there(void **state)
+static void empty_body_is_accepted(void **state)
 {
 	struct error err = {0};
 
@@ -224,7 +224,7 @@ int main(void)
 		cmocka_unit_test(everything_asked_of_a_run_arrives),
 		cmocka_unit_test(wrong_runs_are_refused_with_their_field),
 		cmocka_unit_test(input_is_bytes_or_an_end_or_both),
-		cmocka_unit_test(a_body_that_says_nothing_may_be_there),
+		cmocka_unit_test(empty_body_is_accepted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

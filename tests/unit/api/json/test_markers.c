@@ -22,7 +22,7 @@ static void expect(const char *text, const char *stripped)
 	assert_int_equal(len, strlen(stripped));
 }
 
-static void what_stands_between_markers_goes_with_them(void **state)
+static void text_between_markers_is_removed(void **state)
 {
 	(void)state;
 	expect("a\n" BEGIN "\n{\"x\":1}\n" END "\nb\n", "a\nb\n");
@@ -50,7 +50,7 @@ static void other_text_stays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_stands_between_markers_goes_with_them),
+		cmocka_unit_test(text_between_markers_is_removed),
 		cmocka_unit_test(a_begin_without_an_end_hides_nothing),
 		cmocka_unit_test(other_text_stays),
 	};

@@ -89,7 +89,7 @@ static void content_types_without_a_boundary_are_refused(void **state)
 	}
 }
 
-static void however_it_is_cut_the_same_comes_out(void **state)
+static void the_pieces_do_not_matter(void **state)
 {
 	static const char form[] =
 		"preamble\r\n--B\r\n"
@@ -130,7 +130,7 @@ static void a_form_that_is_cut_off_is_not_complete(void **state)
 	}
 }
 
-static void what_is_malformed_or_too_much_is_refused(void **state)
+static void malformed_or_excessive_input_is_refused(void **state)
 {
 	static const char *const bad[] = {
 		"--B\r\n\r\nx\r\n--B--",                                      /* no name */
@@ -175,7 +175,7 @@ static void what_is_malformed_or_too_much_is_refused(void **state)
 	}
 }
 
-static void what_the_taker_refuses_ends_it(void **state)
+static void an_error_of_the_taker_ends_the_form(void **state)
 {
 	static const char form[] =
 		"--B\r\nContent-Disposition: form-data; name=\"bad\"\r\n\r\nx\r\n--B--\r\n";
@@ -193,10 +193,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(content_types_without_a_boundary_are_refused),
-		cmocka_unit_test(however_it_is_cut_the_same_comes_out),
+		cmocka_unit_test(the_pieces_do_not_matter),
 		cmocka_unit_test(a_form_that_is_cut_off_is_not_complete),
-		cmocka_unit_test(what_is_malformed_or_too_much_is_refused),
-		cmocka_unit_test(what_the_taker_refuses_ends_it),
+		cmocka_unit_test(malformed_or_excessive_input_is_refused),
+		cmocka_unit_test(an_error_of_the_taker_ends_the_form),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ static void a_report_fills_its_three_fields(void **state)
 	assert_string_equal(json_string_value(json_object_get(r.error, "name")), "E");
 }
 
-static void saying_nothing_is_valid(void **state)
+static void an_empty_report_is_valid(void **state)
 {
 	static const char *const texts[] = {"", "{}",
 	                                    "{\"result\":null,\"results\":null,\"error\":null}"};
@@ -39,7 +39,7 @@ static void saying_nothing_is_valid(void **state)
 	}
 }
 
-static void nothing_of_a_bad_report_is_believed(void **state)
+static void a_malformed_report_is_ignored(void **state)
 {
 	static const char *const texts[] = {
 		"x",
@@ -91,8 +91,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_report_fills_its_three_fields),
-		cmocka_unit_test(saying_nothing_is_valid),
-		cmocka_unit_test(nothing_of_a_bad_report_is_believed),
+		cmocka_unit_test(an_empty_report_is_valid),
+		cmocka_unit_test(a_malformed_report_is_ignored),
 		cmocka_unit_test(size_is_bounded),
 	};
 

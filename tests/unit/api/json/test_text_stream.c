@@ -16,7 +16,7 @@ static void feed(struct text_stream *s, const char *data, size_t len, const char
 	assert_memory_equal(text, expected, text_len);
 }
 
-static void a_character_that_is_cut_waits_for_its_rest(void **state)
+static void split_character_is_held_back(void **state)
 {
 	struct text_stream s = {0};
 
@@ -33,7 +33,7 @@ static void a_character_that_is_cut_waits_for_its_rest(void **state)
 	feed(&s, "\x80", 1, "\xf0\x9f\x98\x80");
 }
 
-static void what_never_becomes_a_character_is_replaced(void **state)
+static void invalid_sequences_are_replaced(void **state)
 {
 	struct text_stream s = {0};
 	size_t len;
@@ -87,8 +87,8 @@ static void cuts_do_not_change_the_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_character_that_is_cut_waits_for_its_rest),
-		cmocka_unit_test(what_never_becomes_a_character_is_replaced),
+		cmocka_unit_test(split_character_is_held_back),
+		cmocka_unit_test(invalid_sequences_are_replaced),
 		cmocka_unit_test(cuts_do_not_change_the_text),
 	};
 

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include <string.h>
 
-static void messages_are_told_apart(void **state)
+static void messages_are_classified(void **state)
 {
 	static const struct {
 		const char *text;
@@ -40,7 +40,7 @@ static void messages_are_told_apart(void **state)
 	}
 }
 
-static void the_id_of_what_is_wrong_is_told_where_it_is_one(void **state)
+static void an_invalid_message_keeps_a_valid_id(void **state)
 {
 	cleanup_json json_t *j = json_loads("{\"id\":\"x\"}", 0, NULL);
 	struct rpc_message m;
@@ -68,8 +68,8 @@ static void answers_are_one_line(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_are_told_apart),
-		cmocka_unit_test(the_id_of_what_is_wrong_is_told_where_it_is_one),
+		cmocka_unit_test(messages_are_classified),
+		cmocka_unit_test(an_invalid_message_keeps_a_valid_id),
 		cmocka_unit_test(answers_are_one_line),
 	};
 

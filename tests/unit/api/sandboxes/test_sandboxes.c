@@ -37,7 +37,7 @@ static void paths_of_the_dialect_are_known(void **state)
 	assert_null(route_dialect(dialects, "/mcp"));
 }
 
-static void version_is_that_of_the_path_then_of_the_headers(void **state)
+static void the_path_then_the_headers_decide_the_version(void **state)
 {
 	static const struct {
 		const char *path, *accept, *header;
@@ -164,7 +164,7 @@ static void arguments_are_quoted(void **state)
 	assert_null(p.args.exec.request.args);
 }
 
-static void a_name_tells_the_language(void **state)
+static void a_file_name_selects_the_language(void **state)
 {
 	cleanup_sandboxes_program struct sandboxes_program a = decode(
 		&sandboxes_code_kind, json_pack("{s:s, s:s}", "code", "x", "filename", "a.b.py"));
@@ -184,12 +184,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths_of_the_dialect_are_known),
-		cmocka_unit_test(version_is_that_of_the_path_then_of_the_headers),
+		cmocka_unit_test(the_path_then_the_headers_decide_the_version),
 		cmocka_unit_test(times_have_three_forms),
 		cmocka_unit_test(errors_have_every_form),
 		cmocka_unit_test(every_error_has_a_code),
 		cmocka_unit_test(arguments_are_quoted),
-		cmocka_unit_test(a_name_tells_the_language),
+		cmocka_unit_test(a_file_name_selects_the_language),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,7 @@ static void short_ones_are_python_unless_they_are_commands(void **state)
 		assert_string_equal(detect_language(shell[i], strlen(shell[i])), "shell");
 }
 
-static void programs_are_told_apart(void **state)
+static void languages_are_distinguished(void **state)
 {
 	static const struct {
 		const char *code, *language;
@@ -88,7 +88,7 @@ static void programs_are_told_apart(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(programs_are_told_apart),
+		cmocka_unit_test(languages_are_distinguished),
 		cmocka_unit_test(short_ones_are_python_unless_they_are_commands),
 	};
 

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include <string.h>
 
-static void names_are_read(void **state)
+static void uris_are_parsed(void **state)
 {
 	static const struct {
 		const char *text;
@@ -33,7 +33,7 @@ static void names_are_read(void **state)
 	}
 }
 
-static void what_could_lead_elsewhere_is_none(void **state)
+static void malformed_and_escaping_uris_are_refused(void **state)
 {
 	static const char *const bad[] = {
 		"",
@@ -61,7 +61,7 @@ static void what_could_lead_elsewhere_is_none(void **state)
 	}
 }
 
-static void names_that_are_made_are_read_again(void **state)
+static void made_uris_are_parsed_again(void **state)
 {
 	static const char *const paths[] = {"a", "a b", "\xc3\xa9/%", "x?y#z", "\xff"};
 
@@ -78,9 +78,9 @@ static void names_that_are_made_are_read_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_are_read),
-		cmocka_unit_test(what_could_lead_elsewhere_is_none),
-		cmocka_unit_test(names_that_are_made_are_read_again),
+		cmocka_unit_test(uris_are_parsed),
+		cmocka_unit_test(malformed_and_escaping_uris_are_refused),
+		cmocka_unit_test(made_uris_are_parsed_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

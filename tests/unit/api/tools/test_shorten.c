@@ -53,7 +53,7 @@ static void no_character_is_cut(void **state)
 	}
 }
 
-static void what_does_not_fit_is_told(void **state)
+static void text_that_does_not_fit_is_reported(void **state)
 {
 	cleanup_buf struct buf b = BUF_INIT(12);
 
@@ -68,7 +68,7 @@ int main(void)
 		cmocka_unit_test(long_text_keeps_head_and_tail),
 		cmocka_unit_test(lines_are_not_cut_where_that_costs_little),
 		cmocka_unit_test(no_character_is_cut),
-		cmocka_unit_test(what_does_not_fit_is_told),
+		cmocka_unit_test(text_that_does_not_fit_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,7 +89,7 @@ static void a_bad_argument_is_named(void **state)
 	}
 }
 
-static void what_is_not_given_is_the_fallback(void **state)
+static void absent_fields_are_the_fallback(void **state)
 {
 	cleanup_json json_t *j = json_loads("{\"name\": \"a\"}", 0, NULL);
 	struct arguments decoded = {0};
@@ -196,7 +196,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_arguments_are_taken),
 		cmocka_unit_test(a_bad_argument_is_named),
-		cmocka_unit_test(what_is_not_given_is_the_fallback),
+		cmocka_unit_test(absent_fields_are_the_fallback),
 		cmocka_unit_test(a_limit_is_not_null),
 		cmocka_unit_test(every_row_is_whole),
 		cmocka_unit_test(operators_choose_tools),

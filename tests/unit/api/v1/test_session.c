@@ -101,7 +101,7 @@ static bool has_execution(void *ctx)
 	return count_executions(ctx) > 0;
 }
 
-static void a_session_is_told_in_the_words_of_both_forms(void **state)
+static void a_session_is_encoded_with_the_keys_of_both_dialects(void **state)
 {
 	static const char *const strings[][2] = {
 		{"session_id", "s1"},      {"id", "s1"},
@@ -141,7 +141,7 @@ static void a_session_is_told_in_the_words_of_both_forms(void **state)
 	json_decref(j);
 }
 
-static void a_session_that_was_there_is_not_created(void **state)
+static void an_existing_session_is_not_created_again(void **state)
 {
 	struct fixture *f = *state;
 
@@ -173,7 +173,7 @@ static void expect_unknown(struct fixture *f, const struct with_id *w, const cha
 	expect(f, line, NULL, 404, "field", "(none)");
 }
 
-static void unknown_ids_and_malformed_ones_are_told_the_same(void **state)
+static void unknown_and_malformed_ids_get_the_same_error(void **state)
 {
 	static const struct with_id sessions[] = {
 		{"GET /api/v1/sessions/", ""},
@@ -277,7 +277,7 @@ static void keepalive_and_the_end_reach_the_session(void **state)
 	expect(f, "GET /api/v1/sessions/s1", NULL, 404, "error_code", "Sandbox.SessionNotFound");
 }
 
-static void usage_that_nobody_counts_is_null(void **state)
+static void unknown_counters_are_null(void **state)
 {
 	struct fixture *f = *state;
 	int status = 0;
@@ -412,7 +412,7 @@ static void an_execution_is_answered_before_it_runs(void **state)
 	       "{\"code\":\"1\",\"language\":\"python\"}", 201, "status", "pending");
 }
 
-static void one_that_could_not_be_run_has_crashed(void **state)
+static void an_execution_that_could_not_run_has_crashed(void **state)
 {
 	struct fixture *f = *state;
 	struct error failure = {0};
@@ -434,7 +434,7 @@ static int post_code(struct fixture *f, const char *headers, const char *body)
 	return fd;
 }
 
-static void who_waits_gets_the_result(void **state)
+static void a_waiting_client_gets_the_result(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
@@ -450,7 +450,7 @@ static void who_waits_gets_the_result(void **state)
 	assert_non_null(strstr(b.data, "\"session_reset\":false"));
 }
 
-static void who_waits_for_what_cannot_run_gets_its_error(void **state)
+static void a_waiting_client_gets_the_error_of_a_failed_start(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
@@ -466,7 +466,7 @@ static void who_waits_for_what_cannot_run_gets_its_error(void **state)
 	assert_null(strstr(b.data, "secret"));
 }
 
-static void a_stream_tells_its_id_at_once_and_numbers_its_events(void **state)
+static void a_stream_sends_its_id_at_once_and_numbers_its_events(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
@@ -505,7 +505,7 @@ static char *events(struct fixture *f, const char *query, const char *headers)
 	return buf_take(&b, &len);
 }
 
-static void who_comes_back_gets_the_rest_and_whole_characters(void **state)
+static void a_returning_client_gets_the_rest_in_whole_characters(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_free char *all = NULL, *some = NULL, *last = NULL, *none = NULL, *bad = NULL;
@@ -631,7 +631,7 @@ static void cancel_and_input_reach_the_execution(void **state)
 	expect(f, input, "{\"data\":\"x\"}", 409, "error_code", "Sandbox.StateConflict");
 }
 
-static void a_wait_has_its_bounds(void **state)
+static void the_wait_is_limited(void **state)
 {
 #define SYNC "POST /api/v1/executions/sessions/s1/execute-sync"
 	struct fixture *f = *state;
@@ -679,25 +679,25 @@ static void wrong_bodies_start_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		UNIT(a_session_is_told_in_the_words_of_both_forms),
-		UNIT(a_session_that_was_there_is_not_created),
-		UNIT(unknown_ids_and_malformed_ones_are_told_the_same),
+		UNIT(a_session_is_encoded_with_the_keys_of_both_dialects),
+		UNIT(an_existing_session_is_not_created_again),
+		UNIT(unknown_and_malformed_ids_get_the_same_error),
 		UNIT(pause_and_resume_reach_the_box),
 		UNIT(interrupt_reaches_the_program),
 		UNIT(keepalive_and_the_end_reach_the_session),
-		UNIT(usage_that_nobody_counts_is_null),
+		UNIT(unknown_counters_are_null),
 		UNIT(lists_come_in_pages),
 		UNIT(executions_come_in_pages_newest_first),
 		UNIT(an_execution_is_answered_before_it_runs),
-		UNIT(one_that_could_not_be_run_has_crashed),
-		UNIT(who_waits_gets_the_result),
-		UNIT(who_waits_for_what_cannot_run_gets_its_error),
-		UNIT(a_stream_tells_its_id_at_once_and_numbers_its_events),
-		UNIT(who_comes_back_gets_the_rest_and_whole_characters),
+		UNIT(an_execution_that_could_not_run_has_crashed),
+		UNIT(a_waiting_client_gets_the_result),
+		UNIT(a_waiting_client_gets_the_error_of_a_failed_start),
+		UNIT(a_stream_sends_its_id_at_once_and_numbers_its_events),
+		UNIT(a_returning_client_gets_the_rest_in_whole_characters),
 		UNIT(a_client_that_leaves_does_not_end_its_execution),
 		UNIT(a_stream_that_was_left_is_cleaned_up_beside_an_older_connection),
 		UNIT(cancel_and_input_reach_the_execution),
-		UNIT(a_wait_has_its_bounds),
+		UNIT(the_wait_is_limited),
 		UNIT(a_deleted_session_ends_its_streams),
 		UNIT(wrong_bodies_start_nothing),
 	};

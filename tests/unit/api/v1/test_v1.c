@@ -155,7 +155,7 @@ static void a_client_that_leaves_cancels_its_execution(void **state)
 	peer_wait(f->loop, was_cancelled, f);
 }
 
-static void a_client_that_leaves_its_stream_cancels_too(void **state)
+static void a_client_that_leaves_its_stream_cancels_its_execution(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
@@ -178,7 +178,7 @@ static void end_with_too_much(struct fixture *f)
 	end_run(f, run);
 }
 
-static void an_answer_that_has_no_room_is_an_error(void **state)
+static void a_response_that_does_not_fit_is_an_error(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
@@ -189,7 +189,7 @@ static void an_answer_that_has_no_room_is_an_error(void **state)
 	assert_non_null(strstr(b.data, " 503 "));
 }
 
-static void a_last_event_that_has_no_room_is_an_error(void **state)
+static void a_last_event_that_does_not_fit_is_an_error(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
@@ -249,7 +249,7 @@ static void wrong_requests_start_nothing(void **state)
 	assert_int_equal(fake_box_count(f->driver), 0);
 }
 
-static void health_and_readiness_are_told(void **state)
+static void health_and_readiness_are_reported(void **state)
 {
 	struct fixture *f = *state;
 
@@ -277,7 +277,7 @@ static void a_daemon_that_drains_is_not_ready(void **state)
 	expect(f, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", " 200 ", "ok");
 }
 
-static void in_a_crowd_only_health_is_answered(void **state)
+static void over_the_connection_limit_only_health_is_answered(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_close attr_unused int first = peer_connect(f->port);
@@ -303,14 +303,14 @@ int main(void)
 		UNIT(a_failure_before_the_start_has_its_status_also_for_streams),
 		UNIT(a_failure_after_the_start_is_an_event),
 		UNIT(a_client_that_leaves_cancels_its_execution),
-		UNIT(a_client_that_leaves_its_stream_cancels_too),
-		UNIT(an_answer_that_has_no_room_is_an_error),
-		UNIT(a_last_event_that_has_no_room_is_an_error),
+		UNIT(a_client_that_leaves_its_stream_cancels_its_execution),
+		UNIT(a_response_that_does_not_fit_is_an_error),
+		UNIT(a_last_event_that_does_not_fit_is_an_error),
 		UNIT(a_refusal_of_core_is_answered),
 		UNIT(wrong_requests_start_nothing),
-		UNIT(health_and_readiness_are_told),
+		UNIT(health_and_readiness_are_reported),
 		UNIT(a_daemon_that_drains_is_not_ready),
-		UNIT(in_a_crowd_only_health_is_answered),
+		UNIT(over_the_connection_limit_only_health_is_answered),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN);
