@@ -25,8 +25,10 @@ void metrics_core(void *ctx, struct metrics *m)
 	struct run_service_stats runs;
 	struct pools_totals pools;
 	double all = metrics_total(m, METRIC_EXECUTIONS);
-	double good = metrics_total_with(m, METRIC_EXECUTIONS, 1, exec_status_name(EXEC_SUCCESS));
-	double late = metrics_total_with(m, METRIC_EXECUTIONS, 1, exec_status_name(EXEC_TIMEOUT));
+	double good =
+		metrics_total_with(m, METRIC_EXECUTIONS, 1, outcome_status_name(OUTCOME_SUCCESS));
+	double late =
+		metrics_total_with(m, METRIC_EXECUTIONS, 1, outcome_status_name(OUTCOME_TIMEOUT));
 
 	session_service_stats(p->sessions, &sessions);
 	run_service_stats(p->runs, &runs);

@@ -126,7 +126,7 @@ static json_t *result_head(const struct outcome *o)
 
 	json_set(j, "execution_id", json_string(o->execution_id));
 	json_set(j, "session_id", json_null());
-	json_set(j, "status", json_string(exec_status_name(o->status)));
+	json_set(j, "status", json_string(outcome_status_name(o->status)));
 	json_set(j, "exit_code", o->exited ? json_integer(o->exit_code) : json_null());
 	json_set(j, "signal", o->signal ? json_integer(o->signal) : json_null());
 	return j;
@@ -144,7 +144,7 @@ static json_t *result_tail(const struct outcome *o, const struct report *report)
 	json_set(j, "error", json_incref(report->error));
 	json_set(j, "execution_time", number((double)o->duration_us / 1e6));
 	json_set(j, "metrics", metrics(o));
-	json_set(j, "limit", text_or_null(exec_limit_name(o->limit)));
+	json_set(j, "limit", text_or_null(outcome_limit_name(o->limit)));
 	json_set(j, "denials", denials(o));
 	json_set(j, "artifacts", encode_artifacts(&o->artifacts, NULL));
 	json_set(j, "artifacts_truncated", json_boolean(o->artifacts.truncated));

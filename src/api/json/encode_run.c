@@ -17,7 +17,7 @@ const char *encode_run_status_name(const struct run_record_info *info)
 	static_assert(ARRAY_SIZE(names) == RUN_RECORD_STATE_COUNT, "every state has its name");
 
 	if (info->state == RUN_RECORD_ENDED && info->outcome)
-		return exec_status_name(info->outcome->status);
+		return outcome_status_name(info->outcome->status);
 	return names[info->state];
 }
 
@@ -26,7 +26,7 @@ static const char *state_name(const struct run_record_info *info)
 {
 	const char *name = encode_run_status_name(info);
 
-	return str_equal(name, exec_status_name(EXEC_SUCCESS)) ? "completed" : name;
+	return str_equal(name, outcome_status_name(OUTCOME_SUCCESS)) ? "completed" : name;
 }
 
 json_t *encode_run_ticket(const struct run_record *e)
@@ -69,7 +69,7 @@ static const struct outcome nothing = {
 	.write_bytes = COUNTER_UNKNOWN,
 	.stdout_bytes = COUNTER_UNKNOWN,
 	.stderr_bytes = COUNTER_UNKNOWN,
-	.status = EXEC_CRASHED,
+	.status = OUTCOME_CRASHED,
 };
 
 /* One line for people: the exception, or why there is no result. */

@@ -26,7 +26,9 @@
 
 static json_int_t return_code(const struct outcome *o)
 {
-	return o->status == EXEC_TIMEOUT ? TIMED_OUT : o->exited || o->signal ? o->exit_code : -1;
+	return o->status == OUTCOME_TIMEOUT ? TIMED_OUT
+	       : o->exited || o->signal     ? o->exit_code
+	                                    : -1;
 }
 
 static json_t *output_text(const struct buf *b)
@@ -46,7 +48,7 @@ static void answer(void *ctx, struct http_request *req, const struct op_run_end 
 	json_set(j, "stderr", output_text(&o->err));
 	json_set(j, "returncode", json_integer(return_code(o)));
 	json_set(j, "exit_code", json_integer(return_code(o)));
-	json_set(j, "status", json_string(exec_status_name(o->status)));
+	json_set(j, "status", json_string(outcome_status_name(o->status)));
 	if (ctx)
 		json_set(j, "output_variables",
 		         json_is_object(report.result) ? json_incref(report.result)

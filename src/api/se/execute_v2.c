@@ -56,7 +56,7 @@ static json_t *view_metrics(const struct outcome *o, uint64_t timeout_us)
 	         o->cpu_us == COUNTER_UNKNOWN ? json_null()
 	                                      : json_real((double)o->cpu_us / USEC_PER_MS));
 	json_set(j, "timeout_seconds", json_real((double)timeout_us / USEC_PER_SEC));
-	json_set(j, "timed_out", json_boolean(o->status == EXEC_TIMEOUT));
+	json_set(j, "timed_out", json_boolean(o->status == OUTCOME_TIMEOUT));
 	return j;
 }
 
@@ -110,7 +110,7 @@ static json_t *detail_of(const struct outcome *o, const json_t *error)
 static void answer_failure(struct http_request *req, const struct outcome *o,
                            const struct report *report, uint64_t timeout_us)
 {
-	bool bad = is_bad_code(o, report->error), late = o->status == EXEC_TIMEOUT;
+	bool bad = is_bad_code(o, report->error), late = o->status == OUTCOME_TIMEOUT;
 	json_t *j = json_object(), *detail = view(o, report, timeout_us);
 
 	json_set(detail, "error_code",
@@ -140,7 +140,7 @@ static void answer(void *ctx, struct http_request *req, const struct op_run_end 
 	cleanup_report struct report report = {0};
 
 	encode_result_report(end->outcome, &report);
-	if (end->outcome->status == EXEC_SUCCESS)
+	if (end->outcome->status == OUTCOME_SUCCESS)
 		reply_json(req, HTTP_OK, view(end->outcome, &report, *timeout_us));
 	else
 		answer_failure(req, end->outcome, &report, *timeout_us);

@@ -107,15 +107,15 @@ static json_t *error_message(const struct summary *t)
 	const char *name = json_string_value(json_object_get(t->report.error, "name"));
 	const char *value = json_string_value(json_object_get(t->report.error, "value"));
 
-	if (t->o->status == EXEC_SUCCESS)
+	if (t->o->status == OUTCOME_SUCCESS)
 		return json_null();
-	if (t->o->status == EXEC_TIMEOUT)
+	if (t->o->status == OUTCOME_TIMEOUT)
 		return json_sprintf("Execution timed out after %.3g seconds.",
 		                    (double)t->o->duration_us / 1e6);
 	if (name)
 		return json_sprintf("%s: %s", name, value ? value : "");
-	if (exec_limit_name(t->o->limit))
-		return json_sprintf("The %s limit was reached.", exec_limit_name(t->o->limit));
+	if (outcome_limit_name(t->o->limit))
+		return json_sprintf("The %s limit was reached.", outcome_limit_name(t->o->limit));
 	return json_sprintf("Exit code %d.", t->o->exit_code);
 }
 
@@ -143,16 +143,16 @@ static json_t *make_structured(struct summary *t)
 {
 	json_t *j = encode_result_brief(t->o, &t->report, NULL);
 	double ms = (double)t->o->duration_us / 1e3;
-	enum exec_status status = t->o->status;
-	bool exited = (t->o->exited || t->o->signal) && status != EXEC_TIMEOUT;
+	enum outcome_status status = t->o->status;
+	bool exited = (t->o->exited || t->o->signal) && status != OUTCOME_TIMEOUT;
 	/* Callers without a session expect the words of a stateless sandbox. */
-	bool plain = t->end->session_id || status == EXEC_SUCCESS || status == EXEC_TIMEOUT;
+	bool plain = t->end->session_id || status == OUTCOME_SUCCESS || status == OUTCOME_TIMEOUT;
 
 	json_set(j, "execution_id", json_string(t->end->execution_id));
 	json_set(j, "session_id",
 	         t->end->session_id ? json_string(t->end->session_id) : json_null());
-	json_set(j, "status", json_string(plain ? exec_status_name(status) : "execution_error"));
-	json_set(j, "outcome", json_string(exec_status_name(status)));
+	json_set(j, "status", json_string(plain ? outcome_status_name(status) : "execution_error"));
+	json_set(j, "outcome", json_string(outcome_status_name(status)));
 	json_set(j, "exit_code", json_integer(exited ? t->o->exit_code : -1));
 	set_output(t, j);
 	(void)!json_object_update(j, t->call->asked);
@@ -162,7 +162,7 @@ static json_t *make_structured(struct summary *t)
 	json_set(j, "session_reset", json_boolean(t->end->session_reset));
 	json_set(j, "duration", json_real(ms / 1e3));
 	json_set(j, "execution_time_ms", json_real(ms));
-	json_set(j, "timed_out", json_boolean(status == EXEC_TIMEOUT));
+	json_set(j, "timed_out", json_boolean(status == OUTCOME_TIMEOUT));
 	json_set(j, "error_message", error_message(t));
 	return j;
 }
@@ -234,29 +234,29 @@ static void add_exception(const struct summary *t, struct buf *b)
 
 /* For limits that end a program. */
 static const char *const advice[] = {
-	[EXEC_LIMIT_TIME] = "out of time; use a larger timeout or do less at once",
-	[EXEC_LIMIT_CPU] = "out of processor time",
-	[EXEC_LIMIT_MEMORY] = "out of memory, files included; memory_limit can be larger",
-	[EXEC_LIMIT_PROCESSES] = "too many processes and threads; use fewer",
-	[EXEC_LIMIT_OUTPUT] = "too much output; write long output to a file",
-	[EXEC_LIMIT_DISK] = "/workspace is full; remove files, or ask for a larger disk_limit",
+	[OUTCOME_LIMIT_TIME] = "out of time; use a larger timeout or do less at once",
+	[OUTCOME_LIMIT_CPU] = "out of processor time",
+	[OUTCOME_LIMIT_MEMORY] = "out of memory, files included; memory_limit can be larger",
+	[OUTCOME_LIMIT_PROCESSES] = "too many processes and threads; use fewer",
+	[OUTCOME_LIMIT_OUTPUT] = "too much output; write long output to a file",
+	[OUTCOME_LIMIT_DISK] = "/workspace is full; remove files, or ask for a larger disk_limit",
 };
-static_assert(ARRAY_SIZE(advice) == EXEC_LIMIT_COUNT, "every limit has its advice");
+static_assert(ARRAY_SIZE(advice) == OUTCOME_LIMIT_COUNT, "every limit has its advice");
 
 static void add_end(const struct summary *t, struct buf *b)
 {
 	const struct outcome *o = t->o;
 
-	if (o->status == EXEC_TIMEOUT)
+	if (o->status == OUTCOME_TIMEOUT)
 		(void)!buf_addf(b, "[timed out after %.3g s; its output until then is above]\n",
 		                (double)o->duration_us / 1e6);
 	else if (o->signal)
 		(void)!buf_addf(b, "[ended by signal %d]\n", o->signal);
-	else if (o->status == EXEC_FAILED)
+	else if (o->status == OUTCOME_FAILED)
 		(void)!buf_addf(b, "[exit code %d]\n", o->exit_code);
-	else if (o->status != EXEC_SUCCESS)
-		(void)!buf_addf(b, "[%s]\n", exec_status_name(o->status));
-	if (o->limit != EXEC_LIMIT_NONE && advice[o->limit])
+	else if (o->status != OUTCOME_SUCCESS)
+		(void)!buf_addf(b, "[%s]\n", outcome_status_name(o->status));
+	if (o->limit != OUTCOME_LIMIT_NONE && advice[o->limit])
 		(void)!buf_addf(b, "[limit: %s]\n", advice[o->limit]);
 	if (t->end->session_reset)
 		(void)!buf_add_str(b, "[the interpreter was lost: variables and imports of this "
@@ -387,5 +387,5 @@ void tool_result_finish(struct call *call, const struct op_run_end *end)
 		buf_done(&t.streams[i].brief);
 	}
 	report_done(&t.report);
-	tool_finish(call, text, structured, content, end->outcome->status != EXEC_SUCCESS);
+	tool_finish(call, text, structured, content, end->outcome->status != OUTCOME_SUCCESS);
 }

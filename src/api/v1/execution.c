@@ -20,7 +20,7 @@
 static const char *const status_words[] = {
 	"pending", "running", "success", "failed", "timeout", "crashed", "cancelled", NULL,
 };
-static_assert(ARRAY_SIZE(status_words) == 3 + EXEC_STATUS_COUNT, "every status has its word");
+static_assert(ARRAY_SIZE(status_words) == 3 + OUTCOME_STATUS_COUNT, "every status has its word");
 const struct fields v1_executions_query = QUERY_PAGE_FIELDS(status_words);
 
 /* clang-format off */

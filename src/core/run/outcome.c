@@ -26,28 +26,29 @@
  */
 
 static const char *const status_names[] = {
-	[EXEC_SUCCESS] = "success", [EXEC_FAILED] = "failed",       [EXEC_TIMEOUT] = "timeout",
-	[EXEC_CRASHED] = "crashed", [EXEC_CANCELLED] = "cancelled",
+	[OUTCOME_SUCCESS] = "success",     [OUTCOME_FAILED] = "failed",
+	[OUTCOME_TIMEOUT] = "timeout",     [OUTCOME_CRASHED] = "crashed",
+	[OUTCOME_CANCELLED] = "cancelled",
 };
-static_assert(ARRAY_SIZE(status_names) == EXEC_STATUS_COUNT, "every status has a name");
+static_assert(ARRAY_SIZE(status_names) == OUTCOME_STATUS_COUNT, "every status has a name");
 
 static const char *const limit_names[] = {
-	[EXEC_LIMIT_NONE] = NULL,
-	[EXEC_LIMIT_TIME] = "time",
-	[EXEC_LIMIT_CPU] = "cpu",
-	[EXEC_LIMIT_MEMORY] = "memory",
-	[EXEC_LIMIT_PROCESSES] = "processes",
-	[EXEC_LIMIT_OUTPUT] = "output",
-	[EXEC_LIMIT_DISK] = "disk",
+	[OUTCOME_LIMIT_NONE] = NULL,
+	[OUTCOME_LIMIT_TIME] = "time",
+	[OUTCOME_LIMIT_CPU] = "cpu",
+	[OUTCOME_LIMIT_MEMORY] = "memory",
+	[OUTCOME_LIMIT_PROCESSES] = "processes",
+	[OUTCOME_LIMIT_OUTPUT] = "output",
+	[OUTCOME_LIMIT_DISK] = "disk",
 };
-static_assert(ARRAY_SIZE(limit_names) == EXEC_LIMIT_COUNT, "every limit has a row");
+static_assert(ARRAY_SIZE(limit_names) == OUTCOME_LIMIT_COUNT, "every limit has a row");
 
-const char *exec_status_name(enum exec_status status)
+const char *outcome_status_name(enum outcome_status status)
 {
 	return status_names[status];
 }
 
-const char *exec_limit_name(enum exec_limit limit)
+const char *outcome_limit_name(enum outcome_limit limit)
 {
 	return limit_names[limit];
 }
@@ -95,17 +96,17 @@ static uint64_t output_hits(const struct outcome_evidence *e)
 
 /* In order of precedence. */
 static const struct limit_rule {
-	enum exec_limit limit;
+	enum outcome_limit limit;
 	const char *rule; /* the mechanism, for denials[] */
 	uint64_t (*hits)(const struct outcome_evidence *e);
 	bool on_success; /* also limits a program that succeeded */
 } rules[] = {
-	{EXEC_LIMIT_TIME, "deadline", time_hits, false},
-	{EXEC_LIMIT_MEMORY, "memory", memory_hits, false},
-	{EXEC_LIMIT_CPU, "rlimit", cpu_hits, false},
-	{EXEC_LIMIT_PROCESSES, "pids", processes_hits, false},
-	{EXEC_LIMIT_DISK, "tmpfs", disk_hits, false},
-	{EXEC_LIMIT_OUTPUT, "output", output_hits, true},
+	{OUTCOME_LIMIT_TIME, "deadline", time_hits, false},
+	{OUTCOME_LIMIT_MEMORY, "memory", memory_hits, false},
+	{OUTCOME_LIMIT_CPU, "rlimit", cpu_hits, false},
+	{OUTCOME_LIMIT_PROCESSES, "pids", processes_hits, false},
+	{OUTCOME_LIMIT_DISK, "tmpfs", disk_hits, false},
+	{OUTCOME_LIMIT_OUTPUT, "output", output_hits, true},
 };
 
 /* So many places in denials[] are kept free for limits: a flood of refused calls hides none. */
@@ -139,17 +140,17 @@ static bool lost_to_memory(const struct outcome_evidence *e)
 	return e->lost && memory_hits(e) > 0;
 }
 
-static enum exec_status judge_status(const struct outcome_evidence *e)
+static enum outcome_status judge_status(const struct outcome_evidence *e)
 {
 	if (e->cancelled)
-		return EXEC_CANCELLED;
+		return OUTCOME_CANCELLED;
 	if (e->timed_out)
-		return EXEC_TIMEOUT;
+		return OUTCOME_TIMEOUT;
 	if (lost_to_memory(e))
-		return EXEC_FAILED;
+		return OUTCOME_FAILED;
 	if (e->lost || !e->ended)
-		return EXEC_CRASHED;
-	return e->signalled || e->status != 0 ? EXEC_FAILED : EXEC_SUCCESS;
+		return OUTCOME_CRASHED;
+	return e->signalled || e->status != 0 ? OUTCOME_FAILED : OUTCOME_SUCCESS;
 }
 
 /* Exit code and signal are set whenever the kernel reported them, also after the deadline. */
@@ -162,7 +163,7 @@ static void judge_ending(const struct outcome_evidence *e, struct outcome *out)
 		out->exited = true;
 		out->signal = e->signalled ? e->status : 0;
 		out->exit_code = e->signalled ? 128 + e->status : e->status;
-	} else if (out->status == EXEC_FAILED) {
+	} else if (out->status == OUTCOME_FAILED) {
 		out->exited = true; /* killed with its whole box, by the kernel */
 		out->signal = SIGKILL;
 		out->exit_code = 128 + SIGKILL;
@@ -172,19 +173,19 @@ static void judge_ending(const struct outcome_evidence *e, struct outcome *out)
 void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out)
 {
 	out->status = judge_status(evidence);
-	out->limit = EXEC_LIMIT_NONE;
+	out->limit = OUTCOME_LIMIT_NONE;
 	out->out_truncated = evidence->out_truncated;
 	out->err_truncated = evidence->err_truncated;
 	judge_ending(evidence, out);
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
 		struct denial denial = {.kind = "limit", .rule = rules[i].rule};
-		bool decides = out->status != EXEC_CANCELLED &&
-		               (out->status != EXEC_SUCCESS || rules[i].on_success);
+		bool decides = out->status != OUTCOME_CANCELLED &&
+		               (out->status != OUTCOME_SUCCESS || rules[i].on_success);
 
 		denial.count = rules[i].hits(evidence);
 		if (denial.count == 0)
 			continue;
-		if (decides && out->limit == EXEC_LIMIT_NONE)
+		if (decides && out->limit == OUTCOME_LIMIT_NONE)
 			out->limit = rules[i].limit;
 		(void)!str_copy(denial.what, sizeof(denial.what), limit_names[rules[i].limit]);
 		put_denial(out, &denial);

@@ -16,25 +16,25 @@
 
 struct exec_facts;
 
-enum exec_status {
-	EXEC_SUCCESS,   /* exit code 0 */
-	EXEC_FAILED,    /* non-zero exit, exception or signal */
-	EXEC_TIMEOUT,   /* the deadline passed */
-	EXEC_CRASHED,   /* the box was lost */
-	EXEC_CANCELLED, /* the caller ended it, or went away */
-	EXEC_STATUS_COUNT
+enum outcome_status {
+	OUTCOME_SUCCESS,   /* exit code 0 */
+	OUTCOME_FAILED,    /* non-zero exit, exception or signal */
+	OUTCOME_TIMEOUT,   /* the deadline passed */
+	OUTCOME_CRASHED,   /* the box was lost */
+	OUTCOME_CANCELLED, /* the caller ended it, or went away */
+	OUTCOME_STATUS_COUNT
 };
 
 /* The limit that ended the execution, or that cut its output. */
-enum exec_limit {
-	EXEC_LIMIT_NONE,
-	EXEC_LIMIT_TIME,
-	EXEC_LIMIT_CPU,
-	EXEC_LIMIT_MEMORY,
-	EXEC_LIMIT_PROCESSES,
-	EXEC_LIMIT_OUTPUT,
-	EXEC_LIMIT_DISK,
-	EXEC_LIMIT_COUNT
+enum outcome_limit {
+	OUTCOME_LIMIT_NONE,
+	OUTCOME_LIMIT_TIME,
+	OUTCOME_LIMIT_CPU,
+	OUTCOME_LIMIT_MEMORY,
+	OUTCOME_LIMIT_PROCESSES,
+	OUTCOME_LIMIT_OUTPUT,
+	OUTCOME_LIMIT_DISK,
+	OUTCOME_LIMIT_COUNT
 };
 
 struct denial {
@@ -48,8 +48,8 @@ struct denial {
 
 struct outcome {
 	char execution_id[40]; /* exec_YYYYMMDD_xxxxxxxx */
-	enum exec_status status;
-	enum exec_limit limit;
+	enum outcome_status status;
+	enum outcome_limit limit;
 	bool exited;    /* exit_code is meaningful */
 	int exit_code;  /* 128 + signal when signalled, as shells say it */
 	int signal;     /* 0: none */
@@ -77,8 +77,8 @@ struct outcome {
 	struct trace trace; /* shown for one-shot runs */
 };
 
-const char *exec_status_name(enum exec_status status);
-const char *exec_limit_name(enum exec_limit limit); /* NULL for NONE */
+const char *outcome_status_name(enum outcome_status status);
+const char *outcome_limit_name(enum outcome_limit limit); /* NULL for NONE */
 
 /* What decides status and limit; see outcome_judge. */
 struct outcome_evidence {

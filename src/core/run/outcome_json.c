@@ -129,12 +129,12 @@ static json_t *denials_json(const struct outcome *o)
 char *outcome_to_json(const struct outcome *outcome, bool session_reset)
 {
 	json_t *j = json_object();
-	const char *limit = exec_limit_name(outcome->limit);
+	const char *limit = outcome_limit_name(outcome->limit);
 	char *text;
 
 	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
 		set(j, members[i].name, json_integer(get_member(outcome, i)));
-	set(j, "status", json_string(exec_status_name(outcome->status)));
+	set(j, "status", json_string(outcome_status_name(outcome->status)));
 	set(j, "limit", limit ? json_string(limit) : json_null());
 	set(j, "driver", json_string(outcome->driver ? outcome->driver : ""));
 	set(j, "denials", denials_json(outcome));
@@ -178,27 +178,27 @@ static int find_name(const json_t *text, int count, const char *(*name)(int i))
 
 static const char *status_name(int i)
 {
-	return exec_status_name((enum exec_status)i);
+	return outcome_status_name((enum outcome_status)i);
 }
 
 static const char *limit_name(int i)
 {
-	return exec_limit_name((enum exec_limit)i);
+	return outcome_limit_name((enum outcome_limit)i);
 }
 
 int outcome_from_json(const char *text, struct outcome *ret_outcome, bool *ret_session_reset)
 {
 	json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 	struct outcome o = {0};
-	int status = find_name(json_object_get(j, "status"), EXEC_STATUS_COUNT, status_name);
-	int limit = find_name(json_object_get(j, "limit"), EXEC_LIMIT_COUNT, limit_name);
+	int status = find_name(json_object_get(j, "status"), OUTCOME_STATUS_COUNT, status_name);
+	int limit = find_name(json_object_get(j, "limit"), OUTCOME_LIMIT_COUNT, limit_name);
 
-	if (!json_is_object(j) || status == EXEC_STATUS_COUNT) {
+	if (!json_is_object(j) || status == OUTCOME_STATUS_COUNT) {
 		json_decref(j);
 		return -EINVAL;
 	}
-	o.status = (enum exec_status)status;
-	o.limit = limit == EXEC_LIMIT_COUNT ? EXEC_LIMIT_NONE : (enum exec_limit)limit;
+	o.status = (enum outcome_status)status;
+	o.limit = limit == OUTCOME_LIMIT_COUNT ? OUTCOME_LIMIT_NONE : (enum outcome_limit)limit;
 	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
 		set_member(&o, i, json_integer_value(json_object_get(j, members[i].name)));
 	o.driver = literal(json_object_get(j, "driver"));

@@ -311,7 +311,7 @@ void run_cancel(struct run *r)
 	r->muted = true;
 	if (r->state == RUN_ENDED)
 		return;
-	r->outcome.status = EXEC_CANCELLED;
+	r->outcome.status = OUTCOME_CANCELLED;
 	r->answer_later = true;
 	end_run(r);
 }

@@ -73,6 +73,6 @@ int run_stdin(struct run *r, const void *data, size_t len, bool end,
 int run_signal(struct run *r, int signo, struct error *err) attr_must_check;
 /** run_cancel - end it; no callback follows. */
 void run_cancel(struct run *r);
-/** run_abort - end it; on_end follows with EXEC_CANCELLED and the output so far. A resident runner
- * is interrupted first. */
+/** run_abort - end it; on_end follows with OUTCOME_CANCELLED and the output so far. A resident
+ * runner is interrupted first. */
 void run_abort(struct run *r);

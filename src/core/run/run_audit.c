@@ -60,7 +60,7 @@ static void add_outcome(json_t *j, const struct outcome *o)
 {
 	set(j, "exit_code", o->exited ? json_integer(o->exit_code) : json_null());
 	set(j, "signal", o->signal ? json_integer(o->signal) : json_null());
-	set(j, "limit", text(exec_limit_name(o->limit)));
+	set(j, "limit", text(outcome_limit_name(o->limit)));
 	set(j, "duration_ms", json_real((double)o->duration_us / USEC_PER_MS));
 	if (o->denials_count > 0)
 		set(j, "denials", denials_of(o));
@@ -86,7 +86,7 @@ void run_audit_end(struct audit *a, const struct run_audit *what)
 			       .tenant = what->tenant,
 			       .key_id = what->key_id,
 			       .object = what->id,
-			       .result = what->outcome ? exec_status_name(what->outcome->status)
+			       .result = what->outcome ? outcome_status_name(what->outcome->status)
 	                                               : error_text(what->failure->code),
 			       .request_id = what->request_id,
 			       .detail = detail,

@@ -17,8 +17,8 @@ static void count_usage(struct metrics *m, const struct outcome *o)
 		metrics_count(m, METRIC_EXEC_CPU, seconds(o->cpu_us));
 	metrics_count_for(m, METRIC_EXEC_OUTPUT, METRIC_LABELS("stdout"), (double)o->stdout_bytes);
 	metrics_count_for(m, METRIC_EXEC_OUTPUT, METRIC_LABELS("stderr"), (double)o->stderr_bytes);
-	if (exec_limit_name(o->limit))
-		metrics_count_for(m, METRIC_LIMITS, METRIC_LABELS(exec_limit_name(o->limit)), 1);
+	if (outcome_limit_name(o->limit))
+		metrics_count_for(m, METRIC_LIMITS, METRIC_LABELS(outcome_limit_name(o->limit)), 1);
 	for (unsigned i = 0; i < o->denials_count && i < DENIALS_MAX; i++)
 		metrics_count_for(m, METRIC_DENIALS, METRIC_LABELS(o->denials[i].kind), 1);
 }
@@ -35,7 +35,7 @@ static const char *start_name(const struct outcome *o)
 
 void run_metrics_end(struct metrics *m, const char *language, const struct outcome *o)
 {
-	const char *status = o ? exec_status_name(o->status) : COULD_NOT_RUN;
+	const char *status = o ? outcome_status_name(o->status) : COULD_NOT_RUN;
 
 	if (!m)
 		return;

@@ -37,8 +37,8 @@ static const char *status_of(const struct run_record *e)
 		return "pending";
 	if (e->state == RUN_RECORD_RUNNING)
 		return "running";
-	return e->has_outcome ? exec_status_name(e->outcome.status)
-	                      : exec_status_name(EXEC_CRASHED);
+	return e->has_outcome ? outcome_status_name(e->outcome.status)
+	                      : outcome_status_name(OUTCOME_CRASHED);
 }
 
 static char *encode_events(const struct run_record *e, size_t *ret_len)

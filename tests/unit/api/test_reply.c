@@ -14,7 +14,7 @@ static struct outcome sample(void)
 {
 	struct outcome o = {
 		.execution_id = "exec_20261115_ab12cd34",
-		.status = EXEC_SUCCESS,
+		.status = OUTCOME_SUCCESS,
 		.exited = true,
 		.out = BUF_INIT(100),
 		.err = BUF_INIT(100),
@@ -103,8 +103,8 @@ static void a_signal_and_a_limit_are_reported(void **state)
 	cleanup_json json_t *j = NULL;
 
 	(void)state;
-	o.status = EXEC_FAILED;
-	o.limit = EXEC_LIMIT_MEMORY;
+	o.status = OUTCOME_FAILED;
+	o.limit = OUTCOME_LIMIT_MEMORY;
 	o.signal = 9;
 	o.exit_code = 137;
 	j = parse(&o);
@@ -121,7 +121,7 @@ static void without_an_exit_there_is_no_code(void **state)
 	cleanup_json json_t *j = NULL;
 
 	(void)state;
-	o.status = EXEC_CRASHED;
+	o.status = OUTCOME_CRASHED;
 	o.exited = false;
 	j = parse(&o);
 	assert_true(json_is_null(json_object_get(j, "exit_code")));

@@ -58,6 +58,6 @@ static inline struct run_record *run(struct fixture *f, struct session *session)
 	struct box *box = box_of(f, session);
 
 	done(box, begin(box), 0);
-	expect_status(e, EXEC_SUCCESS);
+	expect_status(e, OUTCOME_SUCCESS);
 	return e;
 }

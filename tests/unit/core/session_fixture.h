@@ -168,8 +168,8 @@ static inline struct run_record_info record_of(const struct run_record *e)
 		struct run_record_info info_ = record_of(e);                                       \
 		assert_int_equal(info_.state, RUN_RECORD_ENDED);                                   \
 		assert_non_null(info_.outcome);                                                    \
-		assert_string_equal(exec_status_name(info_.outcome->status),                       \
-		                    exec_status_name(status_));                                    \
+		assert_string_equal(outcome_status_name(info_.outcome->status),                    \
+		                    outcome_status_name(status_));                                 \
 	} while (0)
 
 #define expect_state(session, state_)                                                              \

@@ -193,8 +193,8 @@ static void the_process_is_measured(void **state)
 static void an_execution_is_counted_with_all_that_is_known_of_it(void **state)
 {
 	struct metrics *m = *state;
-	struct outcome o = {.status = EXEC_TIMEOUT,
-	                    .limit = EXEC_LIMIT_TIME,
+	struct outcome o = {.status = OUTCOME_TIMEOUT,
+	                    .limit = OUTCOME_LIMIT_TIME,
 	                    .queue_us = 1000,
 	                    .start_us = 2000,
 	                    .duration_us = 500000,

@@ -33,94 +33,94 @@ static void names_are_those_of_the_api(void **state)
 	                                     "processes", "output", "disk"};
 
 	(void)state;
-	for (int i = 0; i < EXEC_STATUS_COUNT; i++)
-		assert_string_equal(exec_status_name((enum exec_status)i), statuses[i]);
-	assert_null(exec_limit_name(EXEC_LIMIT_NONE));
-	for (int i = 1; i < EXEC_LIMIT_COUNT; i++)
-		assert_string_equal(exec_limit_name((enum exec_limit)i), limits[i]);
+	for (int i = 0; i < OUTCOME_STATUS_COUNT; i++)
+		assert_string_equal(outcome_status_name((enum outcome_status)i), statuses[i]);
+	assert_null(outcome_limit_name(OUTCOME_LIMIT_NONE));
+	for (int i = 1; i < OUTCOME_LIMIT_COUNT; i++)
+		assert_string_equal(outcome_limit_name((enum outcome_limit)i), limits[i]);
 }
 
 static void endings_are_told_apart(void **state)
 {
 	static const struct {
 		struct outcome_evidence evidence;
-		enum exec_status status;
-		enum exec_limit limit;
+		enum outcome_status status;
+		enum outcome_limit limit;
 		bool exited;
 		int exit_code, signal;
 	} rows[] = {
-		{{.ended = true}, EXEC_SUCCESS, EXEC_LIMIT_NONE, true, 0, 0},
-		{{.ended = true, .status = 3}, EXEC_FAILED, EXEC_LIMIT_NONE, true, 3, 0},
+		{{.ended = true}, OUTCOME_SUCCESS, OUTCOME_LIMIT_NONE, true, 0, 0},
+		{{.ended = true, .status = 3}, OUTCOME_FAILED, OUTCOME_LIMIT_NONE, true, 3, 0},
 		{{.ended = true, .signalled = true, .status = SIGSEGV},
-	         EXEC_FAILED,
-	         EXEC_LIMIT_NONE,
+	         OUTCOME_FAILED,
+	         OUTCOME_LIMIT_NONE,
 	         true,
 	         139,
 	         SIGSEGV},
 		{{.ended = true, .signalled = true, .status = SIGXFSZ},
-	         EXEC_FAILED,
-	         EXEC_LIMIT_DISK,
+	         OUTCOME_FAILED,
+	         OUTCOME_LIMIT_DISK,
 	         true,
 	         128 + SIGXFSZ,
 	         SIGXFSZ},
 		{{.ended = true, .signalled = true, .status = SIGXCPU},
-	         EXEC_FAILED,
-	         EXEC_LIMIT_CPU,
+	         OUTCOME_FAILED,
+	         OUTCOME_LIMIT_CPU,
 	         true,
 	         128 + SIGXCPU,
 	         SIGXCPU},
 		/* An exit code that looks like a signal is not one. */
 		{{.ended = true, .status = SIGXFSZ},
-	         EXEC_FAILED,
-	         EXEC_LIMIT_NONE,
+	         OUTCOME_FAILED,
+	         OUTCOME_LIMIT_NONE,
 	         true,
 	         SIGXFSZ,
 	         0},
-		{{.ended = true, .status = 137}, EXEC_FAILED, EXEC_LIMIT_NONE, true, 137, 0},
+		{{.ended = true, .status = 137}, OUTCOME_FAILED, OUTCOME_LIMIT_NONE, true, 137, 0},
 		{{.ended = true, .signalled = true, .status = SIGKILL, .counters.oom_kills = 1},
-	         EXEC_FAILED,
-	         EXEC_LIMIT_MEMORY,
+	         OUTCOME_FAILED,
+	         OUTCOME_LIMIT_MEMORY,
 	         true,
 	         137,
 	         SIGKILL},
 		{{.ended = true, .status = 1, .counters.pids_denied = 9},
-	         EXEC_FAILED,
-	         EXEC_LIMIT_PROCESSES,
+	         OUTCOME_FAILED,
+	         OUTCOME_LIMIT_PROCESSES,
 	         true,
 	         1,
 	         0},
 		{{.ended = true, .status = 1, .disk_full = true},
-	         EXEC_FAILED,
-	         EXEC_LIMIT_DISK,
+	         OUTCOME_FAILED,
+	         OUTCOME_LIMIT_DISK,
 	         true,
 	         1,
 	         0},
 		{{.ended = true, .out_truncated = true},
-	         EXEC_SUCCESS,
-	         EXEC_LIMIT_OUTPUT,
+	         OUTCOME_SUCCESS,
+	         OUTCOME_LIMIT_OUTPUT,
 	         true,
 	         0,
 	         0},
 		{{.ended = true, .status = 1, .err_truncated = true},
-	         EXEC_FAILED,
-	         EXEC_LIMIT_OUTPUT,
+	         OUTCOME_FAILED,
+	         OUTCOME_LIMIT_OUTPUT,
 	         true,
 	         1,
 	         0},
-		{{.timed_out = true}, EXEC_TIMEOUT, EXEC_LIMIT_TIME, false, 0, 0},
-		{{.lost = true}, EXEC_CRASHED, EXEC_LIMIT_NONE, false, 0, 0},
+		{{.timed_out = true}, OUTCOME_TIMEOUT, OUTCOME_LIMIT_TIME, false, 0, 0},
+		{{.lost = true}, OUTCOME_CRASHED, OUTCOME_LIMIT_NONE, false, 0, 0},
 		{{.lost = true, .counters.oom_kills = 2},
-	         EXEC_FAILED,
-	         EXEC_LIMIT_MEMORY,
+	         OUTCOME_FAILED,
+	         OUTCOME_LIMIT_MEMORY,
 	         true,
 	         137,
 	         SIGKILL},
-		{{.cancelled = true}, EXEC_CANCELLED, EXEC_LIMIT_NONE, false, 0, 0},
-		{{.ended = false}, EXEC_CRASHED, EXEC_LIMIT_NONE, false, 0, 0},
+		{{.cancelled = true}, OUTCOME_CANCELLED, OUTCOME_LIMIT_NONE, false, 0, 0},
+		{{.ended = false}, OUTCOME_CRASHED, OUTCOME_LIMIT_NONE, false, 0, 0},
 		/* What succeeded was not ended by a limit. */
 		{{.ended = true, .counters = {.oom_kills = 1, .pids_denied = 1}, .disk_full = true},
-	         EXEC_SUCCESS,
-	         EXEC_LIMIT_NONE,
+	         OUTCOME_SUCCESS,
+	         OUTCOME_LIMIT_NONE,
 	         true,
 	         0,
 	         0},
@@ -128,14 +128,14 @@ static void endings_are_told_apart(void **state)
 		{{.ended = true,
 	          .status = 1,
 	          .counters = {.oom_kills = COUNTER_UNKNOWN, .pids_denied = COUNTER_UNKNOWN}},
-	         EXEC_FAILED,
-	         EXEC_LIMIT_NONE,
+	         OUTCOME_FAILED,
+	         OUTCOME_LIMIT_NONE,
 	         true,
 	         1,
 	         0},
 		{{.lost = true, .counters.oom_kills = COUNTER_UNKNOWN},
-	         EXEC_CRASHED,
-	         EXEC_LIMIT_NONE,
+	         OUTCOME_CRASHED,
+	         OUTCOME_LIMIT_NONE,
 	         false,
 	         0,
 	         0},
@@ -155,32 +155,33 @@ static void endings_are_told_apart(void **state)
 }
 
 /* The rule once more, written down as prose would say it, to be compared with the tables. */
-static enum exec_status expected_status(const struct outcome_evidence *e)
+static enum outcome_status expected_status(const struct outcome_evidence *e)
 {
 	if (e->cancelled)
-		return EXEC_CANCELLED;
+		return OUTCOME_CANCELLED;
 	if (e->timed_out)
-		return EXEC_TIMEOUT;
+		return OUTCOME_TIMEOUT;
 	if (e->lost)
-		return e->counters.oom_kills ? EXEC_FAILED : EXEC_CRASHED;
+		return e->counters.oom_kills ? OUTCOME_FAILED : OUTCOME_CRASHED;
 	if (!e->ended)
-		return EXEC_CRASHED;
-	return e->signalled || e->status ? EXEC_FAILED : EXEC_SUCCESS;
+		return OUTCOME_CRASHED;
+	return e->signalled || e->status ? OUTCOME_FAILED : OUTCOME_SUCCESS;
 }
 
-static enum exec_limit expected_limit(const struct outcome_evidence *e, enum exec_status status)
+static enum outcome_limit expected_limit(const struct outcome_evidence *e,
+                                         enum outcome_status status)
 {
-	if (status == EXEC_CANCELLED)
-		return EXEC_LIMIT_NONE;
-	if (status == EXEC_TIMEOUT)
-		return EXEC_LIMIT_TIME;
-	if (status != EXEC_SUCCESS && e->counters.oom_kills)
-		return EXEC_LIMIT_MEMORY;
-	if (status != EXEC_SUCCESS && e->counters.pids_denied)
-		return EXEC_LIMIT_PROCESSES;
-	if (status != EXEC_SUCCESS && e->disk_full)
-		return EXEC_LIMIT_DISK;
-	return e->out_truncated || e->err_truncated ? EXEC_LIMIT_OUTPUT : EXEC_LIMIT_NONE;
+	if (status == OUTCOME_CANCELLED)
+		return OUTCOME_LIMIT_NONE;
+	if (status == OUTCOME_TIMEOUT)
+		return OUTCOME_LIMIT_TIME;
+	if (status != OUTCOME_SUCCESS && e->counters.oom_kills)
+		return OUTCOME_LIMIT_MEMORY;
+	if (status != OUTCOME_SUCCESS && e->counters.pids_denied)
+		return OUTCOME_LIMIT_PROCESSES;
+	if (status != OUTCOME_SUCCESS && e->disk_full)
+		return OUTCOME_LIMIT_DISK;
+	return e->out_truncated || e->err_truncated ? OUTCOME_LIMIT_OUTPUT : OUTCOME_LIMIT_NONE;
 }
 
 static unsigned expected_denials(const struct outcome_evidence *e)
@@ -208,7 +209,7 @@ static void every_combination_is_judged_by_the_rule(void **state)
 		                     .pids_denied = bits & 1024 ? 5 : 0},
 		};
 		struct outcome out = {0};
-		enum exec_status status = expected_status(&e);
+		enum outcome_status status = expected_status(&e);
 
 		outcome_judge(&e, &out);
 		if (out.status != status || out.limit != expected_limit(&e, status) ||
@@ -217,7 +218,8 @@ static void every_combination_is_judged_by_the_rule(void **state)
 		assert_int_equal(out.out_truncated, e.out_truncated);
 		assert_int_equal(out.err_truncated, e.err_truncated);
 		/* A limit that is named is always among the denials, too. */
-		assert_true(out.limit == EXEC_LIMIT_NONE || has(&out, exec_limit_name(out.limit)));
+		assert_true(out.limit == OUTCOME_LIMIT_NONE ||
+		            has(&out, outcome_limit_name(out.limit)));
 	}
 }
 

@@ -9,8 +9,8 @@
 static void everything_that_is_not_bytes_comes_back(void **state)
 {
 	struct outcome in = {
-		.status = EXEC_TIMEOUT,
-		.limit = EXEC_LIMIT_TIME,
+		.status = OUTCOME_TIMEOUT,
+		.limit = OUTCOME_LIMIT_TIME,
 		.exited = true,
 		.exit_code = 137,
 		.signal = 9,
@@ -45,8 +45,8 @@ static void everything_that_is_not_bytes_comes_back(void **state)
 	assert_string_equal(out.denials[0].what, "mount");
 	assert_string_equal(out.denials[0].rule, "seccomp");
 	assert_int_equal(out.denials[0].count, 3);
-	assert_int_equal(out.status, EXEC_TIMEOUT);
-	assert_int_equal(out.limit, EXEC_LIMIT_TIME);
+	assert_int_equal(out.status, OUTCOME_TIMEOUT);
+	assert_int_equal(out.limit, OUTCOME_LIMIT_TIME);
 	assert_int_equal(out.exit_code, 137);
 	assert_true(out.exited && out.out_truncated && out.handler && !out.err_truncated);
 	assert_true(out.stdout_bytes == 1ull << 40 && out.write_bytes == 9);
@@ -60,9 +60,10 @@ static void everything_that_is_not_bytes_comes_back(void **state)
 static void every_status_and_limit_has_its_word(void **state)
 {
 	(void)state;
-	for (int i = 0; i < EXEC_STATUS_COUNT * EXEC_LIMIT_COUNT; i++) {
-		const struct outcome in = {.status = (enum exec_status)(i % EXEC_STATUS_COUNT),
-		                           .limit = (enum exec_limit)(i / EXEC_STATUS_COUNT)};
+	for (int i = 0; i < OUTCOME_STATUS_COUNT * OUTCOME_LIMIT_COUNT; i++) {
+		const struct outcome in = {.status =
+		                                   (enum outcome_status)(i % OUTCOME_STATUS_COUNT),
+		                           .limit = (enum outcome_limit)(i / OUTCOME_STATUS_COUNT)};
 		cleanup_free char *text = outcome_to_json(&in, false);
 		struct outcome out;
 		bool reset = true;
@@ -89,7 +90,7 @@ static void what_we_never_wrote_is_refused_or_harmless(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		assert_int_equal(outcome_from_json(bad[i], &out, &reset), -EINVAL);
 	assert_int_equal(outcome_from_json(odd, &out, &reset), 0);
-	assert_int_equal(out.status, EXEC_SUCCESS);
+	assert_int_equal(out.status, OUTCOME_SUCCESS);
 	assert_int_equal(out.denials_count, 0);
 	assert_string_equal(out.driver, "");
 }

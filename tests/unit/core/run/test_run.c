@@ -72,8 +72,8 @@ static void program_that_ends_is_answered_before_its_box_is_gone(void **state)
 	fake_denial(box, EXEC_ID, SYS_mount, 4);
 	fake_done(box, EXEC_ID, &facts);
 	assert_int_equal(h.ends, 1);
-	assert_int_equal(h.outcome.status, EXEC_SUCCESS);
-	assert_int_equal(h.outcome.limit, EXEC_LIMIT_NONE);
+	assert_int_equal(h.outcome.status, OUTCOME_SUCCESS);
+	assert_int_equal(h.outcome.limit, OUTCOME_LIMIT_NONE);
 	assert_string_equal(h.out, "out");
 	assert_string_equal(h.err, "err");
 	assert_string_equal(h.report, "{\"result\":1}");
@@ -118,7 +118,7 @@ static void uncounted_usage_is_the_agents_word(void **state)
 	box = run(f, 0);
 	fake_set_counters(box, &unknown);
 	fake_done(box, EXEC_ID, &facts);
-	assert_int_equal(h.outcome.status, EXEC_FAILED);
+	assert_int_equal(h.outcome.status, OUTCOME_FAILED);
 	assert_int_equal(h.outcome.exit_code, 2);
 	assert_int_equal(h.outcome.cpu_us, 15);
 	assert_int_equal(h.outcome.memory_peak_bytes, 100 * 1024);
@@ -146,8 +146,8 @@ static void output_is_capped_here_as_well(void **state)
 	                                "8");
 	assert_true(h.outcome.out_truncated);
 	assert_false(h.outcome.err_truncated);
-	assert_int_equal(h.outcome.limit, EXEC_LIMIT_OUTPUT);
-	assert_int_equal(h.outcome.status, EXEC_SUCCESS);
+	assert_int_equal(h.outcome.limit, OUTCOME_LIMIT_OUTPUT);
+	assert_int_equal(h.outcome.status, OUTCOME_SUCCESS);
 	assert_int_equal(h.outcome.stdout_bytes, 5000);
 	expect_idle(f);
 }
@@ -163,8 +163,8 @@ static void deadline_keeps_the_output_so_far(void **state)
 	box = run(f, 0);
 	fake_output(box, EXEC_ID, OUTPUT_STDOUT, "so far", 6);
 	wait_for(f, &h.ends);
-	assert_int_equal(h.outcome.status, EXEC_TIMEOUT);
-	assert_int_equal(h.outcome.limit, EXEC_LIMIT_TIME);
+	assert_int_equal(h.outcome.status, OUTCOME_TIMEOUT);
+	assert_int_equal(h.outcome.limit, OUTCOME_LIMIT_TIME);
 	assert_false(h.outcome.exited);
 	assert_string_equal(h.out, "so far");
 	assert_false(h.outcome.out_truncated);
@@ -185,7 +185,7 @@ static void clock_starts_with_the_program(void **state)
 		loop_run_once(f->loop, false);
 	assert_int_equal(h.ends + h.errors, 0);
 	done(run(f, 0), 0);
-	assert_int_equal(h.outcome.status, EXEC_SUCCESS);
+	assert_int_equal(h.outcome.status, OUTCOME_SUCCESS);
 	assert_true(h.outcome.start_us >= 50000);
 	expect_idle(f);
 }
@@ -209,7 +209,7 @@ static void lost_box_is_an_error_before_the_start_and_a_crash_after(void **state
 	fake_output(box, EXEC_ID, OUTPUT_STDOUT, "x", 1);
 	fake_lost(box, &gone);
 	assert_int_equal(h.ends, 1);
-	assert_int_equal(h.outcome.status, EXEC_CRASHED);
+	assert_int_equal(h.outcome.status, OUTCOME_CRASHED);
 	assert_string_equal(h.out, "x");
 	expect_idle(f);
 
@@ -217,8 +217,8 @@ static void lost_box_is_an_error_before_the_start_and_a_crash_after(void **state
 	box = run(f, 0);
 	fake_set_counters(box, &oom);
 	fake_lost(box, &gone);
-	assert_int_equal(h.outcome.status, EXEC_FAILED);
-	assert_int_equal(h.outcome.limit, EXEC_LIMIT_MEMORY);
+	assert_int_equal(h.outcome.status, OUTCOME_FAILED);
+	assert_int_equal(h.outcome.limit, OUTCOME_LIMIT_MEMORY);
 	expect_idle(f);
 	assert_int_equal(h.ends + h.errors, 1);
 }
@@ -319,7 +319,7 @@ static void report_may_be_as_large_as_allowed_and_no_larger(void **state)
 	for (int i = 0; i < 64; i++)
 		fake_report(box, EXEC_ID, piece);
 	done(box, 0);
-	assert_int_equal(h.outcome.status, EXEC_SUCCESS);
+	assert_int_equal(h.outcome.status, OUTCOME_SUCCESS);
 	assert_int_equal(h.outcome.report.len, 4 * 1024 * 1024);
 	expect_idle(f);
 
@@ -328,7 +328,7 @@ static void report_may_be_as_large_as_allowed_and_no_larger(void **state)
 	for (int i = 0; i < 64; i++)
 		fake_report(box, EXEC_ID, piece);
 	fake_report(box, EXEC_ID, "j"); /* an agent in order cuts it off before */
-	assert_int_equal(h.outcome.status, EXEC_CRASHED);
+	assert_int_equal(h.outcome.status, OUTCOME_CRASHED);
 	expect_idle(f);
 }
 

@@ -78,7 +78,7 @@ static void expect_cold_success(struct fixture *f, struct heard *h)
 	fake_done(box, EXEC_ID, &facts);
 	assert_int_equal(h->ends, 1);
 	assert_int_equal(h->starts, 1);
-	assert_int_equal(h->outcome.status, EXEC_SUCCESS);
+	assert_int_equal(h->outcome.status, OUTCOME_SUCCESS);
 	assert_false(h->outcome.pooled);
 	assert_string_equal(h->out, "hi");
 	assert_int_equal(totals(f).hits, 0);

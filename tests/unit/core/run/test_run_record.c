@@ -113,7 +113,7 @@ static void say_err(struct run_record *e, const char *text)
 
 static void end(struct run_record *e)
 {
-	struct outcome outcome = {.status = EXEC_SUCCESS, .exited = true};
+	struct outcome outcome = {.status = OUTCOME_SUCCESS, .exited = true};
 
 	run_record_ended(e, &outcome, false);
 }
@@ -130,7 +130,8 @@ static void record_tells_its_whole_life(void **state)
 {
 	struct fixture *f = *state;
 	struct run_record *e = add(f, "s");
-	struct outcome outcome = {.status = EXEC_FAILED, .exit_code = 3, .report = BUF_INIT(100)};
+	struct outcome outcome = {
+		.status = OUTCOME_FAILED, .exit_code = 3, .report = BUF_INIT(100)};
 	struct run_record_info info = info_of(e);
 
 	assert_int_equal(info.state, RUN_RECORD_PENDING);

@@ -40,8 +40,8 @@ static struct run_record *load(struct rig *rig, struct run_records *all, const c
 static struct outcome full_outcome(void)
 {
 	struct outcome o = {
-		.status = EXEC_FAILED,
-		.limit = EXEC_LIMIT_MEMORY,
+		.status = OUTCOME_FAILED,
+		.limit = OUTCOME_LIMIT_MEMORY,
 		.exited = true,
 		.exit_code = 137,
 		.signal = 9,

@@ -121,7 +121,7 @@ static void aborted_ones_hear_of_it_from_the_loop(void **state)
 	settle(f);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(h[i].ends, 1);
-		assert_int_equal(h[i].outcome.status, EXEC_CANCELLED);
+		assert_int_equal(h[i].outcome.status, OUTCOME_CANCELLED);
 	}
 	assert_string_equal(h[0].out, "part");
 	expect_idle(f);
@@ -138,7 +138,7 @@ static void drain_finishes_what_runs_and_refuses_the_rest(void **state)
 	assert_int_equal(try_start(f, &h[1]), -1);
 	assert_int_equal(f->err.code, ERR_UNAVAILABLE);
 	done(run(f, 0), 0);
-	assert_int_equal(h[0].outcome.status, EXEC_SUCCESS);
+	assert_int_equal(h[0].outcome.status, OUTCOME_SUCCESS);
 	assert_int_equal(f->drained, 0);
 	wait_for(f, &f->drained);
 	expect_idle(f);
@@ -167,7 +167,7 @@ static void patience_ends(void **state)
 	run_service_drain(f->service, false, on_drained, f);
 	wait_for(f, &f->drained);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(h[i].outcome.status, EXEC_CANCELLED);
+		assert_int_equal(h[i].outcome.status, OUTCOME_CANCELLED);
 	expect_idle(f);
 }
 

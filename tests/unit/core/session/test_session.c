@@ -185,9 +185,9 @@ static void clock_of_a_paused_execution_stands_still(void **state)
 	assert_int_equal(fake_exec_of(box, id)->signo, SIGINT);
 	expect_refused(f, session_pause(session, &f->err), ERR_CONFLICT); /* is being stopped */
 	done(box, id, 0);
-	expect_status(e, EXEC_TIMEOUT);
+	expect_status(e, OUTCOME_TIMEOUT);
 	done(box, begin(box), 0);
-	expect_status(queued, EXEC_SUCCESS);
+	expect_status(queued, OUTCOME_SUCCESS);
 }
 
 static void execution_that_ended_as_the_box_froze_is_taken(void **state)
@@ -201,13 +201,13 @@ static void execution_that_ended_as_the_box_froze_is_taken(void **state)
 
 	assert_int_equal(session_pause(session, &f->err), 0);
 	done(box, id, 0);
-	expect_status(e, EXEC_SUCCESS);
+	expect_status(e, OUTCOME_SUCCESS);
 	expect_state(session, SESSION_PAUSED);
 	assert_int_equal(info_of(session).queued, 1);
 	assert_int_equal(session_resume(session, &f->err), 0);
 	expect_state(session, SESSION_RUNNING);
 	done(box, begin(box), 0);
-	expect_status(queued, EXEC_SUCCESS);
+	expect_status(queued, OUTCOME_SUCCESS);
 	expect_state(session, SESSION_READY);
 }
 
@@ -264,7 +264,7 @@ static void resumed_execution_waits_for_a_place(void **state)
 	assert_false(fake_is_frozen(box_of(f, s[0])));
 	assert_int_equal(running(f), 2);
 	done(box_of(f, s[0]), fake_exec_last(box_of(f, s[0]))->id, 0);
-	expect_status(e[0], EXEC_SUCCESS);
+	expect_status(e[0], OUTCOME_SUCCESS);
 }
 
 static void waiting_execution_goes_back_to_the_queue(void **state)
@@ -288,9 +288,9 @@ static void waiting_execution_goes_back_to_the_queue(void **state)
 	assert_null(fake_exec_last(box_of(f, session)));
 	assert_int_equal(session_resume(session, &f->err), 0);
 	done(box_of(f, session), begin(box_of(f, session)), 0);
-	expect_status(e, EXEC_SUCCESS); /* still the first */
+	expect_status(e, OUTCOME_SUCCESS); /* still the first */
 	done(box_of(f, session), begin(box_of(f, session)), 0);
-	expect_status(second, EXEC_SUCCESS);
+	expect_status(second, OUTCOME_SUCCESS);
 }
 
 static void cancelling_what_is_paused_wakes_it(void **state)
@@ -306,7 +306,7 @@ static void cancelling_what_is_paused_wakes_it(void **state)
 	assert_false(fake_is_frozen(box));
 	assert_int_equal(fake_exec_of(box, id)->signo, SIGINT);
 	done(box, id, 130);
-	expect_status(e, EXEC_CANCELLED);
+	expect_status(e, OUTCOME_CANCELLED);
 	expect_state(session, SESSION_READY);
 }
 
@@ -384,8 +384,8 @@ static void old_session_ends_whatever_it_does(void **state)
 	pass(f, 50 * USEC_PER_MS);
 	expect_state(session, SESSION_TERMINATED);
 	assert_non_null(strstr(info_of(session).reason, "lifetime"));
-	expect_status(e, EXEC_CANCELLED);
-	expect_status(queued, EXEC_CANCELLED);
+	expect_status(e, OUTCOME_CANCELLED);
+	expect_status(queued, OUTCOME_CANCELLED);
 	assert_int_equal(fake_box_count(f->driver), 0);
 	assert_int_equal(running(f), 0);
 }
@@ -421,9 +421,9 @@ static void terminating_ends_everything_once(void **state)
 	session_terminate(session, "second");
 	assert_string_equal(info_of(session).reason, "first");
 	assert_true(fake_is_destroyed(box));
-	expect_status(e, EXEC_CANCELLED);
+	expect_status(e, OUTCOME_CANCELLED);
 	assert_string_equal(record_of(e).outcome->out.data, "so far");
-	expect_status(queued, EXEC_CANCELLED);
+	expect_status(queued, OUTCOME_CANCELLED);
 	assert_int_equal(running(f), 0);
 	assert_int_equal(info_of(session).queued, 0);
 	fake_gone(box);
@@ -466,7 +466,7 @@ static void heard_end(void *ctx, struct run_record *e, const struct run_event *e
 
 	if (event->kind == RUN_EVENT_END) {
 		(*ends)++;
-		expect_status(e, EXEC_CANCELLED);
+		expect_status(e, OUTCOME_CANCELLED);
 	}
 }
 

@@ -49,7 +49,7 @@ static void restart_of_an_idle_session_costs_its_variables(void **state)
 	e = execute(f, session);
 	assert_int_not_equal(runner_of(box, fake_exec_last(box)->id), old);
 	done(box, begin(box), 0);
-	expect_status(e, EXEC_SUCCESS);
+	expect_status(e, OUTCOME_SUCCESS);
 	assert_true(record_of(e).session_reset);
 	assert_false(record_of(run(f, session)).session_reset);
 }
@@ -63,14 +63,14 @@ static void restart_cancels_what_runs_and_what_waits(void **state)
 	uint32_t id = begin(box);
 
 	assert_int_equal(session_restart(session, &f->err), 0);
-	expect_status(second, EXEC_CANCELLED);
+	expect_status(second, OUTCOME_CANCELLED);
 	third = execute(f, session);
 	assert_int_equal(fake_exec_last(box)->id, id);
 	die(box, id, true, SIGKILL);
-	expect_status(first, EXEC_CANCELLED);
+	expect_status(first, OUTCOME_CANCELLED);
 	assert_true(record_of(first).session_reset);
 	done(box, begin(box), 0);
-	expect_status(third, EXEC_SUCCESS);
+	expect_status(third, OUTCOME_SUCCESS);
 	assert_false(record_of(third).session_reset);
 	expect_state(session, SESSION_READY);
 }
@@ -92,7 +92,7 @@ static void restart_wakes_a_paused_session(void **state)
 	assert_int_equal(session_restart(session, &f->err), 0);
 	assert_false(fake_is_frozen(box));
 	die(box, fake_exec_last(box)->id, true, SIGKILL);
-	expect_status(e, EXEC_CANCELLED);
+	expect_status(e, OUTCOME_CANCELLED);
 	expect_state(session, SESSION_READY);
 }
 

@@ -250,7 +250,7 @@ static void ephemeral_session_gets_a_box_for_its_files(void **state)
 	e = execute(f, s);
 	assert_int_equal(fake_box_count(f->driver), 1);
 	done(box_at(f, 0), begin(box_at(f, 0)), 0);
-	expect_status(e, EXEC_SUCCESS);
+	expect_status(e, OUTCOME_SUCCESS);
 	assert_int_equal(told.failed, 1);
 	assert_true(asked[1].cancelled);
 }

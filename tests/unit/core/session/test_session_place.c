@@ -48,7 +48,7 @@ static void runner_is_started_once_and_code_handed_to_it(void **state)
 	(void)begin(box);
 	assert_int_equal(record_of(e).state, RUN_RECORD_RUNNING);
 	done(box, 2, 0);
-	expect_status(e, EXEC_SUCCESS);
+	expect_status(e, OUTCOME_SUCCESS);
 	expect_state(session, SESSION_READY);
 	assert_false(record_of(e).session_reset);
 	e = execute(f, session);
@@ -56,7 +56,7 @@ static void runner_is_started_once_and_code_handed_to_it(void **state)
 	assert_int_equal(run->runner, 1); /* the same */
 	assert_string_equal(run->source, "run3.py");
 	done(box, begin(box), 0);
-	expect_status(e, EXEC_SUCCESS);
+	expect_status(e, OUTCOME_SUCCESS);
 	assert_int_equal(info_of(session).executions, 2);
 	assert_false(fake_is_destroyed(box));
 }
@@ -81,7 +81,7 @@ static void language_without_a_runner_runs_as_a_program(void **state)
 	assert_string_equal(program->files[0].path, "run1");
 	assert_string_equal(program->env[str_list_count(program->env) - 1], "MINE=1");
 	done(box, begin(box), 3);
-	expect_status(e, EXEC_FAILED);
+	expect_status(e, OUTCOME_FAILED);
 	assert_int_equal(record_of(e).outcome->exit_code, 3);
 	assert_false(record_of(e).session_reset);
 	assert_string_equal(record_of(e).language, "demo");
@@ -91,7 +91,7 @@ static void language_without_a_runner_runs_as_a_program(void **state)
 	assert_string_equal(fake_exec_last(box)->argv[0], "MINE=1");
 	assert_string_equal(fake_exec_last(box)->argv[1], "");
 	done(box, begin(box), 0);
-	expect_status(e, EXEC_SUCCESS);
+	expect_status(e, OUTCOME_SUCCESS);
 }
 
 static void outcome_has_output_report_and_growth_of_counters(void **state)
@@ -122,13 +122,13 @@ static void outcome_has_output_report_and_growth_of_counters(void **state)
 	fake_set_counters(box, &counters);
 	fake_set_layers(box, LAYERS_ALL & ~LAYER_BIT(LAYER_LANDLOCK));
 	fake_done(box, id, &facts);
-	expect_status(e, EXEC_SUCCESS);
+	expect_status(e, OUTCOME_SUCCESS);
 	out = record_of(e).outcome;
 	assert_string_equal(out->out.data, "12345678");
 	assert_string_equal(out->err.data, "err");
 	assert_true(out->out_truncated);
 	assert_false(out->err_truncated);
-	assert_int_equal(out->limit, EXEC_LIMIT_OUTPUT);
+	assert_int_equal(out->limit, OUTCOME_LIMIT_OUTPUT);
 	assert_string_equal(out->report.data, "{\"a\":1}");
 	assert_int_equal(out->cpu_us, 250);
 	assert_int_equal(out->memory_peak_bytes, 4096);
@@ -203,7 +203,7 @@ static void executions_run_in_order_and_the_queue_is_bounded(void **state)
 		if (i < 2)
 			assert_int_equal(record_of(e[i + 1]).state, RUN_RECORD_PENDING);
 		done(box, fake_exec_last(box)->id, 0);
-		expect_status(e[i], EXEC_SUCCESS);
+		expect_status(e[i], OUTCOME_SUCCESS);
 	}
 	expect_state(session, SESSION_READY);
 	assert_int_equal(running(f), 0);
@@ -228,11 +228,11 @@ static void places_are_shared_with_all_executions(void **state)
 	assert_null(fake_exec_last(box_of(f, s[3])));
 	/* Waiting can be cancelled, and takes no place. */
 	assert_int_equal(run_record_cancel(e[3], &f->err), 0);
-	expect_status(e[3], EXEC_CANCELLED);
+	expect_status(e[3], OUTCOME_CANCELLED);
 	expect_state(s[3], SESSION_READY);
 	done(box_of(f, s[1]), begin(box_of(f, s[1])), 0);
 	done(box_of(f, s[2]), begin(box_of(f, s[2])), 0);
-	expect_status(e[2], EXEC_SUCCESS);
+	expect_status(e[2], OUTCOME_SUCCESS);
 	assert_int_equal(running(f), 0);
 }
 
@@ -266,8 +266,8 @@ static void run_that_heeds_the_interrupt_saves_the_session(void **state)
 	assert_int_equal(fake_exec_of(box, runner_of(box, id))->signals, 0);
 	fake_output(box, id, OUTPUT_STDERR, "^C", 2);
 	done(box, id, 130);
-	expect_status(e, EXEC_TIMEOUT);
-	assert_int_equal(record_of(e).outcome->limit, EXEC_LIMIT_TIME);
+	expect_status(e, OUTCOME_TIMEOUT);
+	assert_int_equal(record_of(e).outcome->limit, OUTCOME_LIMIT_TIME);
 	assert_int_equal(record_of(e).outcome->exit_code, 130);
 	assert_string_equal(record_of(e).outcome->err.data, "^C");
 	assert_false(record_of(e).session_reset);
@@ -292,14 +292,14 @@ static void runner_that_does_not_is_killed_and_replaced(void **state)
 	assert_true(clock_us() - since >= 520 * USEC_PER_MS);
 	assert_int_equal(fake_exec_of(box, id)->signals, 1);
 	die(box, id, true, SIGKILL);
-	expect_status(e, EXEC_TIMEOUT);
+	expect_status(e, OUTCOME_TIMEOUT);
 	assert_true(record_of(e).session_reset);
 	assert_int_equal(record_of(e).outcome->signal, SIGKILL);
 	/* The next is on its way to a new runner in the same box. */
 	expect_state(session, SESSION_RUNNING);
 	assert_int_not_equal(fake_exec_last(box)->runner, 1);
 	done(box, begin(box), 0);
-	expect_status(next, EXEC_SUCCESS);
+	expect_status(next, OUTCOME_SUCCESS);
 	assert_false(record_of(next).session_reset);
 	assert_int_equal(fake_box_count(f->driver), 1);
 }
@@ -316,7 +316,7 @@ static void answer_that_crosses_the_kill_costs_the_runner(void **state)
 	while (fake_exec_of(box, 1)->signo != SIGKILL)
 		pass(f, 10 * USEC_PER_MS);
 	done(box, id, 0);
-	expect_status(e, EXEC_TIMEOUT);
+	expect_status(e, OUTCOME_TIMEOUT);
 	assert_true(record_of(e).session_reset);
 	(void)execute(f, session);
 	assert_int_not_equal(fake_exec_last(box)->runner, 1);
@@ -333,8 +333,8 @@ static void agent_that_does_not_report_the_kill_costs_the_box(void **state)
 	queued = execute(f, session);
 	while (record_of(e).state != RUN_RECORD_ENDED)
 		pass(f, 10 * USEC_PER_MS);
-	expect_status(e, EXEC_TIMEOUT);
-	expect_status(queued, EXEC_CRASHED);
+	expect_status(e, OUTCOME_TIMEOUT);
+	expect_status(queued, OUTCOME_CRASHED);
 	expect_state(session, SESSION_FAILED);
 	assert_true(record_of(e).session_reset);
 	assert_int_equal(fake_box_count(f->driver), 0);
@@ -354,7 +354,7 @@ static void program_of_its_own_is_killed_at_once(void **state)
 	e = overdue(f, session, &id);
 	assert_int_equal(fake_exec_of(box, id)->signo, SIGKILL);
 	fake_done(box, id, &killed);
-	expect_status(e, EXEC_TIMEOUT);
+	expect_status(e, OUTCOME_TIMEOUT);
 	assert_false(record_of(e).session_reset);
 	expect_state(session, SESSION_READY);
 }
@@ -369,14 +369,14 @@ static void cancelling_interrupts_first(void **state)
 	uint32_t id = begin(box);
 
 	assert_int_equal(run_record_cancel(queued, &f->err), 0);
-	expect_status(queued, EXEC_CANCELLED);
+	expect_status(queued, OUTCOME_CANCELLED);
 	assert_int_equal(info_of(session).queued, 0);
 	assert_int_equal(run_record_cancel(e, &f->err), 0);
 	assert_int_equal(run_record_cancel(e, &f->err), 0); /* is on its way */
 	assert_int_equal(fake_exec_of(box, id)->signo, SIGINT);
 	assert_int_equal(fake_exec_of(box, id)->signals, 1);
 	done(box, id, 130);
-	expect_status(e, EXEC_CANCELLED);
+	expect_status(e, OUTCOME_CANCELLED);
 	assert_false(record_of(e).session_reset);
 	expect_state(session, SESSION_READY);
 	expect_refused(f, run_record_cancel(e, &f->err), ERR_CONFLICT);
@@ -395,7 +395,7 @@ static void cancelling_before_the_start_is_heeded_too(void **state)
 	pass(f, 520 * USEC_PER_MS);
 	assert_int_equal(fake_exec_of(box, runner_of(box, id))->signo, SIGKILL);
 	die(box, id, true, SIGKILL);
-	expect_status(e, EXEC_CANCELLED);
+	expect_status(e, OUTCOME_CANCELLED);
 	assert_true(record_of(e).session_reset);
 }
 
@@ -416,7 +416,7 @@ static void interrupt_leaves_the_session_as_it_is(void **state)
 	pass(f, 20 * USEC_PER_MS);
 	expect_state(session, SESSION_RUNNING);
 	done(box, id, 130);
-	expect_status(e, EXEC_FAILED);
+	expect_status(e, OUTCOME_FAILED);
 	expect_state(session, SESSION_READY);
 }
 
@@ -430,13 +430,13 @@ static void runner_that_ends_with_the_run_is_a_reset(void **state)
 	struct run_record *e = execute(f, session);
 
 	die(box, begin(box), false, 7); /* os._exit(7) */
-	expect_status(e, EXEC_FAILED);
+	expect_status(e, OUTCOME_FAILED);
 	assert_int_equal(record_of(e).outcome->exit_code, 7);
 	assert_true(record_of(e).session_reset);
 	expect_state(session, SESSION_READY);
 	e = execute(f, session);
 	die(box, begin(box), true, SIGSEGV);
-	expect_status(e, EXEC_FAILED);
+	expect_status(e, OUTCOME_FAILED);
 	assert_int_equal(record_of(e).outcome->signal, SIGSEGV);
 	assert_true(record_of(e).session_reset);
 	e = run(f, session);
@@ -459,10 +459,10 @@ static void runner_killed_for_memory_names_the_limit(void **state)
 	counters.oom_kills = 4;
 	fake_set_counters(box, &counters);
 	die(box, id, true, SIGKILL);
-	expect_status(e, EXEC_FAILED);
-	assert_int_equal(record_of(e).outcome->limit, EXEC_LIMIT_MEMORY);
+	expect_status(e, OUTCOME_FAILED);
+	assert_int_equal(record_of(e).outcome->limit, OUTCOME_LIMIT_MEMORY);
 	e = run(f, session);
-	assert_int_equal(record_of(e).outcome->limit, EXEC_LIMIT_NONE); /* not its kill */
+	assert_int_equal(record_of(e).outcome->limit, OUTCOME_LIMIT_NONE); /* not its kill */
 }
 
 static void runner_that_dies_idle_is_told_by_the_next(void **state)
@@ -499,7 +499,7 @@ static void run_that_crosses_the_death_of_its_runner_is_given_to_another(void **
 	assert_true(fake_exec_last(box)->id > id);
 	assert_string_equal(fake_exec_last(box)->files[0].data, "x = 1");
 	done(box, begin(box), 0);
-	expect_status(e, EXEC_SUCCESS);
+	expect_status(e, OUTCOME_SUCCESS);
 	assert_true(record_of(e).session_reset);
 	/* But not for ever. */
 	e = execute(f, session);
@@ -546,8 +546,8 @@ static void lost_box_is_a_crash(void **state)
 	fake_lost(box, &lost);
 	expect_state(session, SESSION_FAILED);
 	assert_string_equal(info_of(session).reason, "it vanished");
-	expect_status(e, EXEC_CRASHED);
-	expect_status(queued, EXEC_CRASHED);
+	expect_status(e, OUTCOME_CRASHED);
+	expect_status(queued, OUTCOME_CRASHED);
 	assert_true(record_of(e).session_reset);
 	settle(f);
 	assert_int_equal(fake_box_count(f->driver), 0);
@@ -568,8 +568,8 @@ static void box_lost_to_memory_says_so(void **state)
 	(void)begin(box);
 	fake_set_counters(box, &counters);
 	fake_lost(box, &lost);
-	expect_status(e, EXEC_FAILED);
-	assert_int_equal(record_of(e).outcome->limit, EXEC_LIMIT_MEMORY);
+	expect_status(e, OUTCOME_FAILED);
+	assert_int_equal(record_of(e).outcome->limit, OUTCOME_LIMIT_MEMORY);
 	expect_state(session, SESSION_FAILED);
 }
 
@@ -586,7 +586,7 @@ static void program_that_is_never_started_fails_the_session(void **state)
 	e = execute(f, session);
 	pass(f, 60 * USEC_PER_MS);
 	expect_state(session, SESSION_FAILED);
-	expect_status(e, EXEC_CRASHED);
+	expect_status(e, OUTCOME_CRASHED);
 	/* The same bound holds for the box. */
 	session = create(f);
 	e = execute(f, session);

@@ -32,13 +32,13 @@ static void session_whose_new_box_is_dead_gets_another(void **state)
 	lose(box_of(f, mine));
 	settle(f);
 	expect_state(mine, SESSION_CREATING);
-	expect_status(record(rig, "exec_1"), EXEC_CRASHED); /* nobody knows */
+	expect_status(record(rig, "exec_1"), OUTCOME_CRASHED); /* nobody knows */
 	assert_int_equal(fake_box_count(f->driver), 1);
 	box = box_of(f, mine);
 	assert_string_not_equal(box_id(box), "b1");
 	fake_ready(box);
 	done(box, begin(box), 0);
-	expect_status(e, EXEC_SUCCESS);
+	expect_status(e, OUTCOME_SUCCESS);
 	/* One that was ready is lost as any other. */
 	lose(box);
 	expect_state(mine, SESSION_FAILED);

@@ -147,7 +147,7 @@ static void running_execution_goes_on(void **state)
 	expect_state(session(rig, "mine"), SESSION_RUNNING);
 	fake_output(box, 2, OUTPUT_STDOUT, "hello", 5);
 	done(box, 2, 0);
-	expect_status(e, EXEC_SUCCESS);
+	expect_status(e, OUTCOME_SUCCESS);
 	assert_int_equal(record_of(e).outcome->out.len, 5);
 	wait_acked(f, box, 2);
 	expect_state(session(rig, "mine"), SESSION_READY);
@@ -172,10 +172,10 @@ static void execution_that_the_box_does_not_know_has_crashed(void **state)
 	box = box_of(f, session(rig, "mine"));
 	assert_null(fake_exec_last(box)); /* not before it has described what it has */
 	fake_resume(box, 0, 0);
-	expect_status(record(rig, "exec_1"), EXEC_CRASHED);
+	expect_status(record(rig, "exec_1"), OUTCOME_CRASHED);
 	assert_int_equal(record_of(record(rig, "exec_2")).state, RUN_RECORD_PENDING);
 	done(box, begin(box), 0);
-	expect_status(record(rig, "exec_2"), EXEC_SUCCESS);
+	expect_status(record(rig, "exec_2"), OUTCOME_SUCCESS);
 }
 
 /* Its end was recorded, but not acknowledged: it is forgotten, and ends if it still runs. */
@@ -287,7 +287,7 @@ static void resumed_execution_has_a_place(void **state)
 	assert_non_null(fake_exec_last(box_of(f, session(rig, "s4"))));
 	done(boxes[2], 2, 0);
 	done(box_of(f, session(rig, "s4")), begin(box_of(f, session(rig, "s4"))), 0);
-	expect_status(e, EXEC_SUCCESS);
+	expect_status(e, OUTCOME_SUCCESS);
 	assert_int_equal(running(f), 0);
 }
 
@@ -310,9 +310,9 @@ static void resumed_execution_is_measured_from_its_start(void **state)
 	fake_set_counters(
 		box, &(struct box_counters){.cpu_us = 1250000, .oom_kills = 4, .pids_denied = 5});
 	fake_done(box, 2, &(struct exec_facts){.signalled = true, .status = SIGKILL});
-	expect_status(record(rig, "exec_1"), EXEC_FAILED);
+	expect_status(record(rig, "exec_1"), OUTCOME_FAILED);
 	outcome = record_of(record(rig, "exec_1")).outcome;
-	assert_int_equal(outcome->limit, EXEC_LIMIT_MEMORY);
+	assert_int_equal(outcome->limit, OUTCOME_LIMIT_MEMORY);
 	assert_int_equal(outcome->cpu_us, 250000);
 	assert_int_equal(outcome->queue_us, 200000);
 	assert_int_equal(outcome->start_us, 300000);
@@ -333,8 +333,8 @@ static void resumed_execution_without_a_memory_blames_nobody(void **state)
 	fake_started(box, 2);
 	fake_set_counters(box, &(struct box_counters){.cpu_us = 1250000, .oom_kills = 4});
 	fake_done(box, 2, &(struct exec_facts){.signalled = true, .status = SIGKILL});
-	expect_status(record(rig, "exec_1"), EXEC_FAILED);
-	assert_int_equal(record_of(record(rig, "exec_1")).outcome->limit, EXEC_LIMIT_NONE);
+	expect_status(record(rig, "exec_1"), OUTCOME_FAILED);
+	assert_int_equal(record_of(record(rig, "exec_1")).outcome->limit, OUTCOME_LIMIT_NONE);
 }
 
 /* Lost with its box: it ran since it started, not since we know it. */
@@ -355,7 +355,7 @@ static void lost_execution_has_run_since_its_start(void **state)
 	fake_started(box, 2);
 	(void)error_set(&why, ERR_AGENT_LOST, 0, "gone");
 	fake_lost(box, &why);
-	expect_status(record(rig, "exec_1"), EXEC_CRASHED);
+	expect_status(record(rig, "exec_1"), OUTCOME_CRASHED);
 	duration_us = record_of(record(rig, "exec_1")).outcome->duration_us;
 	assert_in_range(duration_us, 1900000, 10000000);
 }
@@ -388,7 +388,7 @@ static void pause_does_not_count_for_the_deadline(void **state)
 	assert_int_equal(record_of(record(rig, "exec_1")).state, RUN_RECORD_RUNNING);
 	assert_in_range(stored_pause(rig, "exec_1"), 1000000, 1000000 + here_ms);
 	done(box, 2, 0);
-	expect_status(record(rig, "exec_1"), EXEC_SUCCESS);
+	expect_status(record(rig, "exec_1"), OUTCOME_SUCCESS);
 }
 
 /* Without the pauses it is late at once: the test before would see it. */
@@ -410,7 +410,7 @@ static void deadline_has_passed_meanwhile(void **state)
 		loop_run_once(f->loop, true);
 	assert_int_equal(fake_exec_of(box, 2)->signo, SIGINT);
 	done(box, 2, 0);
-	expect_status(record(rig, "exec_1"), EXEC_TIMEOUT);
+	expect_status(record(rig, "exec_1"), OUTCOME_TIMEOUT);
 }
 
 /* What was paused under an earlier daemon goes on when there is a place, as any other. */
@@ -447,7 +447,7 @@ static void paused_execution_waits_for_a_place_to_go_on(void **state)
 	expect_state(s, SESSION_RUNNING);
 	assert_int_equal(running(f), 2);
 	done(box, 2, 0);
-	expect_status(record(rig, "exec_1"), EXEC_SUCCESS);
+	expect_status(record(rig, "exec_1"), OUTCOME_SUCCESS);
 	assert_int_equal(running(f), 1);
 	done(others[1], fake_exec_last(others[1])->id, 0);
 }
@@ -486,7 +486,7 @@ static void paused_execution_is_cancelled(void **state)
 	fake_keep(f->driver, "b1", true);
 	restore(rig);
 	assert_int_equal(run_record_cancel(record(rig, "exec_1"), &f->err), 0);
-	expect_status(record(rig, "exec_1"), EXEC_CANCELLED);
+	expect_status(record(rig, "exec_1"), OUTCOME_CANCELLED);
 	assert_int_equal(session_resume(session(rig, "mine"), &f->err), 0);
 	box = resumed(rig, "mine", "exec_1");
 	assert_int_equal(fake_exec_of(box, 2)->signo, SIGINT);
@@ -543,7 +543,7 @@ static void ephemeral_session_begins_what_had_not_begun(void **state)
 	past_execution(rig, "exec_1", "mine", true, "{}");
 	past_execution(rig, "exec_2", "mine", false, "{}");
 	restore(rig);
-	expect_status(record(rig, "exec_1"), EXEC_CRASHED);
+	expect_status(record(rig, "exec_1"), OUTCOME_CRASHED);
 	/* That it begins is on the disk before it does. */
 	assert_int_equal(fake_box_count(f->driver), 0);
 	wait_boxes(f, 1);
@@ -551,7 +551,7 @@ static void ephemeral_session_begins_what_had_not_begun(void **state)
 	box = box_at(f, 0);
 	fake_ready(box);
 	done(box, begin(box), 0);
-	expect_status(record(rig, "exec_2"), EXEC_SUCCESS);
+	expect_status(record(rig, "exec_2"), OUTCOME_SUCCESS);
 }
 
 /* Accepted, and perhaps begun, when the daemon was killed: it is not run a second time. */
@@ -565,12 +565,12 @@ static void what_may_have_begun_is_not_run_again(void **state)
 	past_execution(rig, "exec_2", "mine", false, "{}");
 	write_rows(rig, &DB_SQL("UPDATE executions SET begun = 1 WHERE id = 'exec_1'"));
 	restore(rig);
-	expect_status(record(rig, "exec_1"), EXEC_CRASHED);
+	expect_status(record(rig, "exec_1"), OUTCOME_CRASHED);
 	assert_int_equal(record_of(record(rig, "exec_2")).state, RUN_RECORD_PENDING);
 	wait_boxes(f, 1);
 	fake_ready(box_at(f, 0));
 	done(box_at(f, 0), begin(box_at(f, 0)), 0);
-	expect_status(record(rig, "exec_2"), EXEC_SUCCESS);
+	expect_status(record(rig, "exec_2"), OUTCOME_SUCCESS);
 }
 
 /* The box was lost before the store knew that it was ready: what it may have been given is lost. */
@@ -582,7 +582,7 @@ static void what_a_lost_new_box_may_have_run_is_not_run_again(void **state)
 	past_execution(rig, "exec_1", "mine", false, "{}");
 	write_rows(rig, &DB_SQL("UPDATE executions SET begun = 1"));
 	restore(rig);
-	expect_status(record(rig, "exec_1"), EXEC_CRASHED);
+	expect_status(record(rig, "exec_1"), OUTCOME_CRASHED);
 	expect_state(session(rig, "mine"), SESSION_CREATING);
 }
 
@@ -601,14 +601,14 @@ static void execution_that_cannot_go_on_has_crashed(void **state)
 	past_execution(rig, "exec_5", "mine", false, "{\"language\": \"demo\"}");
 	fake_keep(f->driver, "b1", false);
 	restore(rig);
-	expect_status(record(rig, "exec_1"), EXEC_CRASHED);
-	expect_status(record(rig, "exec_2"), EXEC_CRASHED);
-	expect_status(record(rig, "exec_3"), EXEC_CRASHED);
-	expect_status(record(rig, "exec_4"), EXEC_CRASHED);
+	expect_status(record(rig, "exec_1"), OUTCOME_CRASHED);
+	expect_status(record(rig, "exec_2"), OUTCOME_CRASHED);
+	expect_status(record(rig, "exec_3"), OUTCOME_CRASHED);
+	expect_status(record(rig, "exec_4"), OUTCOME_CRASHED);
 	box = box_of(f, session(rig, "mine"));
 	fake_resume(box, 0, 0);
 	done(box, begin(box), 0);
-	expect_status(record(rig, "exec_5"), EXEC_SUCCESS);
+	expect_status(record(rig, "exec_5"), OUTCOME_SUCCESS);
 }
 
 /* A language that is not there any more: it says so, and its box ends. */

@@ -296,7 +296,7 @@ static void ephemeral_executions_have_a_box_each(void **state)
 	fake_output(box, 1, OUTPUT_STDOUT, "hi", 2);
 	fake_report(box, 1, "{}");
 	fake_done(box, 1, &facts);
-	expect_status(e, EXEC_SUCCESS);
+	expect_status(e, OUTCOME_SUCCESS);
 	assert_string_equal(record_of(e).outcome->out.data, "hi");
 	assert_string_equal(record_of(e).outcome->report.data, "{}");
 	assert_string_equal(record_of(e).outcome->execution_id, record_of(e).id);
@@ -304,7 +304,7 @@ static void ephemeral_executions_have_a_box_each(void **state)
 	settle(f);
 	assert_int_equal(fake_box_count(f->driver), 1);
 	fake_done(start_once(f), 1, &facts);
-	expect_status(second, EXEC_SUCCESS);
+	expect_status(second, OUTCOME_SUCCESS);
 	expect_state(session, SESSION_READY);
 }
 
@@ -330,7 +330,7 @@ static void ephemeral_execution_can_be_controlled(void **state)
 	fake_output(box, 1, OUTPUT_STDOUT, "so far", 6);
 	assert_int_equal(run_record_cancel(e, &f->err), 0);
 	settle(f);
-	expect_status(e, EXEC_CANCELLED);
+	expect_status(e, OUTCOME_CANCELLED);
 	assert_string_equal(record_of(e).outcome->out.data, "so far");
 	expect_state(session, SESSION_READY);
 	settle(f);
@@ -351,7 +351,7 @@ static void ephemeral_failure_is_one_of_the_execution(void **state)
 	expect_state(session, SESSION_READY);
 	lost = execute(f, session);
 	fake_lost(start_once(f), &no);
-	expect_status(lost, EXEC_CRASHED);
+	expect_status(lost, OUTCOME_CRASHED);
 	expect_state(session, SESSION_READY);
 }
 
@@ -374,8 +374,8 @@ static void ephemeral_session_ends_with_what_it_runs(void **state)
 	struct session *session = busy_ephemeral(f, &e, &queued);
 
 	session_terminate(session, "over");
-	expect_status(queued, EXEC_CANCELLED);
-	expect_status(e, EXEC_CANCELLED);
+	expect_status(queued, OUTCOME_CANCELLED);
+	expect_status(e, OUTCOME_CANCELLED);
 	settle(f);
 	assert_int_equal(fake_box_count(f->driver), 0);
 	assert_int_equal(running(f), 0);
@@ -422,9 +422,9 @@ static void drain_ends_all_and_waits_for_the_boxes(void **state)
 	session_service_drain(f->service, on_drained, f);
 	expect_state(session, SESSION_TERMINATED);
 	expect_state(creating, SESSION_TERMINATED);
-	expect_status(e, EXEC_CANCELLED);
+	expect_status(e, OUTCOME_CANCELLED);
 	settle(f);
-	expect_status(other, EXEC_CANCELLED);
+	expect_status(other, OUTCOME_CANCELLED);
 	assert_int_equal(f->drained, 0);
 	expect_refused(f, try_create(f), ERR_UNAVAILABLE);
 	fake_gone(box);
