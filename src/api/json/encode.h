@@ -47,7 +47,7 @@ json_t *encode_run_status(const struct run_record *e) attr_must_check;
  * encode_run_add - the whole run as text: its result (empty while it runs) and the request.
  * Return: 0 or -1: no room.
  */
-int encode_run_add(struct buf *b, const struct run_record *e) attr_must_check;
+int encode_run_add(struct buf *b, const struct run_record_info *info) attr_must_check;
 /** encode_run_brief - the same without output, code and report, for lists. */
 json_t *encode_run_brief(const struct run_record *e) attr_must_check;
 

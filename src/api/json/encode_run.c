@@ -121,18 +121,15 @@ static json_t *tail_of(const struct run_record_info *info, const struct report *
 	return j;
 }
 
-int encode_run_add(struct buf *b, const struct run_record *e)
+int encode_run_add(struct buf *b, const struct run_record_info *info)
 {
 	cleanup_report struct report report = {0};
 	cleanup_json json_t *head = NULL, *tail = NULL;
-	struct run_record_info info = {0};
-	const struct outcome *o;
+	const struct outcome *o = info->outcome ? info->outcome : &nothing;
 
-	run_record_info(e, &info);
-	o = info.outcome ? info.outcome : &nothing;
 	encode_result_report(o, &report);
-	head = head_of(&info);
-	tail = tail_of(&info, &report, false);
+	head = head_of(info);
+	tail = tail_of(info, &report, false);
 	return encode_result_add(b, o, &report, &(struct encode_result_extra){head, tail});
 }
 

@@ -46,8 +46,8 @@ static const struct error no_room = {
 
 struct waiter {
 	struct pending pending;
-	struct op_run *run;
-	struct run_record *record; /* NULL: without a session */
+	struct run_watch *watch;
+	bool in_session; /* its events are numbered */
 	struct run_reply how;
 	struct timer *patience; /* NULL: none */
 	size_t max_bytes;       /* of one event or response */
@@ -83,9 +83,9 @@ static int open_event(const struct waiter *w, struct buf *b, const char *name, u
 	const struct event event = {
 		.form = w->how.form,
 		.name = name,
-		.id = w->record ? number : w->next_id,
-		.has_id = !w->record || number > 0,
-		.shows_id = w->record && number > 0,
+		.id = w->in_session ? number : w->next_id,
+		.has_id = !w->in_session || number > 0,
+		.shows_id = w->in_session && number > 0,
 	};
 
 	return event_open(b, &event);
@@ -134,25 +134,30 @@ static void send_text(struct waiter *w, enum output_stream stream, uint64_t numb
 		reply_log(w->pending.req, LOG_LEVEL_WARN, "no room for output");
 }
 
-static void on_start(void *ctx, const char *execution_id, uint64_t number)
+/* Whether the client has the event already. */
+static bool is_past(const struct waiter *w, const struct run_event *event)
 {
-	struct waiter *w = ctx;
-
-	if (!w->record)
-		send_object(w, "start", 0, json_pack("{s:s}", "execution_id", execution_id));
-	else if (number > w->how.after)
-		send_object(w, "start", number, encode_run_ticket(w->record));
+	return w->in_session && event->number <= w->how.after;
 }
 
-static void on_output(void *ctx, enum output_stream stream, const char *data, size_t len,
-                      uint64_t number)
+static void send_start(struct waiter *w, const struct run_record *record, uint64_t number)
 {
-	struct waiter *w = ctx;
-	size_t text_len;
-	cleanup_free char *text = text_stream_feed(&w->text[stream], data, len, &text_len);
+	struct run_record_info run = {0};
 
-	if (!w->record || number > w->how.after)
-		send_text(w, stream, number, text, text_len);
+	run_record_info(record, &run);
+	send_object(w, "start", number,
+	            w->in_session ? encode_run_ticket(record)
+	                          : json_pack("{s:s}", "execution_id", run.id));
+}
+
+static void send_output(struct waiter *w, const struct run_event *event)
+{
+	enum output_stream stream = event->kind == RUN_EVENT_STDOUT ? OUTPUT_STDOUT : OUTPUT_STDERR;
+	size_t len;
+	cleanup_free char *text = text_stream_feed(&w->text[stream], event->data, event->len, &len);
+
+	if (!is_past(w, event))
+		send_text(w, stream, event->number, text, len);
 }
 
 /* The end. */
@@ -174,7 +179,7 @@ static void send_derived(struct waiter *w, const struct outcome *outcome)
 }
 
 /* A response of its own, or the last event of a stream that has begun. */
-static void fail(struct waiter *w, const struct error *err, uint64_t number)
+static void finish_with_error(struct waiter *w, const struct error *err, uint64_t number)
 {
 	struct http_request *req = w->pending.req;
 
@@ -189,51 +194,66 @@ static void fail(struct waiter *w, const struct error *err, uint64_t number)
 	http_stream_end(req);
 }
 
-static void finish_stream(struct waiter *w, const struct op_run_end *end)
+static void finish_stream(struct waiter *w, const struct run_record_info *run, uint64_t number)
 {
 	cleanup_buf struct buf b = BUF_INIT(w->max_bytes);
 
-	send_derived(w, end->outcome);
-	if (open_event(w, &b, "end", end->number) < 0 || buf_add_str(&b, ",\"result\":") < 0 ||
-	    w->how.encoder->add_result(w->how.ctx, &b, end) < 0 || send_event(w, &b) < 0)
-		fail(w, &no_room, end->number);
+	send_derived(w, run->outcome);
+	if (open_event(w, &b, "end", number) < 0 || buf_add_str(&b, ",\"result\":") < 0 ||
+	    w->how.encoder->add_result(w->how.ctx, &b, run) < 0 || send_event(w, &b) < 0)
+		finish_with_error(w, &no_room, number);
 	else
 		http_stream_end(w->pending.req);
 }
 
-static void finish_response(struct waiter *w, const struct op_run_end *end)
+static void finish_response(struct waiter *w, const struct run_record_info *run)
 {
 	cleanup_buf struct buf text = BUF_INIT(w->max_bytes);
 
 	if (w->how.encoder->answer)
-		w->how.encoder->answer(w->how.ctx, w->pending.req, end);
-	else if (w->how.encoder->add_result(w->how.ctx, &text, end) == 0)
+		w->how.encoder->answer(w->how.ctx, w->pending.req, run);
+	else if (w->how.encoder->add_result(w->how.ctx, &text, run) == 0)
 		reply_text(w->pending.req, HTTP_OK, &text);
 	else
 		reply_error(w->pending.req, &no_room);
 }
 
-static void on_end(void *ctx, const struct op_run_end *end)
+static void finish(struct waiter *w, const struct run_record *record, const struct run_event *end)
+{
+	struct run_record_info run = {0};
+
+	run_record_info(record, &run);
+	(void)pending_resume(&w->pending);
+	if (is_stream(w) && is_past(w, end))
+		http_stream_end(w->pending.req);
+	else if (!run.outcome)
+		finish_with_error(w, run.failure, end->number);
+	else if (is_stream(w))
+		finish_stream(w, &run, end->number);
+	else
+		finish_response(w, &run);
+	waiter_free(w);
+}
+
+static void on_event(void *ctx, struct run_record *record, const struct run_event *event)
 {
 	struct waiter *w = ctx;
 
-	(void)pending_resume(&w->pending);
-	if (is_stream(w) && w->record && end->number <= w->how.after)
-		http_stream_end(w->pending.req);
-	else if (!end->outcome)
-		fail(w, end->failure, end->number);
-	else if (is_stream(w))
-		finish_stream(w, end);
-	else
-		finish_response(w, end);
-	waiter_free(w);
+	if (event->kind == RUN_EVENT_END)
+		finish(w, record, event);
+	else if (!is_stream(w))
+		return;
+	else if (event->kind != RUN_EVENT_START)
+		send_output(w, event);
+	else if (!is_past(w, event))
+		send_start(w, record, event->number);
 }
 
 static void on_left(struct pending *p)
 {
 	struct waiter *w = CONTAINER_OF(p, struct waiter, pending);
 
-	op_run_leave(w->run);
+	run_unwatch(w->watch);
 	waiter_free(w);
 }
 
@@ -242,54 +262,49 @@ static void on_impatient(void *ctx)
 	struct waiter *w = ctx;
 	struct error err = {0};
 
-	op_run_leave(w->run);
+	run_unwatch(w->watch);
 	(void)error_set(&err, ERR_WAIT_TIMEOUT, 0, "the execution has not ended yet");
 	reply_error(pending_resume(&w->pending), &err);
 	waiter_free(w);
 }
 
 int run_reply_start(struct router *r, struct http_request *req, const struct op_run_start *start,
-                    struct op_run **ret_run, struct error *err)
+                    struct run_record **ret_record, struct error *err)
 {
 	struct op_run_start named = *start;
 
 	named.request_id = http_request_id(req);
-	if (op_run_start(r, &named, ret_run, err) < 0)
+	if (op_run_start(r, &named, ret_record, err) < 0)
 		return -1;
 	http_drop_body(req);
 	return 0;
 }
 
-void run_reply(struct router *r, struct http_request *req, struct op_run *run,
+void run_reply(struct router *r, struct http_request *req, struct run_record *record,
                const struct run_reply *how)
 {
 	struct waiter *w = NEW(struct waiter);
-	struct op_run_events events = {.ctx = w, .on_end = on_end};
+	struct run_record_info run = {0};
 
-	w->run = run;
-	w->record = op_run_record(run);
+	run_record_info(record, &run);
+	w->in_session = run.session_id;
 	w->how = *how;
 	w->max_bytes = r->config->max_answers_bytes;
 	pending_wait(&w->pending, req, on_left);
-	if (is_stream(w)) {
-		events.on_start = on_start;
-		events.on_output = on_output;
-	}
-	if (is_stream(w) && w->record)
+	w->watch = run_watch(record, 0, on_event, w);
+	if (is_stream(w) && w->in_session)
 		begin_stream(w);
 	if (is_stream(w) && how->announce)
-		send_object(w, "pending", 0, encode_run_ticket(w->record));
+		send_object(w, "pending", 0, encode_run_ticket(record));
 	if (how->patience_us > 0) {
 		w->patience = timer_new(r->parts.loop, on_impatient, w);
 		timer_start(w->patience, how->patience_us);
 	}
-	op_run_watch(run, &events);
 }
 
-static int add_record(void *ctx, struct buf *b, const struct op_run_end *end)
+static int add_record(void *ctx attr_unused, struct buf *b, const struct run_record_info *run)
 {
-	(void)ctx;
-	return encode_run_add(b, end->record);
+	return encode_run_add(b, run);
 }
 
 const struct run_encoder run_encode_record = {.add_result = add_record};
@@ -297,8 +312,10 @@ const struct run_encoder run_encode_record = {.add_result = add_record};
 void run_reply_record(struct router *r, struct http_request *req, const struct run_record *record)
 {
 	cleanup_buf struct buf text = BUF_INIT(r->config->max_answers_bytes);
+	struct run_record_info run = {0};
 
-	if (encode_run_add(&text, record) == 0)
+	run_record_info(record, &run);
+	if (encode_run_add(&text, &run) == 0)
 		reply_text(req, HTTP_OK, &text);
 	else
 		reply_error(req, &no_room);
@@ -308,7 +325,7 @@ void run_reply_record(struct router *r, struct http_request *req, const struct r
 
 struct ticket {
 	struct pending pending;
-	struct op_run *run;
+	struct run_record *record;
 	int status;
 };
 
@@ -317,8 +334,7 @@ static void on_ticket_left(struct pending *p)
 {
 	struct ticket *t = CONTAINER_OF(p, struct ticket, pending);
 
-	run_record_when_stored(op_run_record(t->run), NULL, NULL);
-	op_run_leave(t->run);
+	run_record_when_stored(t->record, NULL, NULL);
 	free(t);
 }
 
@@ -331,16 +347,15 @@ static void on_stored(void *ctx, struct run_record *record, const struct error *
 		reply_error(req, err);
 	else
 		reply_json(req, t->status, encode_run_ticket(record));
-	op_run_leave(t->run);
 	free(t);
 }
 
-void run_reply_ticket(struct http_request *req, struct op_run *run, int status)
+void run_reply_ticket(struct http_request *req, struct run_record *record, int status)
 {
 	struct ticket *t = NEW(struct ticket);
 
-	t->run = run;
+	t->record = record;
 	t->status = status;
 	pending_wait(&t->pending, req, on_ticket_left);
-	run_record_when_stored(op_run_record(run), on_stored, t);
+	run_record_when_stored(record, on_stored, t);
 }

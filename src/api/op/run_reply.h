@@ -10,19 +10,18 @@
 #include "api/op/events.h"
 #include "api/op/run.h"
 #include "base/buf.h"
-#include <stddef.h>
+#include "core/run/run_record.h"
 #include <stdint.h>
 
 struct http_request;
-struct loop;
 
-/* One of both. */
+/* One of both, for a program that ran: @run has an outcome. */
 struct run_encoder {
 	/* The result object as text, for a response with status 200 and for the last event.
 	 * Return: 0; -1: it does not fit into @b. */
-	int (*add_result)(void *ctx, struct buf *b, const struct op_run_end *end);
-	/* The response, after a program that ran. Not for streams. */
-	void (*answer)(void *ctx, struct http_request *req, const struct op_run_end *end);
+	int (*add_result)(void *ctx, struct buf *b, const struct run_record_info *run);
+	/* The response. Not for streams. */
+	void (*answer)(void *ctx, struct http_request *req, const struct run_record_info *run);
 };
 
 struct run_reply {
@@ -36,13 +35,13 @@ struct run_reply {
 
 /** run_reply_start - op_run_start for a request; its body is dropped. */
 int run_reply_start(struct router *r, struct http_request *req, const struct op_run_start *start,
-                    struct op_run **ret_run, struct error *err) attr_must_check;
-/** run_reply - answer @req, now or later; @run is taken. */
-void run_reply(struct router *r, struct http_request *req, struct op_run *run,
+                    struct run_record **ret_record, struct error *err) attr_must_check;
+/** run_reply - answer @req, now or later. A program without a session ends with the request. */
+void run_reply(struct router *r, struct http_request *req, struct run_record *record,
                const struct run_reply *how);
 /** run_reply_ticket - answer with the ids once the record is persisted. For a request that was
- * durable (struct run_request); @run is taken. */
-void run_reply_ticket(struct http_request *req, struct op_run *run, int status);
+ * durable (struct run_request). */
+void run_reply_ticket(struct http_request *req, struct run_record *record, int status);
 /** run_reply_record - the execution as it is now; 503 if the response would be too large. */
 void run_reply_record(struct router *r, struct http_request *req, const struct run_record *record);
 /** run_encode_record - an encoder for sessions: the whole record. */

@@ -37,10 +37,10 @@ static json_t *output_text(const struct buf *b)
 }
 
 /* @ctx not NULL: variables were requested. */
-static void answer(void *ctx, struct http_request *req, const struct op_run_end *end)
+static void answer(void *ctx, struct http_request *req, const struct run_record_info *run)
 {
 	cleanup_report struct report report = {0};
-	const struct outcome *o = end->outcome;
+	const struct outcome *o = run->outcome;
 	json_t *j = json_object();
 
 	encode_result_report(o, &report);
@@ -62,16 +62,16 @@ static void run_in_session(struct router *r, struct http_request *req,
                            const struct route_args *args, const struct run_request *request)
 {
 	struct op_run_start start = {.request = request, .who = args->principal};
-	struct op_run *run;
+	struct run_record *record;
 	struct error err = {0};
 
 	start.session = se_session(r, req, args);
 	if (!start.session)
 		return;
-	if (run_reply_start(r, req, &start, &run, &err) < 0)
+	if (run_reply_start(r, req, &start, &record, &err) < 0)
 		reply_error(req, &err);
 	else
-		run_reply(r, req, run,
+		run_reply(r, req, record,
 		          &(struct run_reply){.encoder = &encoder,
 		                              .ctx = request->ask ? xstrdup("outputs") : NULL});
 }

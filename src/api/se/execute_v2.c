@@ -134,16 +134,16 @@ static void answer_failure(struct http_request *req, const struct outcome *o,
 }
 
 /* @ctx: the time limit. */
-static void answer(void *ctx, struct http_request *req, const struct op_run_end *end)
+static void answer(void *ctx, struct http_request *req, const struct run_record_info *run)
 {
 	const uint64_t *timeout_us = ctx;
 	cleanup_report struct report report = {0};
 
-	encode_result_report(end->outcome, &report);
-	if (end->outcome->status == OUTCOME_SUCCESS)
-		reply_json(req, HTTP_OK, view(end->outcome, &report, *timeout_us));
+	encode_result_report(run->outcome, &report);
+	if (run->outcome->status == OUTCOME_SUCCESS)
+		reply_json(req, HTTP_OK, view(run->outcome, &report, *timeout_us));
 	else
-		answer_failure(req, end->outcome, &report, *timeout_us);
+		answer_failure(req, run->outcome, &report, *timeout_us);
 }
 
 static const struct run_encoder encoder = {.answer = answer};
@@ -153,18 +153,18 @@ void se_v2_execute_code(struct router *r, struct http_request *req, const struct
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
 	cleanup_decoded_exec struct decoded_exec decoded = {0};
 	const struct op_run_start start = {.request = &decoded.request, .who = args->principal};
-	struct op_run *run;
+	struct run_record *record;
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
 
 	if (fields_decode_text(&se_handler_fields, body, len, &limits, &decoded, &err) < 0 ||
 	    decode_handler_end(&decoded, &err) < 0 ||
-	    run_reply_start(r, req, &start, &run, &err) < 0) {
+	    run_reply_start(r, req, &start, &record, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	run_reply(r, req, run,
+	run_reply(r, req, record,
 	          &(struct run_reply){.encoder = &encoder,
 	                              .ctx = xmemdup0(&decoded.request.timeout_us,
 	                                              sizeof(decoded.request.timeout_us))});

@@ -6,7 +6,7 @@
 #include "api/tools/tool.h"
 #include "core/request/workpath.h"
 
-struct op_run_end;
+struct run_record_info;
 
 /* tool_language.c */
 extern const char *const tool_languages[]; /* values of "language"; NULL-terminated */
@@ -32,7 +32,7 @@ tool_fn tool_run_in_sandbox;
 
 /* tool_result.c */
 /** tool_result_finish - end the call after its program. */
-void tool_result_finish(struct call *call, const struct op_run_end *end);
+void tool_result_finish(struct call *call, const struct run_record_info *run);
 /** tool_is_image - whether clients display this media type. */
 bool tool_is_image(const char *type);
 /** tool_image - an item; @data, base64, is taken. Return: owned. */

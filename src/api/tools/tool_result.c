@@ -9,7 +9,6 @@
 #include "api/json/report.h"
 #include "api/op/download.h"
 #include "api/op/outputs.h"
-#include "api/op/run.h"
 #include "api/reply.h"
 #include "api/tools/sandbox_uri.h"
 #include "api/tools/shorten.h"
@@ -41,7 +40,7 @@ struct stream {
 
 struct summary {
 	struct call *call;
-	const struct op_run_end *end;
+	const struct run_record_info *run;
 	const struct outcome *o;
 	size_t room; /* bytes of a text: mcp.max_text */
 	struct report report;
@@ -59,7 +58,7 @@ static void read_stream(struct summary *t, enum output_stream which)
 	size_t len = raw->len;
 	cleanup_free char *stripped = t->o->handler ? markers_strip(data, len, &len) : NULL;
 	cleanup_free char *uri =
-		xasprintf(SANDBOX_URI_EXECUTION "%s/%s", t->end->execution_id, stream_names[which]);
+		xasprintf(SANDBOX_URI_EXECUTION "%s/%s", t->run->id, stream_names[which]);
 
 	s->text = utf8_sanitize(stripped ? stripped : data, len, &s->len);
 	buf_init(&s->brief, TEXT_MAX + t->room);
@@ -146,11 +145,11 @@ static json_t *make_structured(struct summary *t)
 	enum outcome_status status = t->o->status;
 	bool exited = (t->o->exited || t->o->signal) && status != OUTCOME_TIMEOUT;
 	/* Callers without a session expect the words of a stateless sandbox. */
-	bool plain = t->end->session_id || status == OUTCOME_SUCCESS || status == OUTCOME_TIMEOUT;
+	bool plain = t->run->session_id || status == OUTCOME_SUCCESS || status == OUTCOME_TIMEOUT;
 
-	json_set(j, "execution_id", json_string(t->end->execution_id));
+	json_set(j, "execution_id", json_string(t->run->id));
 	json_set(j, "session_id",
-	         t->end->session_id ? json_string(t->end->session_id) : json_null());
+	         t->run->session_id ? json_string(t->run->session_id) : json_null());
 	json_set(j, "status", json_string(plain ? outcome_status_name(status) : "execution_error"));
 	json_set(j, "outcome", json_string(outcome_status_name(status)));
 	json_set(j, "exit_code", json_integer(exited ? t->o->exit_code : -1));
@@ -158,8 +157,8 @@ static json_t *make_structured(struct summary *t)
 	(void)!json_object_update(j, t->call->asked);
 	json_set(j, "results", results_without_images(t->report.results));
 	json_set(j, "return_value", json_incref(t->report.result));
-	json_set(j, "artifacts", encode_artifacts(&t->o->artifacts, t->end->session_id));
-	json_set(j, "session_reset", json_boolean(t->end->session_reset));
+	json_set(j, "artifacts", encode_artifacts(&t->o->artifacts, t->run->session_id));
+	json_set(j, "session_reset", json_boolean(t->run->session_reset));
 	json_set(j, "duration", json_real(ms / 1e3));
 	json_set(j, "execution_time_ms", json_real(ms));
 	json_set(j, "timed_out", json_boolean(status == OUTCOME_TIMEOUT));
@@ -258,7 +257,7 @@ static void add_end(const struct summary *t, struct buf *b)
 		(void)!buf_addf(b, "[%s]\n", outcome_status_name(o->status));
 	if (o->limit != OUTCOME_LIMIT_NONE && advice[o->limit])
 		(void)!buf_addf(b, "[limit: %s]\n", advice[o->limit]);
-	if (t->end->session_reset)
+	if (t->run->session_reset)
 		(void)!buf_add_str(b, "[the interpreter was lost: variables and imports of this "
 		                      "session are gone, its files remain]\n");
 }
@@ -288,7 +287,7 @@ static void add_artifacts(const struct summary *t, struct buf *b)
 		                (unsigned long long)a->list[i].size);
 	if (a->count > LINKS_MAX)
 		(void)!buf_addf(b, "[and %zu more files]\n", a->count - LINKS_MAX);
-	if (a->count > 0 && !t->end->session_id)
+	if (a->count > 0 && !t->run->session_id)
 		(void)!buf_add_str(b, "[these files were deleted with their box; use a sandbox "
 		                      "to keep files]\n");
 }
@@ -343,27 +342,27 @@ static void add_links(const struct summary *t, json_t *content)
 {
 	const struct artifacts *a = &t->o->artifacts;
 
-	for (size_t i = 0; t->end->session_id && i < a->count && i < LINKS_MAX; i++) {
+	for (size_t i = 0; t->run->session_id && i < a->count && i < LINKS_MAX; i++) {
 		const struct artifact *file = &a->list[i];
 
 		(void)!json_array_append_new(
-			content, make_link(sandbox_uri_file(t->end->session_id, file->path),
+			content, make_link(sandbox_uri_file(t->run->session_id, file->path),
 		                           file->path, media_type_of(file->path), file->size));
 	}
 	for (size_t i = 0; i < OUTPUT_COUNT; i++)
 		if (t->streams[i].cut)
 			(void)!json_array_append_new(
 				content,
-				make_link(xasprintf(SANDBOX_URI_EXECUTION "%s/%s",
-			                            t->end->execution_id, stream_names[i]),
+				make_link(xasprintf(SANDBOX_URI_EXECUTION "%s/%s", t->run->id,
+			                            stream_names[i]),
 			                  stream_names[i], "text/plain", t->streams[i].len));
 }
 
-void tool_result_finish(struct call *call, const struct op_run_end *end)
+void tool_result_finish(struct call *call, const struct run_record_info *run)
 {
 	struct summary t = {.call = call,
-	                    .end = end,
-	                    .o = end->outcome,
+	                    .run = run,
+	                    .o = run->outcome,
 	                    .room = call->router->config->mcp_text_bytes};
 	json_t *content = json_array(), *structured;
 	struct buf whole[OUTPUT_COUNT] = {0};
@@ -375,9 +374,8 @@ void tool_result_finish(struct call *call, const struct op_run_end *end)
 	/* Output of a program in a session is kept with its record. */
 	for (size_t i = 0; i < OUTPUT_COUNT; i++)
 		whole[i] = (struct buf){.data = t.streams[i].text, .len = t.streams[i].len};
-	if (!end->session_id && (t.streams[OUTPUT_STDOUT].cut || t.streams[OUTPUT_STDERR].cut))
-		outputs_keep(call->router->parts.outputs, call->principal->tenant,
-		             end->execution_id, whole);
+	if (!run->session_id && (t.streams[OUTPUT_STDOUT].cut || t.streams[OUTPUT_STDERR].cut))
+		outputs_keep(call->router->parts.outputs, call->principal->tenant, run->id, whole);
 	text = make_text(&t);
 	structured = make_structured(&t);
 	add_images(&t, content);
@@ -387,5 +385,5 @@ void tool_result_finish(struct call *call, const struct op_run_end *end)
 		buf_done(&t.streams[i].brief);
 	}
 	report_done(&t.report);
-	tool_finish(call, text, structured, content, end->outcome->status != OUTCOME_SUCCESS);
+	tool_finish(call, text, structured, content, run->outcome->status != OUTCOME_SUCCESS);
 }

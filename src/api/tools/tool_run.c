@@ -194,29 +194,36 @@ static int complete_request(struct call *call, const char *language, struct erro
 
 /* The run. */
 
-static void on_output(void *ctx, enum output_stream stream, const char *data, size_t len,
-                      uint64_t number)
+static void pass_output(struct call *call, const struct run_event *event)
 {
-	struct call *call = ctx;
-	size_t text_len;
-	cleanup_free char *text = text_stream_feed(&call->text[stream], data, len, &text_len);
+	enum output_stream stream = event->kind == RUN_EVENT_STDOUT ? OUTPUT_STDOUT : OUTPUT_STDERR;
+	size_t len;
+	cleanup_free char *text =
+		text_stream_feed(&call->text[stream], event->data, event->len, &len);
 
-	(void)number;
-	if (text_len > 0)
-		call->events.on_output(call->events.ctx, stream, text, text_len);
+	if (len > 0)
+		call->events.on_output(call->events.ctx, stream, text, len);
 }
 
-static void on_end(void *ctx, const struct op_run_end *end)
+static void on_event(void *ctx, struct run_record *record, const struct run_event *event)
 {
-	if (end->outcome)
-		tool_result_finish(ctx, end);
-	else
-		tool_refuse(ctx, end->failure);
+	struct call *call = ctx;
+	struct run_record_info run = {0};
+
+	if (event->kind == RUN_EVENT_END) {
+		run_record_info(record, &run);
+		if (run.outcome)
+			tool_result_finish(call, &run);
+		else
+			tool_refuse(call, run.failure);
+	} else if (event->kind != RUN_EVENT_START && call->events.on_output) {
+		pass_output(call, event);
+	}
 }
 
 static void cancel_run(void *work)
 {
-	op_run_cancel(work);
+	run_watch_cancel(work);
 }
 
 static int prepare_run(struct call *call, struct session *session, struct error *err)
@@ -246,23 +253,19 @@ static void start_run(struct call *call, struct session *session)
 	                                   .request = &call->args.exec.request,
 	                                   .who = call->principal,
 	                                   .request_id = call->request_id};
-	struct op_run *run = NULL;
+	struct run_record *record = NULL;
 	struct error err = {0};
 
 	if (prepare_run(call, session, &err) == 0)
-		(void)!op_run_start(call->router, &start, &run, &err);
+		(void)!op_run_start(call->router, &start, &record, &err);
 	/* Core has its own copy. */
 	decoded_exec_done(&call->args.exec);
 	call->args.exec = (struct decoded_exec){0};
-	if (!run) {
+	if (!record) {
 		tool_refuse(call, &err);
 		return;
 	}
-	op_run_watch(run,
-	             &(struct op_run_events){.ctx = call,
-	                                     .on_output = call->events.on_output ? on_output : NULL,
-	                                     .on_end = on_end});
-	call_wait(call, run, cancel_run);
+	call_wait(call, run_watch(record, 0, on_event, call), cancel_run);
 }
 
 void tool_execute_code(struct call *call)

@@ -35,17 +35,17 @@ static json_t *view_trace(const struct traced *traced, const struct outcome *out
 }
 
 /* @ctx NULL: without a trace. */
-static int add_result(void *ctx, struct buf *b, const struct op_run_end *end)
+static int add_result(void *ctx, struct buf *b, const struct run_record_info *run)
 {
 	cleanup_report struct report report = {0};
 
-	encode_result_report(end->outcome, &report);
-	if (encode_result_add(b, end->outcome, &report, NULL) < 0)
+	encode_result_report(run->outcome, &report);
+	if (encode_result_add(b, run->outcome, &report, NULL) < 0)
 		return -1;
 	if (!ctx)
 		return 0;
 	b->len--; /* the closing brace: one more member follows */
-	if (buf_addf(b, ",\"trace\":") < 0 || json_add(b, view_trace(ctx, end->outcome)) < 0)
+	if (buf_addf(b, ",\"trace\":") < 0 || json_add(b, view_trace(ctx, run->outcome)) < 0)
 		return -1;
 	return buf_add(b, "}", 1);
 }
@@ -69,7 +69,7 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 	cleanup_decoded_exec struct decoded_exec decoded = {0};
 	const struct op_run_start start = {.request = &decoded.request, .who = args->principal};
 	struct run_reply how = {.encoder = &encoder};
-	struct op_run *run;
+	struct run_record *record;
 	struct error err = {0};
 	struct execute_query query = {0};
 	uint64_t parsed_us;
@@ -84,7 +84,7 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 		return;
 	}
 	parsed_us = clock_us();
-	if (run_reply_start(r, req, &start, &run, &err) < 0) {
+	if (run_reply_start(r, req, &start, &record, &err) < 0) {
 		reply_error_retry(req, &err, run_service_retry_after(r->runs));
 		return;
 	}
@@ -95,5 +95,5 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 		*traced = (struct traced){http_received_us(req), parsed_us};
 		how.ctx = traced;
 	}
-	run_reply(r, req, run, &how);
+	run_reply(r, req, record, &how);
 }

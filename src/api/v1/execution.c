@@ -45,7 +45,7 @@ static enum event_form form_of(const struct http_request *req, const struct deco
 
 /* Body to queued execution. */
 static int start(struct router *r, struct http_request *req, const struct route_args *args,
-                 struct decoded_run *decoded, struct op_run **ret_run, struct error *err)
+                 struct decoded_run *decoded, struct run_record **ret_record, struct error *err)
 {
 	bool wait = decoded->wait; /* by the route */
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
@@ -67,7 +67,7 @@ static int start(struct router *r, struct http_request *req, const struct route_
 	                       &(struct op_run_start){.session = session,
 	                                              .request = request,
 	                                              .who = args->principal},
-	                       ret_run, err);
+	                       ret_record, err);
 }
 
 /* Clients of the control plane's later versions expect 422 for an invalid request. */
@@ -84,10 +84,10 @@ static void execute(struct router *r, struct http_request *req, const struct rou
 {
 	cleanup_decoded_run struct decoded_run decoded = {.needs_language = later};
 	struct run_reply how = {.encoder = &run_encode_record, .announce = true};
-	struct op_run *run;
+	struct run_record *record;
 	struct error err = {0};
 
-	if (start(r, req, args, &decoded, &run, &err) < 0) {
+	if (start(r, req, args, &decoded, &record, &err) < 0) {
 		if (later)
 			refuse_as_later(req, &err);
 		else
@@ -96,9 +96,9 @@ static void execute(struct router *r, struct http_request *req, const struct rou
 	}
 	how.form = form_of(req, &decoded);
 	if (decoded.wait || how.form != EVENT_FORM_NONE)
-		run_reply(r, req, run, &how);
+		run_reply(r, req, record, &how);
 	else
-		run_reply_ticket(req, run, later ? HTTP_CREATED : HTTP_OK);
+		run_reply_ticket(req, record, later ? HTTP_CREATED : HTTP_OK);
 }
 
 void v1_session_execute(struct router *r, struct http_request *req, const struct route_args *args)
@@ -116,14 +116,14 @@ void v1_session_execute_sync(struct router *r, struct http_request *req,
 {
 	cleanup_decoded_run struct decoded_run decoded = {.wait = true, .needs_language = true};
 	struct run_reply how = {.encoder = &run_encode_record};
-	struct op_run *run;
+	struct run_record *record;
 	struct error err = {0};
 
 	if (query_decode(req, args->query, &how, &err) < 0 ||
-	    start(r, req, args, &decoded, &run, &err) < 0)
+	    start(r, req, args, &decoded, &record, &err) < 0)
 		refuse_as_later(req, &err);
 	else
-		run_reply(r, req, run, &how);
+		run_reply(r, req, record, &how);
 }
 
 static void list_from_memory(struct run_records *all, const struct route_args *args,
@@ -270,7 +270,7 @@ void v1_execution_events(struct router *r, struct http_request *req, const struc
 		return;
 	}
 	how.form = event_form_choose(http_header(req, "Accept"), true);
-	run_reply(r, req, op_run_of(e), &how);
+	run_reply(r, req, e, &how);
 }
 
 void v1_execution_cancel(struct router *r, struct http_request *req, const struct route_args *args)

@@ -196,19 +196,6 @@ void run_thaw(struct run *r, uint64_t paused_us)
 
 /* The end. */
 
-static void answer(struct run *r)
-{
-	const struct run_events *events = &r->record->events;
-
-	r->answering = false;
-	if (r->muted)
-		return;
-	if (error_is_set(&r->failure))
-		events->on_error(events->ctx, &r->failure);
-	else
-		events->on_end(events->ctx, &r->record->outcome);
-}
-
 static void end_record(struct run *r)
 {
 	r->start_us = r->outcome.start_us;
@@ -236,12 +223,11 @@ static void end_run(struct run *r)
 		r->place->leave(r);
 		r->on_ended(r);
 	} else if (!r->answer_later) {
-		answer(r);
+		run_record_add_event(r->record, RUN_EVENT_END);
 		r->place->leave(r);
 	} else {
-		r->answering = !r->muted;
-		if (r->answering)
-			set_timer(r, 0);
+		r->answering = true;
+		set_timer(r, 0);
 		r->place->leave(r);
 	}
 	run_reap(r);
@@ -306,9 +292,11 @@ void run_drop(struct run *r)
 	run_reap(r);
 }
 
-void run_cancel(struct run *r)
+/* The caller of a one-shot run has left. */
+static void on_unwatched(void *ctx)
 {
-	r->muted = true;
+	struct run *r = ctx;
+
 	if (r->state == RUN_ENDED)
 		return;
 	r->outcome.status = OUTCOME_CANCELLED;
@@ -338,7 +326,6 @@ void run_abort(struct run *r)
 
 void run_orphan(struct run *r)
 {
-	r->muted = true;
 	r->answering = false;
 	if (r->leaving)
 		run_box_leave(r); /* what it reports needs the service */
@@ -411,7 +398,8 @@ static void on_timer(void *ctx)
 	struct run *r = ctx;
 
 	if (r->state == RUN_ENDED) {
-		answer(r);
+		r->answering = false;
+		run_record_add_event(r->record, RUN_EVENT_END);
 		run_reap(r);
 	} else if (r->state == RUN_STARTING) {
 		on_start_timeout(r);
@@ -667,8 +655,13 @@ static void on_turn(void *ctx)
 	launch_one_shot(ctx);
 }
 
+static void on_cancel(void *ctx)
+{
+	run_abort(ctx);
+}
+
 static struct run *new_one_shot(struct run_service *s, const struct run_request *request,
-                                const struct run_events *events, struct policy_decision *decision)
+                                struct policy_decision *decision)
 {
 	const struct run_record_new what = {
 		.request_id = request->request_id,
@@ -679,8 +672,10 @@ static struct run *new_one_shot(struct run_service *s, const struct run_request 
 		.code_len = request->code_len,
 		.timeout_us = decision->timeout_us,
 	};
-	struct run *r = run_new(s, run_record_new_unkept(&what, events, s->config.audit), decision);
+	struct run *r = run_new(s, run_record_new_unkept(&what, s->config.audit), decision);
 
+	run_record_set_control(r->record, on_cancel, NULL, r);
+	r->record->on_unwatched = on_unwatched;
 	r->place = &run_place_fresh;
 	r->entry.on_turn = on_turn;
 	r->request = (struct run_request *)request; // NOLINT: borrowed inside run_start
@@ -705,7 +700,7 @@ static int enter(struct run *r, struct error *err)
 }
 
 int run_start(struct run_service *s, const struct run_request *request,
-              const struct run_events *events, struct run **ret_run, struct error *err)
+              struct run_record **ret_record, struct error *err)
 {
 	struct policy_decision decision;
 	struct policy_stack stack;
@@ -718,7 +713,7 @@ int run_start(struct run_service *s, const struct run_request *request,
 	                       err) < 0 ||
 	    policy_decide(&s->rules, &stack, request, &decision, err) < 0)
 		return -1;
-	r = new_one_shot(s, request, events, &decision);
+	r = new_one_shot(s, request, &decision);
 	waits = enter(r, err);
 	if (waits < 0) {
 		r->request = NULL;
@@ -727,7 +722,7 @@ int run_start(struct run_service *s, const struct run_request *request,
 		return -1;
 	}
 	note_given(r);
-	*ret_run = r;
+	*ret_record = r->record;
 	if (waits == 0)
 		launch_one_shot(r);
 	/* Borrowed until now; copied if it is still needed. */

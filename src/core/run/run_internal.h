@@ -14,6 +14,7 @@
 #include "core/tenant/scheduler.h"
 #include "core/tenant/tenant.h"
 
+struct run;
 struct session_runner;
 struct timer;
 
@@ -94,7 +95,6 @@ struct run {
 	struct image *image;   /* reference: the root of a fresh box; NULL: no import */
 
 	/* One-shot: how to answer. */
-	bool muted;        /* the caller wants no more callbacks */
 	bool answer_later; /* inside a call of the caller: answer from the loop */
 	bool answering;    /* ENDED, and the timer is about to answer */
 	bool leaving;      /* ENDED, and the loop is about to give box and place back */
@@ -158,6 +158,17 @@ void run_reattach(struct run *r);
 void run_unqueue(struct run *r);
 /** run_code - its code, from the record or the request. */
 struct exec_source run_code(const struct run *r, const char *name);
+
+/* What the caller does. */
+
+/** run_stdin - for a run whose request left stdin open. Some is kept while the run waits. */
+int run_stdin(struct run *r, const void *data, size_t len, bool end,
+              struct error *err) attr_must_check;
+/** run_signal - signal the program. ERR_CONFLICT if it does not run. */
+int run_signal(struct run *r, int signo, struct error *err) attr_must_check;
+/** run_abort - end it with OUTCOME_CANCELLED and the output so far. A resident runner is
+ * interrupted first. @r may be gone afterwards. */
+void run_abort(struct run *r);
 
 /* Events of the box; called by the place. Events that come too late are ignored. */
 void run_started(struct run *r);

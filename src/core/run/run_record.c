@@ -80,8 +80,14 @@ static void leave_table(struct run_record *e)
 
 void run_record_free(struct run_record *e)
 {
+	struct run_watch *w;
+
 	if (e->all)
 		leave_table(e);
+	LIST_FOREACH (w, &e->watches, struct run_watch, node) {
+		list_remove(&w->node);
+		free(w);
+	}
 	list_remove(&e->ended_node);
 	list_remove(&e->share_node);
 	for (size_t i = 0; i < OUTPUT_COUNT; i++)
@@ -227,23 +233,12 @@ void run_records_set_audit(struct run_records *all, struct audit *audit)
 	all->audit = audit;
 }
 
-static void free_with_watches(struct run_record *e)
-{
-	struct run_watch *w;
-
-	LIST_FOREACH (w, &e->watches, struct run_watch, node) {
-		list_remove(&w->node);
-		free(w);
-	}
-	run_record_free(e);
-}
-
 static void free_owner_and_all(struct run_record_owner *owner)
 {
 	struct run_record *e;
 
 	LIST_FOREACH (e, &owner->executions, struct run_record, node)
-		free_with_watches(e);
+		run_record_free(e);
 	free(owner->key);
 	free(owner);
 }
@@ -260,7 +255,7 @@ void run_records_free(struct run_records *all)
 	while ((owner = map_next(all->owners, &pos, NULL)))
 		free_owner_and_all(owner);
 	LIST_FOREACH (e, &all->forgotten, struct run_record, ended_node)
-		free_with_watches(e);
+		run_record_free(e);
 	pos = 0;
 	while ((share = map_next(all->shares, &pos, NULL)))
 		free(share);
@@ -323,11 +318,10 @@ static struct run_record *new_record(struct run_records *all, const struct run_r
 }
 
 struct run_record *run_record_new_unkept(const struct run_record_new *what,
-                                         const struct run_events *events, const struct audit *audit)
+                                         const struct audit *audit)
 {
 	struct run_record *e = new_record(NULL, what);
 
-	e->events = *events;
 	make_id(e);
 	if (audit)
 		run_audit_hash(what->code, what->code_len, e->code_hash);
@@ -468,14 +462,10 @@ void run_record_started(struct run_record *e)
 	if (e->state != RUN_RECORD_PENDING)
 		return;
 	e->state = RUN_RECORD_RUNNING;
-	if (!e->all) {
-		if (e->events.on_start)
-			e->events.on_start(e->events.ctx, e->id);
-		return;
-	}
 	e->started_ms = clock_real_ms();
 	run_record_add_event(e, RUN_EVENT_START);
-	run_row_changed(e);
+	if (e->all)
+		run_row_changed(e);
 }
 
 void run_record_paused(struct run_record *e, uint64_t ms)

@@ -5,8 +5,11 @@
  * DOC: the record of a run: what was asked, what happened as numbered events, how it ended. Kept
  * for a while after the end, so that a caller that was disconnected can come back and read
  * everything from an event number on. Bounded in number and in bytes; the oldest ended go first.
+ * Owned by struct run_records.
  *
- * Owned by struct run_records. Watchers are called from the loop, never from inside a call.
+ * The record of a one-shot run has one watcher, belongs to the run and goes with it.
+ *
+ * Watchers are called from the loop, never from inside a call.
  */
 
 #include "base/attr.h"
@@ -40,7 +43,8 @@ enum run_event_kind {
 	RUN_EVENT_COUNT
 };
 
-/* Numbered from 1 without gaps. @data is borrowed. */
+/* Numbered from 1 without gaps; 0: of a one-shot run. @data is borrowed. At END, run_record_info
+ * has the outcome or the failure. */
 struct run_event {
 	uint64_t number;
 	enum run_event_kind kind;
@@ -50,7 +54,8 @@ struct run_event {
 
 struct run_record_info {
 	const char *tenant;
-	const char *id, *session_id, *language;
+	const char *id, *language;
+	const char *session_id; /* NULL: a one-shot run */
 	const char *request_id; /* of the request that asked for it; "": unknown */
 	const char *code;       /* NULL once forgotten for size */
 	size_t code_len;
@@ -161,8 +166,11 @@ typedef void run_event_fn(void *ctx, struct run_record *e, const struct run_even
 /**
  * run_watch - @fn is called for every event after number @after, old ones first, then new
  * ones as they happen, up to and including END. The record stays while it is watched. A watcher
- * that starts behind END gets END again.
+ * that starts behind END gets END again. The watch goes with END.
  */
 struct run_watch *run_watch(struct run_record *e, uint64_t after, run_event_fn *fn, void *ctx);
-/** run_unwatch - may be called in @fn. Not needed after END was delivered. */
+/** run_unwatch - no callback follows; may be called in @fn, except at END. Ends a one-shot run; a
+ * session's goes on, and its caller can come back. */
 void run_unwatch(struct run_watch *w);
+/** run_watch_cancel - run_record_cancel and run_unwatch. */
+void run_watch_cancel(struct run_watch *w);

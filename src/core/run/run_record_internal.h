@@ -63,7 +63,7 @@ struct run_record {
 	struct list share_node;
 	struct run_record_share *share;     /* ENDED and known: of its tenant */
 	struct run_records *all;            /* NULL: of a one-shot run, which keeps nothing */
-	struct run_events events;           /* one-shot: its caller, called at once */
+	void (*on_unwatched)(void *ctx);    /* one-shot: its watcher has left; for control_ctx */
 	char code_hash[RUN_AUDIT_HASH_LEN]; /* one-shot; "": audit off */
 	struct run_record_owner *owner;     /* NULL: forgotten */
 	char id[40];
@@ -113,18 +113,17 @@ struct run_record {
 	void *control_ctx;
 };
 
-/** run_record_new_unkept - of a one-shot run, for @events; it has no event log and no code. */
+/** run_record_new_unkept - of a one-shot run; it has no event log and no code. */
 struct run_record *run_record_new_unkept(const struct run_record_new *what,
-                                         const struct run_events *events,
                                          const struct audit *audit);
 /** run_record_report - the end, to metrics and audit log. @limits NULL: those of its session. */
 void run_record_report(const struct run_record *e, struct metrics *metrics, struct audit *audit,
                        const struct box_limits *limits);
-/** run_record_free - it has no watchers and is in no table. */
+/** run_record_free - it is in no table. Watches go with it. */
 void run_record_free(struct run_record *e);
 /** run_record_settle - its end is on disk, or it is freed: call run_record_when_settled's @fn. */
 void run_record_settle(struct run_record *e);
-/** run_record_add_event - START or END. */
+/** run_record_add_event - START or END. One-shot: the watcher is called at once. */
 void run_record_add_event(struct run_record *e, enum run_event_kind kind);
 /** run_record_hold - call @fn once it is stored: it must not run before. */
 void run_record_hold(struct run_record *e, run_record_stored_fn *fn, void *ctx);

@@ -30,6 +30,12 @@
 
 static void deliver(void *arg);
 
+static void drop_watch(struct run_watch *w)
+{
+	list_remove(&w->node);
+	free(w);
+}
+
 static void want_delivery(struct run_record *e)
 {
 	if (e->due || e->delivering || list_is_empty(&e->watches))
@@ -72,8 +78,26 @@ void run_record_add_piece(struct run_record *e, enum run_event_kind kind, uint32
 	e->sealed = e->pieces_count;
 }
 
+/* The watch goes before END is delivered: the callback may free what holds it. */
+static void call_only_watch(struct run_record *e, const struct run_event *event)
+{
+	struct run_watch *w = LIST_FIRST(&e->watches, struct run_watch, node);
+	struct run_watch called;
+
+	if (!w)
+		return;
+	called = *w;
+	if (event->kind == RUN_EVENT_END)
+		drop_watch(w);
+	called.fn(called.ctx, e, event);
+}
+
 void run_record_add_event(struct run_record *e, enum run_event_kind kind)
 {
+	if (!e->all) {
+		call_only_watch(e, &(struct run_event){.kind = kind});
+		return;
+	}
 	(void)add_piece(e, kind);
 	want_delivery(e);
 }
@@ -94,14 +118,15 @@ static struct run_piece *open_piece(struct run_record *e, enum output_stream str
 void run_record_add_output(struct run_record *e, enum output_stream stream, const char *data,
                            size_t len)
 {
+	enum run_event_kind kind = stream == OUTPUT_STDOUT ? RUN_EVENT_STDOUT : RUN_EVENT_STDERR;
 	struct buf *output = &e->output[stream];
 	struct run_piece *piece;
 
 	if (e->state == RUN_RECORD_ENDED)
 		return;
 	if (!e->all) {
-		if (buf_add(output, data, len) == 0 && e->events.on_output)
-			e->events.on_output(e->events.ctx, stream, data, len);
+		if (buf_add(output, data, len) == 0)
+			call_only_watch(e, &(struct run_event){0, kind, data, len});
 		return;
 	}
 	while (len > 0) {
@@ -113,8 +138,7 @@ void run_record_add_output(struct run_record *e, enum output_stream stream, cons
 			return;
 		piece = open_piece(e, stream, part);
 		if (!piece) {
-			piece = add_piece(e, stream == OUTPUT_STDOUT ? RUN_EVENT_STDOUT
-			                                             : RUN_EVENT_STDERR);
+			piece = add_piece(e, kind);
 			piece->at = (uint32_t)at;
 			e->last[stream] = e->pieces_count;
 		}
@@ -150,12 +174,6 @@ static void deliver_to(struct run_watch *w)
 
 		w->fn(w->ctx, e, &event);
 	}
-}
-
-static void drop_watch(struct run_watch *w)
-{
-	list_remove(&w->node);
-	free(w);
 }
 
 /* Free watches that have left or have everything. Return: whether one has more to get now. */
@@ -198,13 +216,15 @@ struct run_watch *run_watch(struct run_record *e, uint64_t after, run_event_fn *
 	struct run_watch *w = NEW(struct run_watch);
 
 	w->execution = e;
+	w->fn = fn;
+	w->ctx = ctx;
+	list_append(&e->watches, &w->node);
+	if (!e->all)
+		return w;
 	/* A number from the future: of an ended one, there is the end at least. */
 	w->next = after < e->pieces_count ? after + 1 : e->pieces_count + 1;
 	if (e->state == RUN_RECORD_ENDED && w->next > e->pieces_count)
 		w->next = e->pieces_count;
-	w->fn = fn;
-	w->ctx = ctx;
-	list_append(&e->watches, &w->node);
 	if (w->next <= e->pieces_count)
 		want_delivery(e);
 	return w;
@@ -218,6 +238,16 @@ void run_unwatch(struct run_watch *w)
 	if (e->delivering)
 		return;
 	drop_watch(w);
-	if (!e->owner && list_is_empty(&e->watches) && !run_row_flush(e))
+	if (!e->all)
+		e->on_unwatched(e->control_ctx);
+	else if (!e->owner && list_is_empty(&e->watches) && !run_row_flush(e))
 		run_record_free(e);
+}
+
+void run_watch_cancel(struct run_watch *w)
+{
+	struct error ignored = {0}; /* it has ended */
+
+	(void)!run_record_cancel(w->execution, &ignored);
+	run_unwatch(w);
 }

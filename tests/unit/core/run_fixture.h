@@ -13,7 +13,8 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/config/config.h"
-#include "core/run/run.h"
+#include "core/run/run_internal.h"
+#include "core/run/run_record_internal.h"
 #include "core_fixture.h"
 #include "driver/fake.h"
 #include "io/loop.h"
@@ -23,13 +24,14 @@
 /* What one caller was told. */
 struct heard {
 	struct run *exec;
+	struct run_watch *watch;
 	int starts, ends, errors;
 	char id[40];
 	char streamed[64];
 	struct outcome outcome; /* buffers are copies below */
 	char out[64], err[64], report[64];
 	struct error error;
-	bool cancel_on_output;
+	bool cancel_on_start, cancel_on_output;
 };
 
 struct fixture {
@@ -43,47 +45,54 @@ struct fixture {
 	int drained;
 };
 
-static inline void on_start(void *ctx, const char *execution_id)
-{
-	struct heard *h = ctx;
-
-	h->starts++;
-	assert_int_equal(str_copy(h->id, sizeof(h->id), execution_id), 0);
-}
-
-static inline void on_output(void *ctx, enum output_stream stream, const char *data, size_t len)
-{
-	struct heard *h = ctx;
-	size_t n = strlen(h->streamed);
-
-	(void)snprintf(h->streamed + n, sizeof(h->streamed) - n, "%d%.*s", (int)stream, (int)len,
-	               data);
-	if (h->cancel_on_output)
-		run_cancel(h->exec);
-}
-
 static inline void keep(char *place, size_t size, const struct buf *b)
 {
 	(void)snprintf(place, size, "%s", b->data ? b->data : "");
 }
 
-static inline void on_end(void *ctx, const struct outcome *outcome)
+static inline void hear_output(struct heard *h, const struct run_event *event)
 {
-	struct heard *h = ctx;
+	size_t n = strlen(h->streamed);
 
-	h->ends++;
-	h->outcome = *outcome;
-	keep(h->out, sizeof(h->out), &outcome->out);
-	keep(h->err, sizeof(h->err), &outcome->err);
-	keep(h->report, sizeof(h->report), &outcome->report);
+	(void)snprintf(h->streamed + n, sizeof(h->streamed) - n, "%d%.*s",
+	               event->kind == RUN_EVENT_STDERR, (int)event->len, event->data);
+	if (h->cancel_on_output)
+		run_unwatch(h->watch);
 }
 
-static inline void on_error(void *ctx, const struct error *err)
+static inline void hear_end(struct heard *h, const struct run_record_info *run)
+{
+	if (!run->outcome) {
+		h->errors++;
+		h->error = *run->failure;
+		return;
+	}
+	assert_null(run->failure);
+	h->ends++;
+	h->outcome = *run->outcome;
+	keep(h->out, sizeof(h->out), &run->outcome->out);
+	keep(h->err, sizeof(h->err), &run->outcome->err);
+	keep(h->report, sizeof(h->report), &run->outcome->report);
+}
+
+static inline void on_event(void *ctx, struct run_record *record, const struct run_event *event)
 {
 	struct heard *h = ctx;
+	struct run_record_info run;
 
-	h->errors++;
-	h->error = *err;
+	run_record_info(record, &run);
+	assert_int_equal(event->number, 0);
+	assert_null(run.session_id);
+	if (event->kind == RUN_EVENT_END) {
+		hear_end(h, &run);
+	} else if (event->kind == RUN_EVENT_START) {
+		h->starts++;
+		assert_int_equal(str_copy(h->id, sizeof(h->id), run.id), 0);
+		if (h->cancel_on_start)
+			run_unwatch(h->watch);
+	} else {
+		hear_output(h, event);
+	}
 }
 
 static inline void on_drained(void *ctx)
@@ -145,11 +154,16 @@ static inline int teardown(void **state)
 
 static inline int try_start(struct fixture *f, struct heard *h)
 {
-	const struct run_events events = {h, on_start, on_output, on_end, on_error};
+	struct run_record *record;
 
-	*h = (struct heard){.cancel_on_output = h->cancel_on_output};
+	*h = (struct heard){.cancel_on_start = h->cancel_on_start,
+	                    .cancel_on_output = h->cancel_on_output};
 	error_clear(&f->err);
-	return run_start(f->service, &f->request, &events, &h->exec, &f->err);
+	if (run_start(f->service, &f->request, &record, &f->err) < 0)
+		return -1;
+	h->exec = record->control_ctx;
+	h->watch = run_watch(record, 0, on_event, h);
+	return 0;
 }
 
 static inline void start(struct fixture *f, struct heard *h)

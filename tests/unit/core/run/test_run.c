@@ -47,7 +47,7 @@ static void everything_is_handed_over_at_once(void **state)
 	assert_int_equal(told->report_max, 4 * 1024 * 1024);
 	assert_int_equal(fake_spec(box)->limits.memory_bytes, f->config->memory_bytes);
 	assert_true(strlen(box_id(box)) == 26);
-	run_cancel(h.exec);
+	run_unwatch(h.watch);
 	expect_idle(f);
 }
 
@@ -256,7 +256,7 @@ static void refused_box_is_told_from_the_loop(void **state)
 
 	fake_refuse_next(f->driver, &no);
 	start(f, &h);
-	run_cancel(h.exec); /* before it was told */
+	run_unwatch(h.watch); /* before it was told */
 	settle(f);
 	assert_int_equal(h.errors, 0);
 	expect_idle(f);
@@ -287,6 +287,51 @@ static void cancel_from_a_callback_is_safe(void **state)
 	assert_true(fake_is_destroyed(box));
 	expect_idle(f);
 	assert_int_equal(h.ends + h.errors, 0);
+}
+
+static void cancel_at_the_start_is_safe(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h = {.cancel_on_start = true};
+
+	start(f, &h);
+	assert_true(fake_is_destroyed(run(f, 0)));
+	expect_idle(f);
+	assert_int_equal(h.starts, 1);
+	assert_int_equal(h.ends + h.errors, 0);
+}
+
+static void cancel_by_the_record_is_answered(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h = {0};
+
+	start(f, &h);
+	(void)run(f, 0);
+	assert_int_equal(run_record_cancel(h.exec->record, &f->err), 0);
+	assert_int_equal(h.ends, 0); /* not inside the call */
+	assert_int_equal(run_record_cancel(h.exec->record, &f->err), -1);
+	assert_int_equal(f->err.code, ERR_CONFLICT);
+	settle(f);
+	assert_int_equal(h.ends, 1);
+	assert_int_equal(h.outcome.status, OUTCOME_CANCELLED);
+	expect_idle(f);
+}
+
+static void watch_that_is_cancelled_hears_nothing_more(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h[3] = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(h); i++)
+		start(f, &h[i]);
+	(void)run(f, 0);
+	run_watch_cancel(h[2].watch); /* waiting */
+	run_watch_cancel(h[1].watch); /* building */
+	run_watch_cancel(h[0].watch); /* running */
+	expect_idle(f);
+	for (size_t i = 0; i < ARRAY_SIZE(h); i++)
+		assert_int_equal(h[i].ends + h[i].errors, 0);
 }
 
 static void abort_waits_for_answer_and_box_in_any_order(void **state)
@@ -434,7 +479,7 @@ static void signals_and_input_need_a_program(void **state)
 	assert_int_equal(run_signal(h[0].exec, SIGINT, &f->err), 0);
 	assert_int_equal(fake_exec_last(box_at(f, 0))->signo, SIGINT);
 	for (size_t i = 3; i-- > 0;)
-		run_cancel(h[i].exec);
+		run_unwatch(h[i].watch);
 	expect_idle(f);
 }
 
@@ -453,6 +498,9 @@ int main(void)
 		TEST(refused_box_is_told_from_the_loop),
 		TEST(bad_request_begins_nothing),
 		TEST(cancel_from_a_callback_is_safe),
+		TEST(cancel_at_the_start_is_safe),
+		TEST(cancel_by_the_record_is_answered),
+		TEST(watch_that_is_cancelled_hears_nothing_more),
 		TEST(abort_waits_for_answer_and_box_in_any_order),
 		TEST(report_may_be_as_large_as_allowed_and_no_larger),
 		TEST(request_can_be_freed),

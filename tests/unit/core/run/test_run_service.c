@@ -60,7 +60,7 @@ static void queued_request_is_copied_whole(void **state)
 	assert_string_equal(told->argv[3], "arg");
 	assert_string_equal(told->stdin_data, "in");
 	for (int i = 1; i < 3; i++)
-		run_cancel(h[i].exec);
+		run_unwatch(h[i].watch);
 	expect_idle(f);
 }
 
@@ -79,8 +79,8 @@ static void refused_box_of_a_queued_one_passes_the_turn_on(void **state)
 	assert_int_equal(h[3].errors, 0);
 	assert_int_equal(stats(f).queued, 0);
 	assert_int_equal(stats(f).running, 2);
-	run_cancel(h[1].exec);
-	run_cancel(h[3].exec);
+	run_unwatch(h[1].watch);
+	run_unwatch(h[3].watch);
 	expect_idle(f);
 }
 
@@ -92,12 +92,12 @@ static void cancelled_ones_hear_nothing(void **state)
 	for (int i = 0; i < 4; i++)
 		start(f, &h[i]);
 	(void)run(f, 0);
-	run_cancel(h[3].exec); /* waiting */
+	run_unwatch(h[3].watch); /* waiting */
 	assert_int_equal(stats(f).queued, 1);
-	run_cancel(h[0].exec); /* running */
-	run_cancel(h[1].exec); /* building */
+	run_unwatch(h[0].watch); /* running */
+	run_unwatch(h[1].watch); /* building */
 	assert_int_equal(stats(f).queued, 0);
-	run_cancel(h[2].exec);
+	run_unwatch(h[2].watch);
 	expect_idle(f);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(h[i].ends + h[i].errors, 0);
@@ -263,8 +263,8 @@ static void places_follow_the_cores_and_the_driver(void **state)
 	start(f, &h[1]);
 	assert_int_equal(stats(f).running, 1);
 	assert_int_equal(stats(f).queued, 1);
-	run_cancel(h[0].exec);
-	run_cancel(h[1].exec);
+	run_unwatch(h[0].watch);
+	run_unwatch(h[1].watch);
 	expect_idle(f);
 }
 
