@@ -91,7 +91,7 @@ struct link {
 	bool closed;
 	bool greeted;       /* HELLO was received */
 	bool resuming;      /* adopted: RESUME and all DESCRIBEs are still to come */
-	uint32_t described; /* DESCRIBEs received */
+	uint32_t described; /* DESCRIBEs still to come, after RESUME */
 	uint32_t last_id;   /* of an adopted box */
 };
 

@@ -428,6 +428,9 @@ static const char *out_of_place(const struct link *l, enum phase phase, const st
 		return frame->id ? "must not name an execution" : NULL;
 	if ((phase == PHASE_FIRST) == l->greeted)
 		return l->greeted ? "is repeated" : "is sent before HELLO";
+	/* Core matches runs with the whole description: no event comes before its end. */
+	if (l->described > 0)
+		return "is sent before everything is described";
 	if (phase == PHASE_FILE)
 		return NULL;
 	if (phase == PHASE_FIRST || (phase == PHASE_ENDING && frame->id == 0))

@@ -539,6 +539,77 @@ static void facts_that_cannot_be(void **state)
 	}
 }
 
+/* A box that an earlier daemon set up. */
+
+static int on_resume(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant)
+{
+	record(ctx, "resume", "(%u,%s)", what->id, what->label);
+	ret_grant->stdout_max = ret_grant->stderr_max = 100;
+	return 0;
+}
+
+static void on_resumed(void *ctx, uint32_t last_id)
+{
+	record(ctx, "resumed", "(%u)", last_id);
+}
+
+/* Two runs are announced; the first is described. */
+static void describe_half(struct link_rig *rig)
+{
+	int pair[2];
+
+	rig->box.on_resume = on_resume;
+	rig->box.on_resumed = on_resumed;
+	assert_int_equal(fd_socketpair(SOCK_STREAM, pair), 0);
+	rig->agent = pair[1];
+	link_adopt(rig->link, pair[0]);
+	rig_greet(rig);
+	SAY(rig, resume, 0, .last_id = 7, .count = 2);
+	SAY(rig, describe, 3, .text = wire_str("exec_a"));
+	recorder_expect(&rig->rec, "resume(3,exec_a) ");
+}
+
+static void a_box_is_described_before_its_events_come(void **state)
+{
+	struct link_rig *rig = *state;
+
+	describe_half(rig);
+	SAY(rig, log, 0, .level = LOG_LEVEL_DEBUG, .text = wire_str("hm"));
+	SAY(rig, describe, 4, .text = wire_str("exec_b"));
+	SAY(rig, started, 3, .pid = 2);
+	SAY(rig, output, 3, .stream = WIRE_STDOUT, .data = wire_str("hi"));
+	recorder_expect(&rig->rec, "resume(4,exec_b) resumed(7) started(3) out(3,hi) ");
+}
+
+static void an_event_before_all_is_described(void **state)
+{
+	struct link_rig *rig = *state;
+
+	describe_half(rig);
+	SAY(rig, started, 3, .pid = 2);
+	expect_breach(rig);
+}
+
+static void a_failure_before_all_is_described(void **state)
+{
+	struct link_rig *rig = *state;
+
+	describe_half(rig);
+	SAY(rig, failed, 3, .code = ERR_NOT_FOUND, .sys = ENOENT, .text = wire_str("x"));
+	expect_breach(rig);
+}
+
+static void more_descriptions_than_announced(void **state)
+{
+	struct link_rig *rig = *state;
+
+	describe_half(rig);
+	SAY(rig, describe, 4, .text = wire_str("exec_b"));
+	buf_reset(&rig->rec.text);
+	SAY(rig, describe, 5, .text = wire_str("exec_c"));
+	expect_breach(rig);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
 
 int main(void)
@@ -585,6 +656,10 @@ int main(void)
 		TEST(log_lines_without_end),
 		TEST(a_log_level_that_does_not_exist),
 		TEST(facts_that_cannot_be),
+		TEST(a_box_is_described_before_its_events_come),
+		TEST(an_event_before_all_is_described),
+		TEST(a_failure_before_all_is_described),
+		TEST(more_descriptions_than_announced),
 	};
 
 	return cmocka_run_group_tests_name("driver/link_input", tests, NULL, NULL);
