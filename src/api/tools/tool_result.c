@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "core/config/config.h"
-#include "core/run/outcome.h"
+#include "core/run/run_record.h"
 #include "http/media_type.h"
 #include <string.h>
 

@@ -13,6 +13,16 @@
 #include "core/config/config.h"
 #include "core/run/run.h"
 
+static const char *const step_names[] = {
+	[TRACE_RECEIVED] = "received", [TRACE_PARSED] = "parsed",
+	[TRACE_DECIDED] = "decided",   [TRACE_ADMITTED] = "admitted",
+	[TRACE_BOX] = "box",           [TRACE_SENT] = "sent",
+	[TRACE_STARTED] = "started",   [TRACE_FIRST_OUTPUT] = "first_output",
+	[TRACE_DONE] = "done",         [TRACE_JUDGED] = "judged",
+	[TRACE_RENDERED] = "rendered",
+};
+static_assert(ARRAY_SIZE(step_names) == TRACE_COUNT, "every step has a name");
+
 /* Of a request for a trace. */
 struct traced {
 	uint64_t received_us, parsed_us;
@@ -28,7 +38,7 @@ static json_t *view_trace(const struct traced *traced, const struct outcome *out
 	t.us[TRACE_PARSED] = traced->parsed_us;
 	t.us[TRACE_RENDERED] = clock_us();
 	for (size_t i = 0; i < TRACE_COUNT; i++)
-		json_set(j, trace_step_name((enum trace_step)i),
+		json_set(j, step_names[i],
 		         t.us[i] ? json_integer((json_int_t)(t.us[i] - t.us[TRACE_RECEIVED]))
 		                 : json_null());
 	return j;

@@ -58,56 +58,37 @@ static uint64_t known(uint64_t counter)
 	return counter == COUNTER_UNKNOWN ? 0 : counter;
 }
 
-static uint64_t time_hits(const struct outcome_evidence *e)
-{
-	return e->timed_out;
-}
-
-static uint64_t memory_hits(const struct outcome_evidence *e)
-{
-	return known(e->counters.oom_kills);
-}
-
-static uint64_t processes_hits(const struct outcome_evidence *e)
-{
-	return known(e->counters.pids_denied);
-}
-
 static bool died_of(const struct outcome_evidence *e, int signo)
 {
 	return e->ended && e->signalled && e->status == signo;
-}
-
-/* SIGXFSZ: a file grew beyond RLIMIT_FSIZE, which is the size of the workspace. */
-static uint64_t disk_hits(const struct outcome_evidence *e)
-{
-	return e->disk_full || died_of(e, SIGXFSZ);
-}
-
-static uint64_t cpu_hits(const struct outcome_evidence *e)
-{
-	return died_of(e, SIGXCPU);
-}
-
-static uint64_t output_hits(const struct outcome_evidence *e)
-{
-	return (uint64_t)e->out_truncated + (uint64_t)e->err_truncated;
 }
 
 /* In order of precedence. */
 static const struct limit_rule {
 	enum outcome_limit limit;
 	const char *rule; /* the mechanism, for denials[] */
-	uint64_t (*hits)(const struct outcome_evidence *e);
-	bool on_success; /* also limits a program that succeeded */
+	bool on_success;  /* also limits a program that succeeded */
 } rules[] = {
-	{OUTCOME_LIMIT_TIME, "deadline", time_hits, false},
-	{OUTCOME_LIMIT_MEMORY, "memory", memory_hits, false},
-	{OUTCOME_LIMIT_CPU, "rlimit", cpu_hits, false},
-	{OUTCOME_LIMIT_PROCESSES, "pids", processes_hits, false},
-	{OUTCOME_LIMIT_DISK, "tmpfs", disk_hits, false},
-	{OUTCOME_LIMIT_OUTPUT, "output", output_hits, true},
+	{OUTCOME_LIMIT_TIME, "deadline", .on_success = false},
+	{OUTCOME_LIMIT_MEMORY, "memory", .on_success = false},
+	{OUTCOME_LIMIT_CPU, "rlimit", .on_success = false},
+	{OUTCOME_LIMIT_PROCESSES, "pids", .on_success = false},
+	{OUTCOME_LIMIT_DISK, "tmpfs", .on_success = false},
+	{OUTCOME_LIMIT_OUTPUT, "output", .on_success = true},
 };
+
+/* How often each limit was hit. SIGXFSZ: a file grew beyond RLIMIT_FSIZE, which is the size of the
+ * workspace. */
+static void count_hits(const struct outcome_evidence *e, uint64_t ret_hits[OUTCOME_LIMIT_COUNT])
+{
+	ret_hits[OUTCOME_LIMIT_NONE] = 0;
+	ret_hits[OUTCOME_LIMIT_TIME] = e->timed_out;
+	ret_hits[OUTCOME_LIMIT_MEMORY] = known(e->counters.oom_kills);
+	ret_hits[OUTCOME_LIMIT_CPU] = died_of(e, SIGXCPU);
+	ret_hits[OUTCOME_LIMIT_PROCESSES] = known(e->counters.pids_denied);
+	ret_hits[OUTCOME_LIMIT_DISK] = e->disk_full || died_of(e, SIGXFSZ);
+	ret_hits[OUTCOME_LIMIT_OUTPUT] = (uint64_t)e->out_truncated + (uint64_t)e->err_truncated;
+}
 
 /* So many places in denials[] are kept free for limits: a flood of refused calls hides none. */
 #define DENIALS_FOR_LIMITS ARRAY_SIZE(rules)
@@ -135,18 +116,13 @@ void outcome_add_syscall(struct outcome *out, const char *what, uint64_t count)
 		put_denial(out, &denial);
 }
 
-static bool lost_to_memory(const struct outcome_evidence *e)
-{
-	return e->lost && memory_hits(e) > 0;
-}
-
 static enum outcome_status judge_status(const struct outcome_evidence *e)
 {
 	if (e->cancelled)
 		return OUTCOME_CANCELLED;
 	if (e->timed_out)
 		return OUTCOME_TIMEOUT;
-	if (lost_to_memory(e))
+	if (e->lost && known(e->counters.oom_kills) > 0)
 		return OUTCOME_FAILED;
 	if (e->lost || !e->ended)
 		return OUTCOME_CRASHED;
@@ -172,17 +148,20 @@ static void judge_ending(const struct outcome_evidence *e, struct outcome *out)
 
 void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out)
 {
+	uint64_t hits[OUTCOME_LIMIT_COUNT];
+
+	count_hits(evidence, hits);
 	out->status = judge_status(evidence);
 	out->limit = OUTCOME_LIMIT_NONE;
 	out->out_truncated = evidence->out_truncated;
 	out->err_truncated = evidence->err_truncated;
 	judge_ending(evidence, out);
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
-		struct denial denial = {.kind = "limit", .rule = rules[i].rule};
+		struct denial denial = {
+			.kind = "limit", .rule = rules[i].rule, .count = hits[rules[i].limit]};
 		bool decides = out->status != OUTCOME_CANCELLED &&
 		               (out->status != OUTCOME_SUCCESS || rules[i].on_success);
 
-		denial.count = rules[i].hits(evidence);
 		if (denial.count == 0)
 			continue;
 		if (decides && out->limit == OUTCOME_LIMIT_NONE)

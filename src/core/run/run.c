@@ -15,10 +15,9 @@
 #include "wire/layer.h"
 
 /*
- * Theory of operation. Everything that happens to a run is a call of its owner, an event of its
- * box, its timer or its turn in the scheduler. The first that settles the outcome wins; later
- * events are ignored. The record, and with it the caller, has the outcome before anything is torn
- * down.
+ * Theory of operation. A run reacts to calls of its owner, events of its box, its timer and its
+ * turn in the scheduler. The first that settles the outcome wins; later events are ignored. The
+ * record, and with it the caller, has the outcome before anything is torn down.
  */
 
 #define RUN_CTX_LEN 200
@@ -72,7 +71,7 @@ static void set_state(struct run *r, enum run_state next)
 	r->state = next;
 }
 
-/* Whether the box may have something to say about it. */
+/* Whether events of the box are for it. */
 static bool is_in_box(const struct run *r)
 {
 	return r->state >= RUN_STARTING && r->state <= RUN_KILLING;
@@ -196,20 +195,11 @@ void run_thaw(struct run *r, uint64_t paused_us)
 
 /* The end. */
 
-static void end_record(struct run *r)
-{
-	r->start_us = r->outcome.start_us;
-	if (error_is_set(&r->failure))
-		run_record_failed(r->record, &r->failure);
-	else
-		run_record_ended(r->record, &r->outcome, r->reset);
-}
-
 /*
- * The order matters: first the record and the answer; then the box goes and the place is free for
+ * The order matters: first the record and the answer; then the box goes and its place is free for
  * the next run, whose box is made inside leave. The place does not wait until the answer has been
- * read: places are for what costs processes and memory of boxes, and a few clients that do not read
- * could else hold all of them. http.max_answers bounds what unread answers cost.
+ * read, or a few clients that do not read could hold all places. http.max_answers bounds what
+ * unread answers cost.
  */
 static void end_run(struct run *r)
 {
@@ -217,7 +207,11 @@ static void end_run(struct run *r)
 	run_unqueue(r);
 	run_stop_clock(r);
 	gather_cancel(&r->gather);
-	end_record(r);
+	r->start_us = r->outcome.start_us;
+	if (error_is_set(&r->failure))
+		run_record_failed(r->record, &r->failure);
+	else
+		run_record_ended(r->record, &r->outcome, r->reset);
 	if (is_kept(r)) {
 		r->record = NULL; /* the table's; from now on it may go any time */
 		r->place->leave(r);
@@ -304,24 +298,17 @@ static void on_unwatched(void *ctx)
 	end_run(r);
 }
 
-/* One that is being stopped already ends by itself. */
-static void stop(struct run *r, enum run_stop why)
-{
-	if (r->state == RUN_STARTING || r->state == RUN_RUNNING)
-		r->place->stop(r, why);
-}
-
 void run_abort(struct run *r)
 {
 	if (r->state == RUN_ENDED)
 		return;
 	r->answer_later = true;
 	r->evidence.cancelled |= r->state != RUN_GATHERING;
-	if (is_in_box(r))
-		stop(r, RUN_STOP_CANCEL);
-	else if (!r->reattached || r->state == RUN_GATHERING)
+	if (r->state == RUN_STARTING || r->state == RUN_RUNNING)
+		r->place->stop(r, RUN_STOP_CANCEL);
+	else if (!is_in_box(r) && (!r->reattached || r->state == RUN_GATHERING))
 		run_conclude(r);
-	/* else it is in the box, behind another: it is stopped at its turn */
+	/* else it is being stopped, or in the box behind another and stopped at its turn */
 }
 
 void run_orphan(struct run *r)
@@ -349,7 +336,7 @@ void run_orphan(struct run *r)
 
 /* Stopping. */
 
-/* An agent that takes no order is as good as gone. */
+/* An agent that takes no signal is treated as lost. */
 static void send_signal(struct run *r, uint32_t id, int signo)
 {
 	struct error err = {0};
@@ -376,43 +363,31 @@ void run_interrupt(struct run *r)
 	send_signal(r, r->id, SIGINT);
 }
 
-static void on_start_timeout(struct run *r)
-{
-	struct error err = {0};
-
-	(void)error_set(&err, ERR_BOX_FAILED, 0, "the program was not started within %llu ms",
-	                (unsigned long long)(r->service->config.build_timeout_us / USEC_PER_MS));
-	r->place->give_up(r, &err);
-}
-
-static void on_kill_timeout(struct run *r)
-{
-	struct error err = {0};
-
-	(void)error_set(&err, ERR_AGENT_LOST, 0, "what was killed did not end in time");
-	r->place->give_up(r, &err);
-}
-
 static void on_timer(void *ctx)
 {
 	struct run *r = ctx;
+	struct error err = {0};
 
-	if (r->state == RUN_ENDED) {
-		r->answering = false;
-		run_record_add_event(r->record, RUN_EVENT_END);
-		run_reap(r);
-	} else if (r->state == RUN_STARTING) {
-		on_start_timeout(r);
+	if (r->state == RUN_STARTING) {
+		(void)error_set(
+			&err, ERR_BOX_FAILED, 0, "the program was not started within %llu ms",
+			(unsigned long long)(r->service->config.build_timeout_us / USEC_PER_MS));
+		r->place->give_up(r, &err);
 	} else if (r->state == RUN_RUNNING) {
 		r->evidence.timed_out = true;
-		stop(r, RUN_STOP_DEADLINE);
+		r->place->stop(r, RUN_STOP_DEADLINE);
 	} else if (r->state == RUN_STOPPING) {
 		run_log(r, LOG_LEVEL_DEBUG, "ignored the interrupt");
 		kill_program(r);
 	} else if (r->state == RUN_KILLING) {
-		on_kill_timeout(r);
+		(void)error_set(&err, ERR_AGENT_LOST, 0, "what was killed did not end in time");
+		r->place->give_up(r, &err);
 	} else if (r->state == RUN_GATHERING) {
 		run_conclude(r);
+	} else if (r->state == RUN_ENDED) {
+		r->answering = false;
+		run_record_add_event(r->record, RUN_EVENT_END);
+		run_reap(r);
 	}
 }
 
@@ -463,28 +438,23 @@ void run_reattach(struct run *r)
 }
 
 /* Reattached: for how long it had run before. */
-static uint64_t elapsed_us(const struct run *r)
+static uint64_t past_us(const struct run_record *record)
 {
-	const struct run_record *record = r->record;
 	uint64_t now = clock_real_ms();
 
-	if (!r->reattached || record->started_ms == 0 ||
-	    record->started_ms + record->paused_ms > now)
+	if (record->started_ms == 0 || record->started_ms + record->paused_ms > now)
 		return 0;
 	return (now - record->started_ms - record->paused_ms) * USEC_PER_MS;
 }
 
-/* From its turn to its start; reattached: what the times say. */
-static uint64_t start_us(const struct run *r)
+/* Reattached: from its turn to its start, by the times of the record. */
+static uint64_t past_start_us(const struct run *r)
 {
 	const struct run_record *record = r->record;
-	uint64_t both_us;
+	uint64_t both_us = record->started_ms > record->created_ms
+	                           ? (record->started_ms - record->created_ms) * USEC_PER_MS
+	                           : 0;
 
-	if (!r->reattached)
-		return r->started_us - r->admitted_us;
-	both_us = record->started_ms > record->created_ms
-	                  ? (record->started_ms - record->created_ms) * USEC_PER_MS
-	                  : 0;
 	return both_us > r->outcome.queue_us ? both_us - r->outcome.queue_us : 0;
 }
 
@@ -496,7 +466,7 @@ void run_started(struct run *r)
 
 	if (!is_in_box(r))
 		return;
-	before_us = elapsed_us(r);
+	before_us = r->reattached ? past_us(r->record) : 0;
 	timeout_us = before_us < timeout_us ? timeout_us - before_us : 1;
 	r->started_us = r->outcome.trace.us[TRACE_STARTED] = clock_us();
 	if (starting)
@@ -504,11 +474,11 @@ void run_started(struct run *r)
 	run_record_started(r->record);
 	if (r->state == RUN_ENDED)
 		return; /* cancelled by its caller, who was just called */
-	r->outcome.start_us = start_us(r);
+	r->outcome.start_us = r->reattached ? past_start_us(r) : r->started_us - r->admitted_us;
 	r->outcome.pooled = r->pooled;
 	if (before_us < r->started_us)
 		r->started_us -= before_us;
-	/* Cancelled before it began: the clock of its end is running already. */
+	/* Cancelled before it began: its timer is that of the stop. */
 	if (!starting)
 		return;
 	if (r->frozen)
@@ -519,11 +489,11 @@ void run_started(struct run *r)
 
 /* What it does. */
 
-/* It has shown a sign of life, or its caller has signalled it: never hand it over again. */
+/* It has done something, or was signalled by its caller: never hand it over again. */
 static void forbid_repeat(struct run *r)
 {
 	r->repeatable = false;
-	/* A kept run reads the files that came with it at its end. */
+	/* The end of a kept run compares the files that came with it. */
 	if (!is_kept(r))
 		drop_request(r);
 }
@@ -546,7 +516,7 @@ void run_add_output(struct run *r, enum output_stream stream, const char *data, 
 		run_record_add_output(r->record, stream, data, kept);
 	/* The caller may have cancelled it meanwhile. */
 	if (kept < len && r->decision.kill_on_overflow && r->state == RUN_RUNNING)
-		stop(r, RUN_STOP_OVERFLOW);
+		r->place->stop(r, RUN_STOP_OVERFLOW);
 }
 
 void run_add_report(struct run *r, const char *data, size_t len)
@@ -554,7 +524,7 @@ void run_add_report(struct run *r, const char *data, size_t len)
 	if (!is_in_box(r))
 		return;
 	forbid_repeat(r);
-	/* The link lets no more through than was allowed; half a report would be none. */
+	/* The link enforces the limit; half a report is useless. */
 	if (buf_add(&r->outcome.report, data, len) < 0)
 		buf_reset(&r->outcome.report);
 }
@@ -606,23 +576,18 @@ void run_done(struct run *r, const struct exec_facts *facts, struct artifacts *s
 
 /* What its caller does. */
 
-/* If the program is handed over again it gets all its input again, within bounds. */
-static void keep_stdin(struct run *r, const void *data, size_t len, bool end)
+int run_stdin(struct run *r, const void *data, size_t len, bool end, struct error *err)
 {
 	struct error too_much = {0};
 
-	if (r->repeatable && r->request &&
-	    run_request_add_stdin(r->request, data, len, end, &too_much) < 0)
-		forbid_repeat(r);
-}
-
-int run_stdin(struct run *r, const void *data, size_t len, bool end, struct error *err)
-{
 	if (r->state < RUN_STARTING)
 		return run_request_add_stdin(r->request, data, len, end, err);
 	if (!is_in_box(r))
 		return error_set(err, ERR_CONFLICT, 0, "the program has ended");
-	keep_stdin(r, data, len, end);
+	/* If the program is handed over again it gets all its input again, within bounds. */
+	if (r->repeatable && r->request &&
+	    run_request_add_stdin(r->request, data, len, end, &too_much) < 0)
+		forbid_repeat(r);
 	if (len > 0 && box_stdin(r->box, r->id, data, len, err) < 0)
 		return -1;
 	return end ? box_stdin_end(r->box, r->id, err) : 0;
@@ -638,7 +603,7 @@ int run_signal(struct run *r, int signo, struct error *err)
 
 /* One-shot runs. */
 
-/* It fails at once inside a call of some caller: the answer comes from the loop. */
+/* If it fails at once, inside a call of its caller, the answer comes from the loop. */
 static void launch_one_shot(struct run *r)
 {
 	r->answer_later = true;
@@ -684,8 +649,8 @@ static struct run *new_one_shot(struct run_service *s, const struct run_request 
 	return r;
 }
 
-/* A place, or one in the queue, for which the tenant has a quota. */
-static int enter(struct run *r, struct error *err)
+/* A place, or one in the queue, which counts for the tenant's quota. */
+static int enter_scheduler(struct run *r, struct error *err)
 {
 	int waits = run_box_prepare(r, err) < 0 ? -1 : run_enter(r, err);
 
@@ -714,7 +679,7 @@ int run_start(struct run_service *s, const struct run_request *request,
 	    policy_decide(&s->rules, &stack, request, &decision, err) < 0)
 		return -1;
 	r = new_one_shot(s, request, &decision);
-	waits = enter(r, err);
+	waits = enter_scheduler(r, err);
 	if (waits < 0) {
 		r->request = NULL;
 		list_remove(&r->node);

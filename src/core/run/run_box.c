@@ -15,16 +15,15 @@
 #include "io/loop.h"
 
 /*
- * Theory of operation. A fresh box for one run: one that waited in a pool, or one made now. Box,
- * files, program and input go to the driver in one go, before anything answered, so that the round
- * trips overlap with the building of the box. The box is destroyed behind the answer, so that the
- * caller does not wait for it.
+ * Theory of operation. A fresh box for one run comes from a pool or is made now. Box, files,
+ * program and input go to the driver at once, before anything has answered, so that round trips
+ * overlap with building the box. The box is destroyed behind the answer: the caller does not wait
+ * for it.
  *
- * A box of a pool, or the process that waits in it, may have died a moment ago without the daemon
- * knowing. So the request is kept until the program is known to run, and a second box is made then,
- * once, as if there were no pools. An agent that is lost before it reported anything about the code
- * may have given it to its process; but nothing leaves such a box except through the agent, so that
- * has no effect.
+ * A box of a pool, or the process that waits in it, may have died unnoticed. So the request is kept
+ * until the program is known to run; until then a new box is made, once, without the pool. An agent
+ * that is lost before it reported anything about the code may have given it to its process; but
+ * nothing leaves such a box except through the agent, so that has no effect.
  */
 
 static_assert(RUN_BOX_EXEC_ID == POOL_EXEC_ID, "what waits in a box of a pool is its one program");
@@ -53,17 +52,7 @@ int run_box_prepare(struct run *r, struct error *err)
 
 /* Handing over. */
 
-static int give_stdin(struct run *r, struct error *err)
-{
-	const struct run_request *request = r->request;
-
-	if (request->stdin_len > 0 &&
-	    box_stdin(r->box, r->id, request->stdin_data, request->stdin_len, err) < 0)
-		return -1;
-	return request->stdin_open ? 0 : box_stdin_end(r->box, r->id, err);
-}
-
-static int hand_to_box(struct run *r, const struct run_plan *common, struct error *err)
+static int hand_to_process(struct run *r, const struct run_plan *common, struct error *err)
 {
 	const struct exec_plan plan = {
 		.id = common->id,
@@ -96,7 +85,7 @@ static int hand_to_prepared(struct run *r, struct run_plan *plan, struct error *
 	return box_run(r->box, plan, err);
 }
 
-static int hand_to(struct run *r, bool prepared, struct error *err)
+static int hand_to_box(struct run *r, bool prepared, struct error *err)
 {
 	const struct run_request *request = r->request;
 	struct exec_source source = run_code(r, r->decision.runner->source);
@@ -115,9 +104,12 @@ static int hand_to(struct run *r, bool prepared, struct error *err)
 	};
 
 	r->id = RUN_BOX_EXEC_ID;
-	if ((prepared ? hand_to_prepared(r, &plan, err) : hand_to_box(r, &plan, err)) < 0)
+	if ((prepared ? hand_to_prepared(r, &plan, err) : hand_to_process(r, &plan, err)) < 0)
 		return -1;
-	return plan.stdin_open ? give_stdin(r, err) : 0;
+	if (request->stdin_len > 0 &&
+	    box_stdin(r->box, r->id, request->stdin_data, request->stdin_len, err) < 0)
+		return -1;
+	return plan.stdin_open && !request->stdin_open ? box_stdin_end(r->box, r->id, err) : 0;
 }
 
 static void count_box(struct run *r)
@@ -125,16 +117,6 @@ static void count_box(struct run *r)
 	r->service->boxes++;
 	tenant_add_box(r->tenant);
 	trace_note(&r->outcome.trace, TRACE_BOX);
-}
-
-static int hand_to_new(struct run *r, struct error *err)
-{
-	const struct box_events events = events_of(r);
-
-	if (box_create(r->service->config.driver, &r->decision.spec, &events, &r->box, err) < 0)
-		return -1;
-	count_box(r);
-	return hand_to(r, false, err);
 }
 
 /* The pool destroys a box that turned out to be dead. */
@@ -168,24 +150,31 @@ static bool take_from_pool(struct run *r, struct pool_hit *ret_hit)
 	return true;
 }
 
-static int hand_over(struct run *r, struct error *err)
+static int fresh_hand_over(struct run *r, struct error *err)
 {
+	const struct box_events events = events_of(r);
 	struct error lost = {0};
 	struct pool_hit hit;
 
 	r->repeatable = take_from_pool(r, &hit);
-	if (r->repeatable && hand_to(r, hit.prepared, &lost) < 0) {
+	if (r->repeatable && hand_to_box(r, hit.prepared, &lost) < 0) {
 		r->repeatable = false;
 		discard_box(r);
 	}
-	if (!r->repeatable && hand_to_new(r, err) < 0)
-		return -1;
+	if (!r->repeatable) {
+		if (box_create(r->service->config.driver, &r->decision.spec, &events, &r->box,
+		               err) < 0)
+			return -1;
+		count_box(r);
+		if (hand_to_box(r, false, err) < 0)
+			return -1;
+	}
 	trace_note(&r->outcome.trace, TRACE_SENT);
 	return 0;
 }
 
-/* The box of the pool was dead, or what waited in it was killed before it took the code. Return:
- * false: nothing more to try. */
+/* The box of the pool was dead, or its process was killed before it took the code. Return: false:
+ * nothing more to try. */
 static bool begin_again(struct run *r)
 {
 	if (!r->repeatable || !r->pooled)
@@ -226,7 +215,7 @@ static void on_denial(void *ctx, uint32_t exec_id attr_unused, const char *what,
 	run_add_denial(ctx, what, count);
 }
 
-/* A process that was signalled by the caller and did not take the code ended for that. */
+/* Not after a signal of the caller, which may be why the process did not take the code. */
 static void on_done(void *ctx, uint32_t exec_id attr_unused, const struct exec_facts *facts)
 {
 	struct run *r = ctx;
@@ -263,7 +252,7 @@ static void on_lost(void *ctx, const struct error *err)
 	run_conclude(r);
 }
 
-static void on_gone(void *ctx)
+static void on_box_gone(void *ctx)
 {
 	struct run *r = ctx;
 	struct run_service *s = r->service;
@@ -289,35 +278,18 @@ static struct box_events events_of(struct run *r)
 		.on_done = on_done,
 		.on_exec_failed = on_exec_failed,
 		.on_lost = on_lost,
-		.on_gone = on_gone,
+		.on_gone = on_box_gone,
 	};
 }
 
-/* The box goes anyway: nothing in it has to be stopped first. Except for too much output: then how
- * the program ended is part of the outcome. */
-static void stop(struct run *r, enum run_stop why)
+/* Nothing in the box has to be stopped before the box is destroyed, except after too much output:
+ * then the outcome says how the program ended. */
+static void fresh_stop(struct run *r, enum run_stop why)
 {
 	struct error err = {0};
 
 	if (why != RUN_STOP_OVERFLOW || box_signal(r->box, r->id, SIGKILL, &err) < 0)
 		run_conclude(r);
-}
-
-static void give_up(struct run *r, const struct error *err)
-{
-	run_fail(r, err);
-}
-
-/* At the end, when it is known which box was the last. */
-static void report_start(const struct run *r)
-{
-	struct metrics *metrics = r->service->config.metrics;
-
-	if (r->pooled)
-		pools_confirm(r->service->pools);
-	if (r->started_us)
-		metrics_observe(metrics, r->pooled ? METRIC_WARM_START : METRIC_COLD_START,
-		                (double)r->start_us / 1e6);
 }
 
 static void leave_now(struct run *r)
@@ -327,8 +299,13 @@ static void leave_now(struct run *r)
 
 	r->leaving = false;
 	if (r->record)
-		run_record_report(r->record, c->metrics, c->audit, &r->decision.spec.limits);
-	report_start(r);
+		run_report_end(r->record, c->metrics, c->audit, &r->decision.spec.limits);
+	/* Only now it is known which box was the last. */
+	if (r->pooled)
+		pools_confirm(r->service->pools);
+	if (r->started_us)
+		metrics_observe(c->metrics, r->pooled ? METRIC_WARM_START : METRIC_COLD_START,
+		                (double)r->start_us / 1e6);
 	if (r->box) {
 		box_destroy(r->box);
 		scheduler_leave(scheduler, &r->entry, clock_us());
@@ -350,7 +327,7 @@ void run_box_leave(struct run *r)
 }
 
 /* Behind the answer, which is on its way to the client when this dispatch ends. */
-static void leave(struct run *r)
+static void fresh_leave(struct run *r)
 {
 	if (r->answer_later || !r->box) {
 		leave_now(r);
@@ -361,8 +338,8 @@ static void leave(struct run *r)
 }
 
 const struct run_place run_place_fresh = {
-	.hand_over = hand_over,
-	.stop = stop,
-	.give_up = give_up,
-	.leave = leave,
+	.hand_over = fresh_hand_over,
+	.stop = fresh_stop,
+	.give_up = run_fail,
+	.leave = fresh_leave,
 };

@@ -50,24 +50,23 @@ enum run_stop {
 	RUN_STOP_OVERFLOW, /* it printed more than it may, and its policy ends it for that */
 };
 
-/* A resident runner has this long to end the run it was interrupted in; then it is killed, and the
- * agent has that long to report it. Together below the 2 s that are promised. */
+/* A resident runner has RUN_GRACE_US to end an interrupted run; then it is killed, and the agent
+ * has RUN_KILL_US to report that. Together below the 2 s that are promised. */
 #define RUN_GRACE_US (500 * 1000ULL)
 #define RUN_KILL_US  (1000 * 1000ULL)
 
 /* Where the box of a run comes from. Its events arrive through run_started ... run_lost. */
 struct run_place {
-	/* Hand program, files and input to the box. Return: -1: the run fails. 0: @r may be gone:
-	 * the place has ended it if the box was lost meanwhile. */
+	/* Hand program, files and input to the box. Return: -1: the run fails; 0: @r may be gone,
+	 * if the box was lost meanwhile. */
 	int (*hand_over)(struct run *r, struct error *err);
-	/* The program has to end; why is in the evidence already. May end the run at once. */
+	/* End the program; the evidence has the reason. May end the run at once. */
 	void (*stop)(struct run *r, enum run_stop why);
-	/* The box does not do its part in time, or takes no orders. Ends the run. */
+	/* The box does not respond. Ends the run. */
 	void (*give_up)(struct run *r, const struct error *err);
-	/* The outcome is judged, or the failure known; the record has not ended yet. May be NULL.
-	 */
+	/* The outcome is judged, or the failure set; the record has not ended. May be NULL. */
 	void (*settle)(struct run *r);
-	/* The record has ended: give the box and the place in the scheduler back. */
+	/* The record has ended: return box and place in the scheduler. */
 	void (*leave)(struct run *r);
 };
 
@@ -81,7 +80,7 @@ struct run {
 	enum run_state state;      /* written by set_state alone */
 	struct run_record *record; /* until ENDED; owned if nothing is kept of it */
 	struct scheduler_entry entry;
-	/* Who queued it: called once the run has ended, from inside whatever ended it. */
+	/* Of the queue: called once it has ended, from inside the call that ended it. */
 	void (*on_ended)(struct run *r); /* NULL: a one-shot run */
 	void *owner;
 
@@ -104,15 +103,15 @@ struct run {
 	uint32_t id;     /* in the box; 0: not handed over */
 	struct session_runner *runner; /* resident in the session's box; NULL: own process */
 	uint32_t runner_id;            /* of that, in the box */
-	uint32_t dead_runner;          /* whose loss this run reports; 0: none */
+	uint32_t dead_runner;          /* its loss is reported by this run; 0: none */
 	bool runner_unused;            /* the runner had run nothing before */
 	bool pooled;                   /* the box came from a pool */
 	uint64_t pool_key;
 	bool repeatable;        /* nothing of it can have run yet: it may be handed over again */
 	bool retried;           /* it was */
 	bool held;              /* QUEUED: until its record is on disk */
-	bool restored;          /* asked for under an earlier daemon */
-	bool reattached;        /* begun under an earlier daemon: it is in the box already */
+	bool restored;          /* queued by an earlier daemon */
+	bool reattached;        /* started by an earlier daemon: it is in the box */
 	bool reset;             /* a resident runner was lost: its variables are gone */
 	uint64_t past_queue_us; /* reattached: how long it waited then; COUNTER_UNKNOWN */
 	uint64_t stdin_taken;   /* reattached: bytes of the request's stdin the agent has */
@@ -148,9 +147,9 @@ void run_queue(struct run *r);
 /** run_enter - get a place among all runs. Return: 0: call run_launch; 1: entry.on_turn follows;
  * -1. @r is WAITING if not refused. */
 int run_enter(struct run *r, struct error *err) attr_must_check;
-/** run_launch - its turn: hand it to its box. @r may be gone afterwards. */
+/** run_launch - it has a place: hand it to its box. @r may be gone afterwards. */
 void run_launch(struct run *r);
-/** run_hand_over - hand it over, also once more. @r may be gone afterwards. */
+/** run_hand_over - hand it over, or once more. @r may be gone afterwards. */
 void run_hand_over(struct run *r);
 /** run_reattach - its turn, and it is in the box already: wait for run_started. */
 void run_reattach(struct run *r);
@@ -185,7 +184,7 @@ void run_done(struct run *r, const struct exec_facts *facts, struct artifacts *s
 void run_conclude(struct run *r);
 /** run_fail - it could not be run. */
 void run_fail(struct run *r, const struct error *err);
-/** run_drop - end it without a word: its record stays as it is, for the next daemon. */
+/** run_drop - end it without an event: its record stays as it is, for the next daemon. */
 void run_drop(struct run *r);
 /** run_interrupt - SIGINT to the run in a resident runner, then SIGKILL; a program of its own is
  * killed at once. */
@@ -199,17 +198,16 @@ void run_orphan(struct run *r);
 
 /** run_freeze - its clock stops. */
 void run_freeze(struct run *r);
-/** run_thaw - its clock goes on; @paused_us are not the program's. */
+/** run_thaw - its clock goes on; @paused_us do not count for it. */
 void run_thaw(struct run *r, uint64_t paused_us);
-/** run_stop_clock - the daemon leaves; nothing is decided about the run any more. */
+/** run_stop_clock - the daemon leaves: no deadline fires. */
 void run_stop_clock(struct run *r);
 
 /* run_box.c */
 
-/** run_box_prepare - @r is to have a fresh box: name it, count its memory. ERR_UNAVAILABLE while
- * draining. */
+/** run_box_prepare - for a fresh box: name it, count its memory. ERR_UNAVAILABLE while draining. */
 int run_box_prepare(struct run *r, struct error *err) attr_must_check;
-/** run_box_leave - ENDED: what place.leave does, without waiting for the loop. */
+/** run_box_leave - ENDED: place.leave without waiting for the loop. */
 void run_box_leave(struct run *r);
 
 /* run_service.c */

@@ -9,19 +9,17 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "core/run/run_audit.h"
-#include "core/run/run_metrics.h"
 #include "core/run/run_record_internal.h"
 #include "core/run/run_row.h"
 
 /*
- * Theory of operation. Sessions bound pending and running records; the table bounds ended ones and
- * keeps them in the order in which they ended. A forgotten record leaves all tables at once; if it
- * is watched it is freed once the watchers have its end.
+ * Theory of operation. Sessions bound pending and running records; the table bounds ended ones, in
+ * the order in which they ended. A forgotten record leaves all tables at once; a watched one is
+ * freed when its watchers have END.
  *
- * If there are too many, a tenant that has more than an equal share loses its oldest: first the
- * tenant whose run has just ended, then the one that has most. A tenant within its share loses
- * nothing. The tenant that has most is cached while it is over its share, so searches are rare.
+ * Over the bounds, a tenant with more than an equal share loses its oldest: first the tenant whose
+ * run has just ended, then the largest. A tenant within its share loses nothing. The largest is
+ * cached while it is over its share, so searches are rare.
  */
 
 #define OUTPUT_MAX (256u * 1024 * 1024) /* the largest limits.output_max */
@@ -29,61 +27,46 @@
 
 #define KEY_LEN (TENANT_NAME_MAX + 1 + 64 + 1)
 
-/* No name contains a slash. A name that is too long gives the empty key, which is never used. */
-static void make_key(const char *tenant, const char *session_id, char ret_key[KEY_LEN])
-{
-	(void)!str_format(ret_key, KEY_LEN, "%s/%s", tenant, session_id);
-}
-
 static struct run_record_owner *owner_of(const struct run_records *all, const char *tenant,
                                          const char *session_id)
 {
 	char key[KEY_LEN];
 
-	make_key(tenant, session_id, key);
+	/* No name contains a slash. A name that is too long gives the empty key, which is never
+	 * used. */
+	(void)!str_format(key, sizeof(key), "%s/%s", tenant, session_id);
 	return map_get(all->owners, key);
 }
 
-static struct run_record_owner *get_owner(struct run_records *all, const struct run_record *e)
+/* To the records of its session, as the newest. */
+static void enter_owner(struct run_record *e)
 {
-	struct run_record_owner *owner = owner_of(all, e->tenant, e->session_id);
-	char key[KEY_LEN];
+	struct run_record_owner *owner = owner_of(e->all, e->tenant, e->session_id);
 
-	if (owner)
-		return owner;
-	make_key(e->tenant, e->session_id, key);
-	owner = NEW(struct run_record_owner);
-	owner->key = xstrdup(key);
-	list_init(&owner->executions);
-	(void)!map_put(all->owners, key, owner); /* looked up above */
-	return owner;
-}
-
-static void owner_free(struct run_records *all, struct run_record_owner *owner)
-{
-	(void)map_remove(all->owners, owner->key);
-	free(owner->key);
-	free(owner);
-}
-
-static void leave_table(struct run_record *e)
-{
-	struct error gone = {0};
-
-	(void)error_set(&gone, ERR_EXECUTION_NOT_FOUND, 0, "the session was deleted");
-	e->hold = NULL;
-	run_record_was_stored(e, &gone); /* to a caller that still waits for it */
-	run_record_settle(e);
-	run_record_stop_delivery(e);
-	run_row_gone(e);
+	if (!owner) {
+		owner = NEW(struct run_record_owner);
+		owner->key = xasprintf("%s/%s", e->tenant, e->session_id);
+		list_init(&owner->executions);
+		(void)!map_put(e->all->owners, owner->key, owner); /* looked up above */
+	}
+	list_append(&owner->executions, &e->node);
+	owner->count++;
+	e->owner = owner;
 }
 
 void run_record_free(struct run_record *e)
 {
+	struct error gone = {0};
 	struct run_watch *w;
 
-	if (e->all)
-		leave_table(e);
+	if (e->all) {
+		(void)error_set(&gone, ERR_EXECUTION_NOT_FOUND, 0, "the session was deleted");
+		e->hold = NULL;
+		run_record_was_stored(e, &gone); /* to a caller that still waits for it */
+		run_record_settle(e);
+		run_record_stop_delivery(e);
+		run_row_gone(e);
+	}
 	LIST_FOREACH (w, &e->watches, struct run_watch, node) {
 		list_remove(&w->node);
 		free(w);
@@ -140,15 +123,18 @@ static void leave_share(struct run_record *e)
 }
 
 /* Remove it from all tables. It is freed when it has no watchers. */
-static void forget(struct run_record *e)
+static void forget_record(struct run_record *e)
 {
 	struct run_records *all = e->all; // NOLINT: one that was freed has left all lists
 	struct run_record_owner *owner = TAKE_PTR(e->owner);
 
 	list_remove(&e->node);
 	(void)map_remove(all->by_id, e->id);
-	if (--owner->count == 0)
-		owner_free(all, owner);
+	if (--owner->count == 0) {
+		(void)map_remove(all->owners, owner->key);
+		free(owner->key);
+		free(owner);
+	}
 	list_remove(&e->ended_node);
 	all->ended_count--;
 	all->ended_bytes -= e->bytes;
@@ -158,11 +144,6 @@ static void forget(struct run_record *e)
 		run_record_free(e);
 	else
 		list_append(&all->forgotten, &e->ended_node);
-}
-
-static bool is_over_bounds(const struct run_records *all)
-{
-	return all->ended_count > all->max_count || all->ended_bytes > all->max_bytes;
 }
 
 /* Whether it is over its share of the bound that is exceeded. */
@@ -194,17 +175,18 @@ static struct run_record_share *choose_share(struct run_records *all, struct run
 	return all->largest;
 }
 
-/* The one that has just ended stays, whatever its size: its caller is about to read it. */
+/* @ended stays, whatever its size: its caller is about to read it. */
 static void keep_within_bounds(struct run_records *all, const struct run_record *ended)
 {
-	while (all->ended_count > 1 && is_over_bounds(all)) {
+	while (all->ended_count > 1 &&
+	       (all->ended_count > all->max_count || all->ended_bytes > all->max_bytes)) {
 		struct run_record_share *share = choose_share(all, ended->share);
 		struct run_record *oldest =
 			LIST_FIRST(&share->ended, struct run_record, share_node);
 
 		if (oldest == ended)
 			break;
-		forget(oldest);
+		forget_record(oldest);
 	}
 }
 
@@ -233,16 +215,6 @@ void run_records_set_audit(struct run_records *all, struct audit *audit)
 	all->audit = audit;
 }
 
-static void free_owner_and_all(struct run_record_owner *owner)
-{
-	struct run_record *e;
-
-	LIST_FOREACH (e, &owner->executions, struct run_record, node)
-		run_record_free(e);
-	free(owner->key);
-	free(owner);
-}
-
 void run_records_free(struct run_records *all)
 {
 	struct run_record_owner *owner;
@@ -252,8 +224,12 @@ void run_records_free(struct run_records *all)
 
 	if (!all)
 		return;
-	while ((owner = map_next(all->owners, &pos, NULL)))
-		free_owner_and_all(owner);
+	while ((owner = map_next(all->owners, &pos, NULL))) {
+		LIST_FOREACH (e, &owner->executions, struct run_record, node)
+			run_record_free(e);
+		free(owner->key);
+		free(owner);
+	}
 	LIST_FOREACH (e, &all->forgotten, struct run_record, ended_node)
 		run_record_free(e);
 	pos = 0;
@@ -296,13 +272,6 @@ void run_records_set_store(struct run_records *all, struct store *store)
 	all->store = store;
 }
 
-static void enter(struct run_records *all, struct run_record *e)
-{
-	e->owner = get_owner(all, e);
-	e->owner->count++;
-	list_append(&e->owner->executions, &e->node);
-}
-
 static struct run_record *new_record(struct run_records *all, const struct run_record_new *what)
 {
 	struct run_record *e = run_record_new_blank(all);
@@ -324,7 +293,7 @@ struct run_record *run_record_new_unkept(const struct run_record_new *what,
 
 	make_id(e);
 	if (audit)
-		run_audit_hash(what->code, what->code_len, e->code_hash);
+		run_report_hash(what->code, what->code_len, e->code_hash);
 	return e;
 }
 
@@ -339,12 +308,11 @@ struct run_record *run_records_add(struct run_records *all, const struct run_rec
 	e->exact = what->exact;
 	e->begun = !what->waits;
 	e->request = what->request;
-	/* 41 random bits are few enough to check whether the id is taken. One that only the store
-	 * has is refused there. */
+	/* 41 random bits: the id may be taken. If only the store has it, the write is refused. */
 	do
 		make_id(e);
 	while (map_put(all->by_id, e->id, e) < 0);
-	enter(all, e);
+	enter_owner(e);
 	run_row_changed(e);
 	return e;
 }
@@ -353,7 +321,7 @@ void run_records_enter(struct run_records *all, struct run_record *e)
 {
 	if (map_put(all->by_id, e->id, e) < 0)
 		abort(); /* the store has each once */
-	enter(all, e);
+	enter_owner(e);
 	if (e->state == RUN_RECORD_RUNNING)
 		run_record_add_event(e, RUN_EVENT_START);
 }
@@ -393,7 +361,7 @@ void run_records_expire(struct run_records *all, const char *tenant, const char 
 		return;
 	e->withdrawn = true;
 	list_remove(&e->dirty.node);
-	forget(e);
+	forget_record(e);
 }
 
 void run_records_delete(struct run_records *all, const char *tenant, const char *session_id)
@@ -416,12 +384,12 @@ void run_records_forget(struct run_records *all, const char *tenant, const char 
 	struct run_record *e;
 
 	(void)error_set(&gone, ERR_NOT_FOUND, 0, "the session was deleted");
-	/* One by one from the front: ending one may make retention forget others. */
+	/* One by one: ending one may make retention forget others. */
 	while ((e = run_records_of(all, tenant, session_id, 0))) {
 		if (e->state != RUN_RECORD_ENDED)
 			run_record_failed(e, &gone);
 		else
-			forget(e);
+			forget_record(e);
 	}
 }
 
@@ -476,30 +444,6 @@ void run_record_paused(struct run_record *e, uint64_t ms)
 	run_row_paused(e);
 }
 
-void run_record_report(const struct run_record *e, struct metrics *metrics, struct audit *audit,
-                       const struct box_limits *limits)
-{
-	const struct outcome *outcome = e->has_outcome ? &e->outcome : NULL;
-	char hash[RUN_AUDIT_HASH_LEN] = "";
-
-	run_metrics_end(metrics, e->language, outcome);
-	if (!audit)
-		return;
-	if (e->code)
-		run_audit_hash(e->code, e->code_len, hash);
-	run_audit_end(audit, &(struct run_audit){.tenant = e->tenant,
-	                                         .key_id = e->key_id,
-	                                         .request_id = e->request_id,
-	                                         .id = e->id,
-	                                         .session_id = e->session_id,
-	                                         .language = e->language,
-	                                         .code_hash = e->code ? hash : e->code_hash,
-	                                         .timeout_us = e->timeout_us,
-	                                         .limits = limits,
-	                                         .outcome = outcome,
-	                                         .failure = &e->failure});
-}
-
 static void count_ended(struct run_record *e)
 {
 	struct run_records *all = e->all;
@@ -516,37 +460,35 @@ static void count_ended(struct run_record *e)
 	keep_within_bounds(all, e);
 }
 
-/* By age: an old one may be read from the store while its session makes new ones. */
-static void insert_by_age(struct run_record_owner *owner, struct run_record *e)
-{
-	struct list *node = owner->executions.next;
-
-	while (node != &owner->executions &&
-	       LIST_ENTRY(node, struct run_record, node)->created_ms <= e->created_ms)
-		node = node->next;
-	list_append(node, &e->node); /* before it */
-	owner->count++;
-}
-
 void run_records_remember(struct run_records *all, struct run_record *e)
 {
+	struct list *node;
+
 	/* Another tenant's record has this id; the table holds each id once. */
 	if (map_put(all->by_id, e->id, e) < 0) {
 		log_warn("execution=%s is not read: another in memory has its id", e->id);
 		run_record_free(e);
 		return;
 	}
-	e->owner = get_owner(all, e);
-	insert_by_age(e->owner, e);
+	enter_owner(e);
+	/* By age: its session may have made new ones since. */
+	node = e->owner->executions.next;
+	while (node != &e->node &&
+	       LIST_ENTRY(node, struct run_record, node)->created_ms <= e->created_ms)
+		node = node->next;
+	if (node != &e->node) {
+		list_remove(&e->node);
+		list_append(node, &e->node); /* before it */
+	}
 	count_ended(e);
 }
 
-static void finish(struct run_record *e)
+static void finish_record(struct run_record *e)
 {
 	e->state = RUN_RECORD_ENDED;
 	if (!e->all)
 		return;
-	run_record_report(e, e->all->metrics, e->all->audit, NULL);
+	run_report_end(e, e->all->metrics, e->all->audit, NULL);
 	e->completed_ms = clock_real_ms();
 	run_record_set_control(e, NULL, NULL, NULL);
 	run_record_add_event(e, RUN_EVENT_END);
@@ -554,7 +496,7 @@ static void finish(struct run_record *e)
 	count_ended(e);
 }
 
-/* Events point into the output; it becomes that of the outcome. */
+/* Events point into the output, which becomes that of the outcome. */
 static void move_output(struct buf *from, struct buf *to)
 {
 	if (from->len == 0)
@@ -577,7 +519,7 @@ void run_record_ended(struct run_record *e, struct outcome *outcome, bool sessio
 	memcpy(e->outcome.execution_id, e->id, sizeof(e->id));
 	move_output(&e->output[OUTPUT_STDOUT], &e->outcome.out);
 	move_output(&e->output[OUTPUT_STDERR], &e->outcome.err);
-	finish(e);
+	finish_record(e);
 }
 
 void run_record_failed(struct run_record *e, const struct error *err)
@@ -585,7 +527,7 @@ void run_record_failed(struct run_record *e, const struct error *err)
 	if (e->state == RUN_RECORD_ENDED)
 		return;
 	e->failure = *err;
-	finish(e);
+	finish_record(e);
 }
 
 /* Waiting for the disk. */
@@ -633,7 +575,7 @@ void run_record_withdraw(struct run_record *e, const struct error *err)
 {
 	e->withdrawn = true;
 	run_record_failed(e, err);
-	forget(e);
+	forget_record(e);
 }
 
 void run_record_was_written(struct run_record *e)

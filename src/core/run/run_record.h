@@ -80,9 +80,8 @@ struct run_record_new {
 	uint64_t timeout_us;
 	uint64_t session_ms; /* when the session was made: its id may be used again */
 	char *request;       /* taken: stored, to run it after a restart; NULL: it is not */
-	bool waits;          /* it does not begin before run_record_begin */
-	bool exact;          /* each piece of output is an event: the numbers are the same if a
-	                        box repeats it */
+	bool waits;          /* it begins with run_record_begin */
+	bool exact;          /* each piece of output is an event: a box may repeat them */
 };
 
 void run_records_free(struct run_records *all);
@@ -102,32 +101,32 @@ struct run_record *run_records_find(struct run_records *all, const char *tenant,
 struct run_record *run_records_of(struct run_records *all, const char *tenant,
                                   const char *session_id, size_t offset);
 size_t run_records_count_of(struct run_records *all, const char *tenant, const char *session_id);
-/** run_records_expire - the store has dropped an ended one: so does memory. */
+/** run_records_expire - retention removed an ended one from the store: forget it. */
 void run_records_expire(struct run_records *all, const char *tenant, const char *id);
-/** run_records_delete - as run_records_forget; unwritten changes are discarded. */
+/** run_records_delete - run_records_forget without writing pending changes. */
 void run_records_delete(struct run_records *all, const char *tenant, const char *session_id);
-/** run_records_forget - all of one session, in memory. Watchers get the end first. */
+/** run_records_forget - all of one session, in memory. Watchers get END first. */
 void run_records_forget(struct run_records *all, const char *tenant, const char *session_id);
 
 void run_record_info(const struct run_record *e, struct run_record_info *ret_info);
 /** run_record_printed - its output so far; borrowed until the next event. */
 const struct buf *run_record_printed(const struct run_record *e, enum output_stream stream);
 
-/** run_record_stored_fn - @err NULL: the record is on disk. Else the run was not accepted: the
- * record is gone when this returns, and nothing was run. */
+/** run_record_stored_fn - @err NULL: the record is on disk. Else the run was not accepted: nothing
+ * ran, and the record is gone when this returns. */
 typedef void run_record_stored_fn(void *ctx, struct run_record *e, const struct error *err);
 /**
- * run_record_when_stored - @fn is called once, from the loop; at once if there is no store. For a
- * durable request (struct run_request). @fn NULL: do not call it any more.
+ * run_record_when_stored - call @fn once, from the loop; at once if there is no store. For a
+ * durable request (struct run_request). @fn NULL: cancel that.
  */
 void run_record_when_stored(struct run_record *e, run_record_stored_fn *fn, void *ctx);
 
 /* Called by the run. */
 
 /**
- * run_record_begin - for a record with @waits: persist that it begins before it does, so that the
- * daemon never runs it twice, even after a crash. Return: 0: begin now; 1: begin once @fn was
- * called without an error; -1: it cannot be written now.
+ * run_record_begin - for a record with @waits: persist that it begins before it does, so that it
+ * never runs twice, even after a crash. Return: 0: begin now; 1: begin when @fn is called without
+ * an error; -1: it cannot be written.
  */
 int run_record_begin(struct run_record *e, run_record_stored_fn *fn, void *ctx,
                      struct error *err) attr_must_check;
@@ -137,15 +136,13 @@ void run_record_paused(struct run_record *e, uint64_t ms);
 void run_record_add_output(struct run_record *e, enum output_stream stream, const char *data,
                            size_t len);
 /**
- * run_record_ended - takes what @outcome owns. The output is what run_record_add_output got;
- * @outcome need not have it again.
+ * run_record_ended - takes what @outcome owns. The output is that of run_record_add_output.
  */
 void run_record_ended(struct run_record *e, struct outcome *outcome, bool session_reset);
 void run_record_failed(struct run_record *e, const struct error *err);
 /**
- * run_record_when_settled - @fn is called once: when the end of @e is on disk (without a store:
- * when it has ended), or when the record is freed; possibly from inside run_record_ended and
- * run_record_failed.
+ * run_record_when_settled - call @fn once, when the end of @e is on disk (without a store: when it
+ * has ended) or the record is freed; possibly from inside run_record_ended and run_record_failed.
  */
 void run_record_when_settled(struct run_record *e, void (*fn)(void *ctx), void *ctx);
 

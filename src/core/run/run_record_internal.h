@@ -5,8 +5,8 @@
 
 #include "base/list.h"
 #include "core/run/run.h"
-#include "core/run/run_audit.h"
 #include "core/run/run_record.h"
+#include "core/run/run_report.h"
 #include "core/store/store.h"
 
 struct db_job;
@@ -20,7 +20,7 @@ struct run_record_owner {
 	size_t count;
 };
 
-/* What is kept in memory for one tenant; exists while it has something. */
+/* Ended records of one tenant; freed with the last. */
 struct run_record_share {
 	char tenant[TENANT_NAME_MAX + 1];
 	struct list ended; /* struct run_record.share_node, the first to end first */
@@ -40,7 +40,7 @@ struct run_records {
 	struct map *shares; /* struct run_record_share, by tenant */
 	size_t shares_count;
 	struct run_record_share *largest; /* as of the last search; NULL: unknown */
-	struct list forgotten; /* struct run_record.ended_node: in no table, but watched */
+	struct list forgotten;            /* struct run_record.ended_node: watched, in no table */
 };
 
 /* One event; where its bytes are in the output of its stream. */
@@ -61,11 +61,11 @@ struct run_record {
 	struct list node; /* run_record_owner.executions */
 	struct list ended_node;
 	struct list share_node;
-	struct run_record_share *share;     /* ENDED and known: of its tenant */
-	struct run_records *all;            /* NULL: of a one-shot run, which keeps nothing */
-	void (*on_unwatched)(void *ctx);    /* one-shot: its watcher has left; for control_ctx */
-	char code_hash[RUN_AUDIT_HASH_LEN]; /* one-shot; "": audit off */
-	struct run_record_owner *owner;     /* NULL: forgotten */
+	struct run_record_share *share;      /* ENDED and known: of its tenant */
+	struct run_records *all;             /* NULL: of a one-shot run, which keeps nothing */
+	void (*on_unwatched)(void *ctx);     /* one-shot: its watcher has left; for control_ctx */
+	char code_hash[RUN_REPORT_HASH_LEN]; /* one-shot; "": audit off */
+	struct run_record_owner *owner;      /* NULL: forgotten */
 	char id[40];
 	char tenant[TENANT_NAME_MAX + 1];
 	char *session_id; /* owned, as all strings */
@@ -99,7 +99,7 @@ struct run_record {
 	struct db_job *writing;     /* the latest write, not finished yet */
 	bool stored;                /* the row exists: only changes are written */
 	bool begun;                 /* it may have; written before it does */
-	bool withdrawn;             /* refused or deleted: nothing is written any more */
+	bool withdrawn;             /* refused or deleted: never written again */
 	run_record_stored_fn *hold; /* the run waits until it is stored */
 	void *hold_ctx;
 	run_record_stored_fn *on_stored;
@@ -116,16 +116,13 @@ struct run_record {
 /** run_record_new_unkept - of a one-shot run; it has no event log and no code. */
 struct run_record *run_record_new_unkept(const struct run_record_new *what,
                                          const struct audit *audit);
-/** run_record_report - the end, to metrics and audit log. @limits NULL: those of its session. */
-void run_record_report(const struct run_record *e, struct metrics *metrics, struct audit *audit,
-                       const struct box_limits *limits);
 /** run_record_free - it is in no table. Watches go with it. */
 void run_record_free(struct run_record *e);
 /** run_record_settle - its end is on disk, or it is freed: call run_record_when_settled's @fn. */
 void run_record_settle(struct run_record *e);
 /** run_record_add_event - START or END. One-shot: the watcher is called at once. */
 void run_record_add_event(struct run_record *e, enum run_event_kind kind);
-/** run_record_hold - call @fn once it is stored: it must not run before. */
+/** run_record_hold - call @fn once it is stored; the run waits for that. */
 void run_record_hold(struct run_record *e, run_record_stored_fn *fn, void *ctx);
 /** run_record_withdraw - it was refused: remove it from all tables. */
 void run_record_withdraw(struct run_record *e, const struct error *err);
@@ -133,10 +130,10 @@ void run_record_withdraw(struct run_record *e, const struct error *err);
 void run_record_was_stored(struct run_record *e, const struct error *err);
 /** run_record_was_written - a forgotten one may be freed now. */
 void run_record_was_written(struct run_record *e);
-/** run_records_remember - one that ended, read from the store, as if it had just ended. Freed
- * instead if another tenant's record has its id. */
+/** run_records_remember - add an ended one, read from the store. Freed instead if another tenant's
+ * record has its id. */
 void run_records_remember(struct run_records *all, struct run_record *e);
-/** run_records_enter - one that has not ended, read from the store. */
+/** run_records_enter - add one that has not ended, read from the store. */
 void run_records_enter(struct run_records *all, struct run_record *e);
 /** run_record_new_blank - with all its lists, in no table. */
 struct run_record *run_record_new_blank(struct run_records *all);

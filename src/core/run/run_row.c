@@ -13,17 +13,16 @@
 #include "core/store/store_internal.h"
 
 /*
- * Theory of operation. A row is written as a whole, so that the order and number of writes does not
- * matter; only the code, which never changes, is left out once it is there. Output is written with
- * the end; until then the record in memory has it. The files it made are rows of their own, written
- * with it.
+ * Theory of operation. A row is written as a whole, so that order and number of writes do not
+ * matter; only the code, which never changes, is written once. Output is written with the end.
+ * Files the run made are rows of their own, in the same transaction.
  *
- * Events are kept as kind and length of each: where their bytes are in the output of their stream
- * follows. So the numbers are the same after a restart.
+ * Events are stored as kind and length; where their bytes are in the output follows from that. So
+ * their numbers survive a restart.
  *
- * An id is random and short (its shape is a contract): it may be that of a row of long ago, which
- * may be another tenant's. A write never changes a row that is not its own: it breaks a constraint,
- * and nothing of it happens, its files included.
+ * Ids are random and short (their shape is a contract): a new one may be that of an old row, even
+ * of another tenant. A write never changes a row that is not its own: it breaks a constraint and is
+ * rolled back, files included.
  */
 
 #define EVENT_LEN 5 /* kind, and length in four bytes, the lowest first */
@@ -62,7 +61,7 @@ static char *encode_failure(const struct error *err)
 	char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
 
 	json_decref(j);
-	return text ? text : xstrdup("{}"); /* words that are no text: the fact remains */
+	return text ? text : xstrdup("{}"); /* the message is not UTF-8 */
 }
 
 static struct db_value when(uint64_t ms)
@@ -75,7 +74,7 @@ static struct db_value bytes_of(const struct buf *b)
 	return b->len ? DB_BYTES(b->data, b->len) : DB_NULL;
 }
 
-/* For the caller: another attempt gets another id. The database's error is in the log. */
+/* For the caller: a retry gets another id. The error of the database is in the log. */
 static const struct error *caller_error(const struct error *err, struct error *taken)
 {
 	if (!err || err->code != ERR_CONFLICT)
@@ -109,7 +108,7 @@ static void on_written(void *ctx, const struct error *err)
 		list_append(&s->executions, &e->dirty.node);
 		store_wants_flush(s, STORE_RETRY_US);
 	}
-	/* If the disk is full the end counts as settled: nothing waits for it. */
+	/* If the disk is full the end counts as settled. */
 	if (e->state == RUN_RECORD_ENDED && (err || list_is_empty(&e->dirty.node)))
 		run_record_settle(e);
 }
@@ -213,7 +212,7 @@ static void on_paused(void *ctx, const struct error *err)
 	(void)store_was_written(ctx, err);
 }
 
-/* Beside the row, which is written as a whole and knows nothing of it. */
+/* Not part of the row, which is written as a whole. */
 void run_row_paused(struct run_record *e)
 {
 	struct store *s = e->all->store;
@@ -228,7 +227,7 @@ void run_row_paused(struct run_record *e)
 	                      DB_TEXT(e->id), DB_INT(e->paused_ms), DB_TEXT(e->tenant),
 	                      DB_TEXT(e->session_id), DB_INT(e->created_ms)),
 	              1, on_paused, s, &err))
-		log_error("write down a pause", &err);
+		log_error("write a pause", &err);
 }
 
 void run_row_gone(struct run_record *e)
@@ -268,7 +267,7 @@ enum column {
 	" AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.tenant = e.tenant"                      \
 	" AND s.id = e.session_id AND s.created_ms = e.session_ms AND s.deleted = 1)"
 
-/* The same columns, and what was asked for in place of what came of it. */
+/* The same columns, with the request in place of the result. */
 #define COLUMN_REQUEST COLUMN_OUT
 #define COLUMN_BEGUN   COLUMN_ERR
 #define COLUMN_PAUSED  COLUMN_EVENTS
@@ -305,7 +304,7 @@ static void read_failure(const char *text, struct error *ret_failure)
 	json_decref(j);
 }
 
-/* What was lost with the daemon has none: the times say as much as is known. */
+/* A run that was lost with the daemon has none: only its times are known. */
 static void read_events(struct run_record *e, const struct db_rows *rows, size_t row)
 {
 	uint32_t at[OUTPUT_COUNT] = {0};
@@ -339,7 +338,7 @@ static struct run_record *read_common(struct run_records *all, const struct db_r
 	const char *code = db_rows_bytes(rows, row, COLUMN_CODE, &e->code_len);
 	const char *key = db_rows_text(rows, row, COLUMN_KEY_ID);
 
-	/* They were as short when they were written. */
+	/* They fitted when they were written. */
 	(void)!str_copy(e->id, sizeof(e->id), db_rows_text(rows, row, COLUMN_ID));
 	(void)!str_copy(e->tenant, sizeof(e->tenant), db_rows_text(rows, row, COLUMN_TENANT));
 	e->session_id = xstrdup(db_rows_text(rows, row, COLUMN_SESSION_ID));
@@ -384,7 +383,7 @@ static void on_found(void *ctx, const struct db_rows *rows, const struct error *
 		const char *id = db_rows_text(rows, i, COLUMN_ID);
 		const char *tenant = db_rows_text(rows, i, COLUMN_TENANT);
 
-		/* Two may have asked for it at the same time. */
+		/* Two searches may have been under way. */
 		if (!run_records_find(found.executions, tenant, id))
 			run_records_remember(found.executions,
 			                     run_row_read(found.executions, rows, i));

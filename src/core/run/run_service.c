@@ -14,13 +14,6 @@
 
 #define BUILD_TIMEOUT_US (15 * USEC_PER_SEC)
 
-static unsigned count_cores(void)
-{
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return n > 0 ? (unsigned)n : 1;
-}
-
 static size_t running_max(const struct run_service *s)
 {
 	size_t max = s->config.config->max_running;
@@ -44,7 +37,7 @@ static void abort_all(struct run_service *s)
 {
 	struct run *e;
 
-	/* Those that wait first, or the others' places would go to them. */
+	/* Those that wait first, or they would get the places of the others. */
 	LIST_FOREACH (e, &s->all, struct run, node)
 		if (e->state == RUN_WAITING)
 			run_abort(e);
@@ -103,6 +96,7 @@ static struct pools *new_pools(struct run_service *s)
 struct run_service *run_service_new(const struct run_service_config *config)
 {
 	struct run_service *s = NEW(struct run_service);
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
 	s->config = *config;
 	if (s->config.build_timeout_us == 0)
@@ -111,7 +105,7 @@ struct run_service *run_service_new(const struct run_service_config *config)
 		.config = config->config,
 		.runners = config->runners,
 		.caps = &config->driver->caps,
-		.cores = count_cores(),
+		.cores = cores > 0 ? (unsigned)cores : 1,
 		.policies = config->policies,
 	};
 	list_init(&s->all);

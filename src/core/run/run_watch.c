@@ -9,19 +9,19 @@
 #include "io/loop.h"
 
 /*
- * Theory of operation. Output is kept once, per stream; an event is a range of it. Consecutive
- * pieces are one event until it was delivered to a watcher: after that it is sealed, because its
- * number now stands for these bytes and no others. So a watcher that comes back with the number of
- * the last event it saw misses nothing and gets nothing twice.
+ * Theory of operation. Output is kept once per stream; an event is a range of it. Consecutive
+ * pieces are one event until it is delivered: then it is sealed, because its number stands for
+ * these bytes. So a watcher that comes back with the number of its last event misses nothing and
+ * gets nothing twice.
  *
- * The program decides in how many pieces it writes. Its events must not cost more than its output:
- * beyond PIECES_FINE of them, delivery is paced, and pieces join the open event of their stream
- * even if the other stream came in between (the order of the streams is then exact to PACE_US
- * only).
+ * The program decides in how many pieces it writes, but its events must not cost more than its
+ * output: beyond PIECES_FINE, delivery is paced and pieces join the open event of their stream even
+ * if the other stream came in between (the order of the streams is then exact to PACE_US only).
  *
- * Records of boxes that outlive the daemon are exact: their pieces are those of the agent, which
- * repeats them to the next daemon, and never join. The bound there is one event per read of the
- * agent.
+ * Records of boxes that outlive the daemon are exact: the agent repeats its pieces to the next
+ * daemon, so they never join. The bound there is one event per read of the agent.
+ *
+ * The watcher of a one-shot run is called at once, with the bytes as they came.
  */
 
 #define PIECES_FINE 4096
@@ -165,19 +165,8 @@ static struct run_event event_at(const struct run_record *e, uint64_t number)
 	return event;
 }
 
-static void deliver_to(struct run_watch *w)
-{
-	struct run_record *e = w->execution;
-
-	while (w->fn && w->next <= e->sealed) {
-		struct run_event event = event_at(e, w->next++);
-
-		w->fn(w->ctx, e, &event);
-	}
-}
-
 /* Free watches that have left or have everything. Return: whether one has more to get now. */
-static bool sweep(struct run_record *e)
+static bool sweep_watches(struct run_record *e)
 {
 	struct run_watch *w;
 	bool behind = false;
@@ -203,9 +192,13 @@ static void deliver(void *arg)
 	e->sealed = e->pieces_count;
 	/* A callback may end any watch: they stay on the list until the sweep. */
 	LIST_FOREACH (w, &e->watches, struct run_watch, node)
-		deliver_to(w);
+		while (w->fn && w->next <= e->sealed) {
+			struct run_event event = event_at(e, w->next++);
+
+			w->fn(w->ctx, e, &event);
+		}
 	e->delivering = false;
-	if (sweep(e))
+	if (sweep_watches(e))
 		want_delivery(e);
 	if (!e->owner && list_is_empty(&e->watches) && !run_row_flush(e))
 		run_record_free(e);

@@ -6,6 +6,7 @@
  * Always noted, because reading the clock costs some tens of nanoseconds; shown on request.
  */
 
+#include "base/clock.h"
 #include <stdint.h>
 
 enum trace_step {
@@ -27,7 +28,9 @@ struct trace {
 	uint64_t us[TRACE_COUNT]; /* 0: did not happen, or unknown */
 };
 
-/** trace_step_name - "received", "parsed" ... */
-const char *trace_step_name(enum trace_step step);
 /** trace_note - now, unless it was noted before. */
-void trace_note(struct trace *t, enum trace_step step);
+static inline void trace_note(struct trace *t, enum trace_step step)
+{
+	if (t->us[step] == 0)
+		t->us[step] = clock_us();
+}

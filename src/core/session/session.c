@@ -19,14 +19,14 @@
 #include "io/loop.h"
 
 /*
- * Theory of operation. A session is its state, a box, a queue of runs and at most one current run.
- * Everything that happens is a call of its owner, an event of the box, a timer or a turn of the
- * scheduler; none of them runs inside another of the same session, except that a run may fail at
- * once while the queue is being pumped (session.pumping).
+ * Theory of operation. A session has a state, a box, a queue of runs and at most one current run.
+ * It reacts to calls of its owner, events of the box, its timer and turns of the scheduler. None of
+ * them nests in another of the same session, except that a run may fail at once while the queue is
+ * being pumped (session.pumping).
  *
- * One timer per session serves three clocks: the building of the box, idle time and lifetime. It is
- * set to the nearest; when it fires too early, because the session was used meanwhile, it is set
- * again. So using a session costs no timer.
+ * One timer serves three clocks: building the box, idle time and lifetime. It is set to the
+ * nearest; if the session was used meanwhile it is set again when it fires. So using a session
+ * costs no timer.
  *
  * A deleted session leaves the tables at once; its memory is freed when its box is gone.
  */
@@ -88,12 +88,6 @@ void session_changed(const struct session *session, enum session_change change, 
 		w->on_change(w->ctx, session, change, path);
 }
 
-/* A list shows which sessions there are, not whether they work. */
-static bool changes_list(enum session_state from, enum session_state to)
-{
-	return from == SESSION_CREATING || to == SESSION_TERMINATED || to == SESSION_FAILED;
-}
-
 void session_set_state(struct session *session, enum session_state next)
 {
 	enum session_state before = session->state;
@@ -104,7 +98,8 @@ void session_set_state(struct session *session, enum session_state next)
 	session->state = next;
 	note_step(session);
 	session_row_changed(session);
-	if (changes_list(before, next))
+	/* A list shows which sessions there are, not whether they are busy. */
+	if (before == SESSION_CREATING || session_is_over(session))
 		session_changed(session, SESSION_CHANGE_LIST, NULL);
 	session_arm(session);
 }
@@ -141,13 +136,6 @@ void session_touch(struct session *session)
 	session_row_changed(session);
 }
 
-/* Only where nothing is going on: work of its own keeps a session alive, up to its lifetime. */
-static bool is_idle(const struct session *session)
-{
-	return (session->state == SESSION_READY && session->files_count == 0) ||
-	       session->state == SESSION_PAUSED;
-}
-
 static uint64_t next_end(const struct session *session)
 {
 	uint64_t end = session->created_us + session->lifetime_us;
@@ -155,7 +143,8 @@ static uint64_t next_end(const struct session *session)
 
 	if (session->state == SESSION_CREATING)
 		other = session->making_us + session->service->config.runs->config.build_timeout_us;
-	else if (is_idle(session))
+	else if ((session->state == SESSION_READY && session->files_count == 0) ||
+	         session->state == SESSION_PAUSED) /* work keeps it alive, up to its lifetime */
 		other = session->active_us + session->idle_us;
 	return other < end ? other : end;
 }
@@ -210,8 +199,8 @@ struct session *session_new_blank(struct session_service *s)
 	return session;
 }
 
-/* What is left of the clocks of the wall, on the clock of this machine's life. */
-static uint64_t on_own_clock(uint64_t at_ms)
+/* A time of the wall clock on the monotonic clock. */
+static uint64_t to_monotonic_us(uint64_t at_ms)
 {
 	uint64_t now_ms = clock_real_ms(), now = clock_us();
 	uint64_t ago = now_ms > at_ms ? (now_ms - at_ms) * USEC_PER_MS : 0;
@@ -219,20 +208,17 @@ static uint64_t on_own_clock(uint64_t at_ms)
 	return now > ago ? now - ago : 0;
 }
 
-static const struct session_step *last_step(const struct session *session)
-{
-	return &session->steps[(session->steps_count - 1) % SESSION_HISTORY_MAX];
-}
-
 void session_wake(struct session *session)
 {
 	struct loop *loop = session->service->config.loop;
+	size_t steps = session->steps_count;
 
-	session->created_us = on_own_clock(session->created_ms);
-	session->active_us = on_own_clock(session->active_ms);
+	session->created_us = to_monotonic_us(session->created_ms);
+	session->active_us = to_monotonic_us(session->active_ms);
 	session->making_us = clock_us();
-	session->paused_us = on_own_clock(session->steps_count > 0 ? last_step(session)->at_ms
-	                                                           : session->updated_ms);
+	session->paused_us =
+		to_monotonic_us(steps > 0 ? session->steps[(steps - 1) % SESSION_HISTORY_MAX].at_ms
+	                                  : session->updated_ms);
 	session->timer = timer_new(loop, on_timer, session);
 }
 
@@ -324,27 +310,20 @@ void session_reap(struct session *session)
 		session_service_check_drained(s);
 }
 
-static void end_files(struct session *session)
-{
-	struct error err = {0};
-
-	(void)error_set(&err, ERR_CONFLICT, 0, "session %s is %s", session->id,
-	                state_names[session->state]);
-	session_files_end(session, &err);
-}
-
-static void end(struct session *session, enum session_state state, const char *reason)
+static void end_session(struct session *session, enum session_state state, const char *reason)
 {
 	struct session_info info;
+	struct error err = {0};
 
 	session_set_state(session, state);
 	session->ended_ms = session->updated_ms;
-	/* Nothing runs in it any more: what may be secret, and large, is not kept for that long. */
+	/* It may hold secrets, and be large. */
 	str_list_free(session->env);
 	session->env = str_list_copy(NULL);
 	session->reason = xstrdup(reason);
 	session->resuming = false;
-	end_files(session);
+	(void)error_set(&err, ERR_CONFLICT, 0, "session %s is %s", session->id, state_names[state]);
+	session_files_end(session, &err);
 	metrics_count_for(session->service->config.metrics, METRIC_SESSION_ENDS,
 	                  METRIC_LABELS(state_names[state]), 1);
 	session_info(session, &info);
@@ -356,7 +335,7 @@ void session_terminate(struct session *session, const char *reason)
 {
 	if (session_is_over(session))
 		return;
-	end(session, SESSION_TERMINATED, reason);
+	end_session(session, SESSION_TERMINATED, reason);
 	session_queue_end(session, false, NULL); /* outcomes are read from the box */
 	if (session->box)
 		box_destroy(session->box);
@@ -369,7 +348,7 @@ void session_fail(struct session *session, const struct error *err)
 
 	if (session_is_over(session))
 		return;
-	end(session, SESSION_FAILED, err->msg);
+	end_session(session, SESSION_FAILED, err->msg);
 	session_queue_end(session, true, never_ready ? err : NULL);
 	if (session->box)
 		box_destroy(session->box);

@@ -5,13 +5,12 @@
  * DOC: a session: a box that lives longer than one run, with a runner that keeps variables, and a
  * queue of runs. One state machine with one setter and a transition table:
  *
- *   CREATING    its box is being built; executions may be queued
+ *   CREATING    the box is being built; runs may be queued
  *   READY       the box is there and nothing runs
- *   RUNNING     an execution runs; others wait in order
- *   PAUSED      frozen; executions queue, nothing runs, the deadline of the running one stands
- * still TERMINATED  ended by its owner, by idle time or lifetime; the box is gone or going;
- * executions stay readable FAILED      the box could not be made, or was lost; unfinished
- * executions are `crashed`
+ *   RUNNING     a run is current; others wait in order
+ *   PAUSED      frozen; runs may be queued; the deadline of the current one stands still
+ *   TERMINATED  ended by its owner, by idle time or lifetime; records stay readable
+ *   FAILED      the box could not be made, or was lost; unfinished runs are `crashed`
  *
  * Sessions never wait for each other beyond admission. Nothing on a request path scans all
  * sessions. Ids belong to a tenant: two tenants may use the same.
@@ -42,7 +41,7 @@ enum session_state {
 
 #define SESSION_ID_MAX 64
 
-/* Strings are the session's, valid until the next event. */
+/* Strings are the session's: valid until the next event. */
 struct session_info {
 	const char *tenant;
 	const char *id, *language, *agent_id; /* agent_id: NULL if none */
@@ -96,32 +95,31 @@ enum session_change {
 
 struct session_watcher {
 	void *ctx;
-	/* From inside whatever changes it: nothing may be asked of core here but session_info.
-	 * @path: of FILE, below the workspace. */
+	/* From inside the change: call nothing of core here but session_info. @path: of FILE,
+	 * below the workspace. */
 	void (*on_change)(void *ctx, const struct session *session, enum session_change change,
 	                  const char *path);
 };
 
-/** session_service_free - before all that its configuration names; no callback follows. */
+/** session_service_free - before what its configuration points to; no callback follows. */
 void session_service_free(struct session_service *s);
 struct session_service *session_service_new(const struct session_service_config *config)
 	attr_owned(session_service_free);
 
-/** session_service_watch - at most one watcher; NULL: none any more. */
+/** session_service_watch - at most one watcher; NULL: none. */
 void session_service_watch(struct session_service *s, const struct session_watcher *watcher);
 /**
- * session_create - ERR_CONFLICT for an id that its tenant has in use, ERR_BUSY over the configured
- * number of sessions. *ret_reused: an idle session of the same agent was given again (updated, not
- * made).
+ * session_create - ERR_CONFLICT if the tenant uses the id, ERR_BUSY over the configured number of
+ * sessions. *ret_reused: an idle session of the same agent was updated, none was made.
  */
 int session_create(struct session_service *s, const struct session_request *asked,
                    struct session **ret_session, bool *ret_reused,
                    struct error *err) attr_must_check;
-/** session_explain - what @asked would get from session_create, and by which rules. Nothing is
- * made; that there would be no room, or that the id is in use, is not looked at. */
+/** session_explain - what @asked would get from session_create, and by which rules. Whether there
+ * is room and the id is free is not checked. */
 void session_explain(const struct session_service *s, const struct session_request *asked,
                      struct policy_explanation *ret_explanation);
-/** session_find - NULL if @tenant has none with this id, whether or not another tenant has. */
+/** session_find - NULL if @tenant has none with this id. */
 struct session *session_find(struct session_service *s, const char *tenant, const char *id);
 /** session_at - of @tenant, newest first, for listings; NULL past the end. O(offset). */
 struct session *session_at(struct session_service *s, const char *tenant, size_t offset);
@@ -145,60 +143,60 @@ size_t session_history(const struct session *session,
 const char *session_state_name(enum session_state state);
 
 /**
- * session_execute - queue code. @request's limits are the session's; its timeout, env, files,
- * stdin, args count.
- * Return: the record (owned by the table), with the events. @request->durable: it does
- * not run before the record is on the disk, see run_record_when_stored.
- * ERR_CONFLICT in a state that takes none, ERR_BUSY when the session's queue (64) is full.
+ * session_execute - queue code. Limits are the session's; timeout, env, files, stdin and args are
+ * @request's. @request->durable: it does not run before its record is on disk, see
+ * run_record_when_stored.
+ * Return: 0 and the record, owned by the table; ERR_CONFLICT if the session is over, ERR_BUSY if
+ * its queue is full.
  */
 int session_execute(struct session *session, const struct run_request *request,
                     struct run_record **ret_execution, struct error *err) attr_must_check;
 /**
- * session_pause / _resume - freezer; ERR_CONFLICT in other states, ERR_UNAVAILABLE without one. A
- * paused execution gives up its place among those that run: resumed, it stays PAUSED until there is
- * one again. Cancelling it resumes the session at once.
+ * session_pause / _resume - ERR_CONFLICT in other states, ERR_UNAVAILABLE without a freezer. A
+ * paused run gives up its place in the scheduler; the session stays PAUSED until it has one again.
+ * Cancelling the run resumes the session at once.
  */
 int session_pause(struct session *session, struct error *err) attr_must_check;
 int session_resume(struct session *session, struct error *err) attr_must_check;
-/** session_interrupt - SIGINT to what runs; the session goes on. ERR_CONFLICT when nothing does. */
+/** session_interrupt - SIGINT to the current run. ERR_CONFLICT if nothing runs. */
 int session_interrupt(struct session *session, struct error *err) attr_must_check;
 /** session_set_dependencies - JSON for session_info; copied. */
 void session_set_dependencies(struct session *session, const char *text);
-/** session_set_notes - JSON of its owner that core does not read (a name, labels); copied. NULL:
+/** session_set_notes - JSON of its owner that core does not read (name, labels); copied; NULL:
  * none. */
 void session_set_notes(struct session *session, const char *text);
 /**
- * session_set_env - NAME=value for programs that start from now on; copied. Runners that are there
- * keep what they have until session_restart. ERR_CONFLICT when it is over.
+ * session_set_env - NAME=value for programs that start from now on; copied. Runners keep what they
+ * have until session_restart. ERR_CONFLICT if it is over.
  */
 int session_set_env(struct session *session, char *const *env, struct error *err) attr_must_check;
 /**
- * session_restart - what runs or waits is cancelled, runners are killed with all that they started;
- * files stay. A paused one goes on. ERR_CONFLICT when it is ephemeral, being made, or over.
+ * session_restart - cancel all runs, kill runners with all they started; files stay. Resumes a
+ * paused session. ERR_CONFLICT if it is ephemeral, being made, or over.
  */
 int session_restart(struct session *session, struct error *err) attr_must_check;
 int session_keepalive(struct session *session, struct error *err) attr_must_check;
-/** session_terminate - idempotent; running and queued executions are cancelled. */
+/** session_terminate - idempotent; current and queued runs are cancelled. */
 void session_terminate(struct session *session, const char *reason);
-/** session_delete - terminate and forget, executions included, in the store too. @session is
- * invalid afterwards. Nobody waits for the store: session_delete_kept. */
+/** session_delete - terminate and forget, records included, in the store too. @session is invalid
+ * afterwards. Does not wait for the store; see session_delete_kept. */
 void session_delete(struct session *session);
 
-/* What is answered with success is on the disk: */
+/* Changes that are on disk before they are answered. */
 
 /** session_kept_fn - @err: it could not be written. */
 typedef void session_kept_fn(void *ctx, const struct error *err);
 /**
- * session_when_kept - @fn is called once, from the loop, when what @session is now is on the disk.
- * Return: 0; 1: it is already, or there is no store: @fn is not called; -1: ERR_BUSY.
+ * session_when_kept - call @fn once, from the loop, when @session as it is now is on disk.
+ * Return: 0; 1: it is, or there is no store: @fn is not called; -1: ERR_BUSY.
  */
 int session_when_kept(struct session *session, session_kept_fn *fn, void *ctx,
                       struct error *err) attr_must_check;
-/** session_delete_kept - as session_delete, once that is on the disk: if it cannot be written, the
- * session stays as it is. Return: as session_when_kept. */
+/** session_delete_kept - session_delete once the deletion is on disk; the session stays if it
+ * cannot be written. Return: as session_when_kept. */
 int session_delete_kept(struct session *session, session_kept_fn *fn, void *ctx,
                         struct error *err) attr_must_check;
-/** session_expire - the store has let go of one that has ended: so does memory. */
+/** session_expire - retention removed an ended one from the store: forget it. */
 void session_expire(struct session_service *s, const char *tenant, const char *id,
                     uint64_t created_ms);
 /** session_counters - usage of the box, now. */
@@ -214,12 +212,12 @@ int session_saved_read(struct store *store, struct session_saved **ret_past,
  * end.
  */
 void session_service_restore(struct session_service *s, const struct session_saved *past);
-/** session_service_prepare - from now on boxes for sessions of the usual kind are made ahead. Again
- * after run_service_prepare. */
+/** session_service_prepare - make boxes for default sessions ahead. Again after
+ * run_service_prepare. */
 void session_service_prepare(struct session_service *s);
 /**
- * session_service_leave - as _drain, but sessions whose boxes outlive the daemon are left as they
- * are, for the next one; nothing more is accepted or started.
+ * session_service_leave - as _drain, but sessions whose boxes outlive the daemon stay as they are
+ * for the next one; nothing more is accepted or started.
  */
 void session_service_leave(struct session_service *s, void (*on_drained)(void *ctx), void *ctx);
 /** session_service_drain - end all sessions; @on_drained when no box is left. */

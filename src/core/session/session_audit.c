@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "core/run/run_audit.h"
+#include "core/run/run_report.h"
 #include "core/session/session.h"
 
 static json_t *text_or_null(const char *s)
@@ -21,7 +21,7 @@ void session_audit(struct audit *a, const char *action, const struct session_inf
 	(void)json_object_set_new(detail, "mode", json_string(session_mode_name(info->mode)));
 	(void)json_object_set_new(detail, "language", text_or_null(info->language));
 	(void)json_object_set_new(detail, "agent_id", text_or_null(info->agent_id));
-	(void)json_object_set_new(detail, "limits", run_audit_limits(&info->limits));
+	(void)json_object_set_new(detail, "limits", run_report_limits(&info->limits));
 	if (info->reason)
 		(void)json_object_set_new(detail, "reason", text_or_null(info->reason));
 	audit_write(a, &(struct audit_event){

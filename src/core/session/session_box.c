@@ -9,9 +9,9 @@
 #include "core/session/session_reattach.h"
 
 /*
- * Theory of operation. Events of the box name an id: of the current run, of a runner, or of
- * something that does not matter any more (a runner that was lost with its run, a run that was
- * given up). The third kind is ignored; the link has checked that the agent may send it.
+ * Theory of operation. Events of the box name an id: of the current run, of a runner, or of one
+ * that is over (a runner that was lost with its run, a run that was given up). The third kind is
+ * ignored; the link has checked that the agent may send it.
  */
 
 struct session_runner *session_runner_of(struct session *session, const struct runner *language)
@@ -59,9 +59,11 @@ static void on_ready(void *ctx)
 
 static void on_started(void *ctx, uint32_t id)
 {
-	struct run *run = run_with(ctx, id);
+	struct session *session = ctx;
+	struct run *run = run_with(session, id);
 
-	session_prove(ctx);
+	if (session->unproven)
+		session_prove(session);
 	if (!run)
 		return;
 	if (run->runner && run->runner->id == run->runner_id) {
@@ -101,19 +103,6 @@ static void on_denial(void *ctx, uint32_t id, const char *what, uint64_t count)
 		run_add_denial(run, what, count);
 }
 
-/*
- * A run that was answered after its runner had been killed lost its runner all the same: the kill
- * is on its way.
- */
-static void judge_runner(struct run *run, const struct exec_facts *facts)
-{
-	if (!run->runner || (!facts->runner_lost && run->state != RUN_KILLING))
-		return;
-	run->reset = true;
-	if (run->runner->id == run->runner_id)
-		run->runner->id = 0;
-}
-
 /* One that has run nothing has no variables to lose. */
 static void lose_runner(struct session_runner *runner)
 {
@@ -132,7 +121,7 @@ static void begin_again(struct run *run)
 	run_hand_over(run);
 }
 
-/* The runner, which had run nothing before, was killed as the run came and has not taken it. */
+/* The runner, which had run nothing before, was killed before it took the run. */
 static bool begin_untaken_again(struct run *run)
 {
 	const struct session *session = run->owner;
@@ -171,7 +160,13 @@ static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 	}
 	if (facts->untaken && begin_untaken_again(run))
 		return;
-	judge_runner(run, facts);
+	/* A run that ended after its runner had been killed lost it all the same: the kill is on
+	 * its way. */
+	if (run->runner && (facts->runner_lost || run->state == RUN_KILLING)) {
+		run->reset = true;
+		if (run->runner->id == run->runner_id)
+			run->runner->id = 0;
+	}
 	run_done(run, facts, &session->seen);
 }
 
@@ -254,20 +249,15 @@ static void on_lost(void *ctx, const struct error *err)
 	session_box_lost(session, err);
 }
 
-/* Not where the daemon leaves: the next one does. */
-static bool is_remade(const struct session *session)
-{
-	return session->mode == SESSION_PERSISTENT && session->box_leaving && session->service &&
-	       !session->service->leaving && !session_is_over(session);
-}
-
-static void on_gone(void *ctx)
+static void on_box_gone(void *ctx)
 {
 	struct session *session = ctx;
 	struct session_service *s = session->service;
+	bool goes_on = s && session->box_leaving && !session_is_over(session);
 
 	session->box = NULL;
-	if (is_remade(session)) {
+	/* Not if the daemon is leaving: the next one does it. */
+	if (goes_on && session->mode == SESSION_PERSISTENT && !s->leaving) {
 		s->boxes--;
 		session_remade(session);
 		return;
@@ -280,8 +270,7 @@ static void on_gone(void *ctx)
 		session_service_check_drained(s);
 	}
 	session_leave_root(session);
-	if (session->mode == SESSION_EPHEMERAL && session->box_leaving && s &&
-	    !session_is_over(session)) {
+	if (goes_on && session->mode == SESSION_EPHEMERAL) {
 		session_files_go_on(session);
 		session_pump(session);
 	}
@@ -300,7 +289,7 @@ struct box_events session_box_events(struct session *session)
 		.on_done = on_done,
 		.on_exec_failed = on_exec_failed,
 		.on_lost = on_lost,
-		.on_gone = on_gone,
+		.on_gone = on_box_gone,
 		.on_resume = session_on_reattach,
 		.on_resumed = session_on_reattached,
 		.on_forgotten = session_on_forgotten,

@@ -10,10 +10,10 @@
 #include "io/loop.h"
 
 /*
- * Theory of operation. An operation belongs to its session and goes to the session's box at once,
- * built or not: the link keeps what an agent cannot hear yet. It waits here in two cases only: the
- * box of an ephemeral session is going down with an execution, and the next is not made yet; and
- * the box is an earlier daemon's that may have ended with it before it was ready (session_is_new).
+ * Theory of operation. An operation belongs to its session and goes to the session's box at once;
+ * the link queues it until the agent is there. It waits here in two cases only: the box of an
+ * ephemeral session is going down with a run, and the next is not made yet; and the box is an
+ * earlier daemon's that may have ended with it before it was ready (session_is_new).
  */
 
 struct file_op {
@@ -42,7 +42,7 @@ static void op_free(struct file_op *op)
 		session_arm(session);
 }
 
-static void moved(struct file_op *op)
+static void note_progress(struct file_op *op)
 {
 	op->moved_us = clock_us();
 }
@@ -51,7 +51,7 @@ static void on_entry(void *ctx, const struct box_file_entry *entry)
 {
 	struct file_op *op = ctx;
 
-	moved(op);
+	note_progress(op);
 	op->events.on_entry(op->events.ctx, entry);
 }
 
@@ -59,7 +59,7 @@ static void on_data(void *ctx, const char *data, size_t len)
 {
 	struct file_op *op = ctx;
 
-	moved(op);
+	note_progress(op);
 	op->events.on_data(op->events.ctx, data, len);
 }
 
@@ -67,12 +67,12 @@ static void on_room(void *ctx)
 {
 	struct file_op *op = ctx;
 
-	moved(op);
+	note_progress(op);
 	op->events.on_room(op->events.ctx);
 }
 
 /* An archive changes files below its directory: reported as the directory. */
-static void tell_change(const struct file_op *op)
+static void report_change(const struct file_op *op)
 {
 	static const bool changes[BOX_FILE_OP_COUNT] = {
 		[BOX_FILE_WRITE] = true,  [BOX_FILE_MKDIR] = true, [BOX_FILE_MOVE] = true,
@@ -90,7 +90,7 @@ static void on_done(void *ctx, const struct box_file_summary *summary)
 {
 	const struct box_file_events events = ((struct file_op *)ctx)->events;
 
-	tell_change(ctx);
+	report_change(ctx);
 	session_prove(((struct file_op *)ctx)->session);
 	op_free(ctx);
 	events.on_done(events.ctx, summary);
@@ -104,7 +104,7 @@ static void on_failed(void *ctx, const struct error *err)
 	events.on_failed(events.ctx, err);
 }
 
-static void fail(struct file_op *op, const struct error *err)
+static void fail_op(struct file_op *op, const struct error *err)
 {
 	if (op->file)
 		box_file_cancel(TAKE_PTR(op->file));
@@ -123,7 +123,7 @@ static void on_stall(void *ctx)
 	}
 	(void)error_set(&err, ERR_TIMEOUT, 0, "nothing moved for %llu seconds",
 	                FILES_STALL_US / USEC_PER_SEC);
-	fail(op, &err);
+	fail_op(op, &err);
 }
 
 /* Boxes of ephemeral sessions. */
@@ -149,7 +149,7 @@ static int make_box(struct session *session, struct error *err)
 	return 0;
 }
 
-static int submit(struct file_op *op, struct error *err)
+static int submit_op(struct file_op *op, struct error *err)
 {
 	const struct box_file_events events = {
 		.ctx = op,
@@ -161,25 +161,24 @@ static int submit(struct file_op *op, struct error *err)
 	};
 	struct session *session = op->session;
 
-	/* One that may turn out to be dead before anything was done in it is not trusted with it.
-	 */
+	/* A box that may turn out to be dead gets nothing: session_files_go_on submits it. */
 	if (session->box_leaving || session_is_new(session))
-		return 0; /* session_files_go_on does it */
+		return 0;
 	if (!session->box && make_box(session, err) < 0)
 		return -1;
 	return box_file_open(session->box, &op->request, &events, &op->file, err);
 }
 
-/* Its writer found no room before: on_room. */
+/* Its writer was refused before: on_room lets it try again. */
 static void submit_late(struct file_op *op)
 {
 	struct error err = {0};
 
-	if (submit(op, &err) < 0) {
-		fail(op, &err);
+	if (submit_op(op, &err) < 0) {
+		fail_op(op, &err);
 		return;
 	}
-	moved(op);
+	note_progress(op);
 	if (op->ended)
 		box_file_end(op->file);
 	else if (op->request.op == BOX_FILE_WRITE || op->request.op == BOX_FILE_UNTAR)
@@ -190,7 +189,7 @@ static struct file_op *first_waiting(struct session *session)
 {
 	struct file_op *op;
 
-	/* What has ended is in the list no more, which the analyzer does not see. */
+	/* The analyzer does not see that ended ones have left the list. */
 	LIST_FOREACH (op, &session->files, struct file_op, node) // NOLINT
 		if (!op->file)                                   // NOLINT
 			return op;
@@ -212,7 +211,7 @@ void session_files_end(struct session *session, const struct error *err)
 	struct file_op *op;
 
 	while ((op = LIST_FIRST(&session->files, struct file_op, node)))
-		fail(op, err); // NOLINT: as above
+		fail_op(op, err); // NOLINT: as above
 }
 
 void session_files_drop(struct session *session)
@@ -239,7 +238,7 @@ void session_box_spent(struct session *session)
 
 /* What its users can do. */
 
-static int check(const struct session *session, struct error *err)
+static int check_session(const struct session *session, struct error *err)
 {
 	if (session->service->draining)
 		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
@@ -257,7 +256,7 @@ int file_open(struct session *session, const struct box_file_request *request,
 {
 	struct file_op *op;
 
-	if (check(session, err) < 0)
+	if (check_session(session, err) < 0)
 		return -1;
 	op = NEW(struct file_op);
 	op->session = session;
@@ -269,8 +268,8 @@ int file_open(struct session *session, const struct box_file_request *request,
 	list_append(&session->files, &op->node);
 	session->files_count++;
 	session_touch(session);
-	moved(op);
-	if (submit(op, err) < 0) {
+	note_progress(op);
+	if (submit_op(op, err) < 0) {
 		op_free(op);
 		return -1;
 	}
@@ -281,21 +280,21 @@ int file_open(struct session *session, const struct box_file_request *request,
 
 size_t file_write(struct file_op *op, const char *data, size_t len)
 {
-	moved(op);
+	note_progress(op);
 	return op->file ? box_file_write(op->file, data, len) : 0;
 }
 
 void file_end(struct file_op *op)
 {
 	op->ended = true;
-	moved(op);
+	note_progress(op);
 	if (op->file)
 		box_file_end(op->file);
 }
 
 void file_grant(struct file_op *op, size_t bytes)
 {
-	moved(op);
+	note_progress(op);
 	if (op->file)
 		box_file_grant(op->file, bytes);
 }

@@ -8,9 +8,9 @@
 #include "core/store/store_internal.h"
 
 /*
- * Theory of operation. What is not written yet is queued first, and a read sees every write before
- * it: so the store alone knows the whole list and its order. Those of a page that are in memory are
- * told as they are there, which is newer than any row.
+ * Theory of operation. Pending writes are flushed first, and a read sees every write before it: so
+ * the store alone has the whole list and its order. Entries that are also in memory are shown as
+ * they are there, which is newer than any row.
  */
 
 #define PAGE_MAX_BYTES  (64u << 20)
@@ -93,9 +93,9 @@ static void on_page(void *ctx, const struct db_rows *rows, const struct error *e
 	free(list);
 }
 
-/* The count first: it is told before the page. */
-static struct store_list *begin(struct store *s, const struct db_statement queries[2],
-                                struct store_list *list, struct error *err)
+/* The count first: on_page needs it. */
+static struct store_list *begin_list(struct store *s, const struct db_statement queries[2],
+                                     struct store_list *list, struct error *err)
 {
 	store_flush(s);
 	list->counting = db_read(s->db, &queries[0], COUNT_MAX_BYTES, on_count, list, err);
@@ -161,7 +161,7 @@ struct store_list *store_list_sessions(struct session_service *sessions,
 	list->sessions = sessions;
 	list->fn = fn;
 	list->ctx = ctx;
-	return begin(sessions->config.store, both, list, err);
+	return begin_list(sessions->config.store, both, list, err);
 }
 
 #define E_COUNTS                                                                                   \
@@ -198,5 +198,5 @@ struct store_list *store_list_executions(struct run_records *executions,
 	list->executions = executions;
 	list->fn = fn;
 	list->ctx = ctx;
-	return begin(executions->store, both, list, err);
+	return begin_list(executions->store, both, list, err);
 }

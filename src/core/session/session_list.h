@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: pages of what the store has, newest first: what is in memory and what is not, in one list.
- * Output, code and what runners said are not read for it.
+ * DOC: pages of sessions and runs, newest first, whether in memory or only in the store. Output,
+ * code and reports are not read for it.
  */
 
 #include "base/attr.h"
@@ -26,7 +26,7 @@ struct store_query {
 	size_t limit, offset;
 };
 
-/* Of the callee's until it returns. */
+/* Valid for the call of store_page_fn. */
 struct store_page {
 	const struct session **sessions;
 	const struct run_record **executions;

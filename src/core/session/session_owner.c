@@ -10,12 +10,12 @@
 #include "core/session/session_internal.h"
 
 /*
- * Theory of operation. What a tenant can name is found in tables of its own, so that no look-up can
- * find another's, and a listing walks only what it shows. A tenant without sessions has no tables,
- * so requests for random names allocate nothing.
+ * Theory of operation. Each tenant has tables of its own: no look-up can find another's session,
+ * and a listing walks only what it shows. A tenant without sessions has no tables, so requests for
+ * random names allocate nothing.
  *
- * Ended sessions are remembered in one number for all, or many tenants would need many times the
- * memory; but a tenant that ends many pushes out its own, beyond an equal share.
+ * One bound on remembered sessions holds for all tenants together; a tenant over an equal share
+ * loses its own oldest.
  */
 
 #define ID_PREFIX "sess_"
@@ -83,15 +83,6 @@ static struct session_owner *owner_new(struct session_service *s, const char *te
 	return owner;
 }
 
-static void owner_free(struct session_owner *owner)
-{
-	(void)map_remove(owner->service->owners, owner->tenant);
-	map_free(owner->by_id);
-	map_free(owner->by_agent);
-	map_free(owner->by_box);
-	free(owner);
-}
-
 static void name_session(struct session *session, const char *id)
 {
 	do {
@@ -115,16 +106,6 @@ void session_owner_name_box(struct session *session, const char *id)
 	(void)!map_put(session->owner->by_box, session->spec.id, session); /* no two are the same */
 }
 
-/* One that was restored has its box's name already. */
-static void name_box(struct session *session)
-{
-	if (session->mode != SESSION_PERSISTENT)
-		return;
-	if (!session->spec.id[0])
-		box_spec_make_id(session->spec.id);
-	(void)!map_put(session->owner->by_box, session->spec.id, session); /* no two are the same */
-}
-
 void session_owner_enter(struct session *session, const char *id)
 {
 	struct session_owner *owner = session_owner_of(session->service, session->tenant);
@@ -135,8 +116,12 @@ void session_owner_enter(struct session *session, const char *id)
 	name_session(session, id);
 	list_append(&owner->sessions, &session->owner_node);
 	owner->count++;
-	name_box(session);
-	if (session->agent_id && session->mode == SESSION_PERSISTENT) {
+	if (session->mode != SESSION_PERSISTENT)
+		return;
+	if (!session->spec.id[0]) /* else it was restored */
+		box_spec_make_id(session->spec.id);
+	(void)!map_put(owner->by_box, session->spec.id, session); /* no two are the same */
+	if (session->agent_id) {
 		(void)map_remove(owner->by_agent, session->agent_id);
 		(void)!map_put(owner->by_agent, session->agent_id, session); /* just removed */
 	}
@@ -204,8 +189,13 @@ void session_owner_leave(struct session *session)
 	list_remove(&session->owner_node);
 	(void)map_remove(owner->by_id, session->id);
 	(void)map_remove(owner->by_box, session->spec.id);
-	if (--owner->count == 0)
-		owner_free(owner);
+	if (--owner->count > 0)
+		return;
+	(void)map_remove(owner->service->owners, owner->tenant);
+	map_free(owner->by_id);
+	map_free(owner->by_agent);
+	map_free(owner->by_box);
+	free(owner);
 }
 
 struct session *session_owner_oldest(const struct session *session)

@@ -9,16 +9,15 @@
 #include "core/language/runners.h"
 #include "core/run/run_record_internal.h"
 #include "core/session/session_internal.h"
-#include "core/session/session_label.h"
 #include "core/session/session_reattach.h"
 #include "core/template/template.h"
 
 /*
  * Theory of operation. The box of a session as the place of its runs. A run goes to the resident
  * runner of its language, which keeps variables, or becomes a process of its own. A resident runner
- * is interrupted before it is killed: if the run then ends, its variables are safe. If not, it is
- * killed with all it started, and the next run gets a new one in the same box. An agent that does
- * not even report a kill in time was stopped by what it runs, or taken over: then the box goes.
+ * is interrupted first: if the run then ends, its variables are kept. If not, it is killed with all
+ * it started, and the next run gets a new one in the same box. An agent that does not report a kill
+ * in time was stopped by its program, or taken over: then the box is destroyed.
  */
 
 #define SOURCE_LEN 80
@@ -78,11 +77,12 @@ static int start_runner(struct run *run, struct session_runner *runner, struct e
 	return 0;
 }
 
-/* The living runner of the run's language. */
-static struct session_runner *get_runner(struct run *run, struct error *err)
+/* To the runner of the run's language, which is started if there is none. */
+static int hand_to_runner(struct run *run, struct run_plan *plan, struct error *err)
 {
 	struct session *session = run->owner;
 	struct session_runner *runner = session_runner_of(session, run->decision.runner);
+	cleanup_free const char **words = make_words(run->request);
 
 	if (!runner) {
 		runner = NEW(struct session_runner);
@@ -90,17 +90,6 @@ static struct session_runner *get_runner(struct run *run, struct error *err)
 		list_append(&session->runners, &runner->node);
 	}
 	if (runner->id == 0 && start_runner(run, runner, err) < 0)
-		return NULL;
-	return runner;
-}
-
-static int hand_to_runner(struct run *run, struct run_plan *plan, struct error *err)
-{
-	struct session *session = run->owner;
-	struct session_runner *runner = get_runner(run, err);
-	cleanup_free const char **words = make_words(run->request);
-
-	if (!runner)
 		return -1;
 	plan->id = session->last_id + 1;
 	plan->runner = runner->id;
@@ -151,48 +140,19 @@ static int hand_to_process(struct run *run, const struct run_plan *common, struc
 	return 0;
 }
 
-static int give_stdin(const struct run *run, struct error *err)
-{
-	const struct run_request *request = run->request;
-
-	if (request->stdin_len > 0 &&
-	    box_stdin(run->box, run->id, request->stdin_data, request->stdin_len, err) < 0)
-		return -1;
-	if (request->stdin_len > 0 && !request->stdin_open)
-		return box_stdin_end(run->box, run->id, err);
-	return 0;
-}
-
-/* run7.py: unique in the life of the box, retries and other daemons included, with the extension
- * its language expects. */
-static void name_source(const struct run *run, char ret_name[SOURCE_LEN])
-{
-	const struct session *session = run->owner;
-	const char *extension = strrchr(run->decision.runner->source, '.');
-
-	/* The manifest's file names are short: it fits. */
-	(void)snprintf(ret_name, SOURCE_LEN, "run%u%s", session->last_id + 1,
-	               extension ? extension : "");
-}
-
-static void make_label(const struct run *run, char ret_label[BOX_LABEL_MAX + 1])
-{
-	struct session_label label = {.queue_us = run->outcome.queue_us, .before = run->before};
-
-	(void)!str_copy(label.id, sizeof(label.id), run->record->id); /* ids are shorter */
-	session_label_make(&label, ret_label);
-}
-
 static int hand_program_over(struct run *run, struct error *err)
 {
 	const struct session *session = run->owner;
 	const struct run_request *request = run->request;
+	const char *extension = strrchr(run->decision.runner->source, '.');
+	struct session_label memory = {.queue_us = run->outcome.queue_us, .before = run->before};
 	char name[SOURCE_LEN] = "", label[BOX_LABEL_MAX + 1] = "";
 	struct exec_source source = run_code(run, name);
 	attr_unused cleanup_free char *packed = exec_source_ask(&source, request->ask);
-	cleanup_free struct exec_file *files = NULL;
+	cleanup_free struct exec_file *files = run_request_files(request, &source);
 	struct run_plan plan = {
 		.source = name,
+		.files = files,
 		.files_count = request->files_count + 1,
 		/* One byte more than is kept: whether output was cut is then seen, not guessed. */
 		.stdout_max = run->decision.output_bytes + 1,
@@ -202,28 +162,34 @@ static int hand_program_over(struct run *run, struct error *err)
 		.label = session->spec.keep ? label : NULL, /* only a kept box takes one */
 	};
 
-	make_label(run, label);
-	name_source(run, name);
-	plan.files = files = run_request_files(request, &source);
+	/* run7.py: unique in the life of the box, retries and other daemons included, with the
+	 * extension its language expects. File names of manifests are short: it fits. */
+	(void)snprintf(name, sizeof(name), "run%u%s", session->last_id + 1,
+	               extension ? extension : "");
+	(void)!str_copy(memory.id, sizeof(memory.id), run->record->id); /* ids are shorter */
+	session_label_make(&memory, label);
 	if (run->decision.session_command && !request->fresh && session->mode == SESSION_PERSISTENT)
 		return hand_to_runner(run, &plan, err);
 	return hand_to_process(run, &plan, err);
 }
 
-static int hand_over(struct run *run, struct error *err)
+static int place_hand_over(struct run *run, struct error *err)
 {
-	struct session *session = run->owner;
+	const struct run_request *request = run->request;
 	struct error lost = {0};
 
 	if (hand_program_over(run, err) < 0)
 		return -1;
-	if (give_stdin(run, &lost) < 0)
-		session_box_lost(session, &lost); /* it is in the box, and must not run without */
+	/* It is in the box, and must not run without its input. */
+	if (request->stdin_len > 0 &&
+	    (box_stdin(run->box, run->id, request->stdin_data, request->stdin_len, &lost) < 0 ||
+	     (!request->stdin_open && box_stdin_end(run->box, run->id, &lost) < 0)))
+		session_box_lost(run->owner, &lost);
 	return 0;
 }
 
 /* Nothing inside a frozen box can answer: it is thawed, place or no place. */
-static void stop(struct run *run, enum run_stop why attr_unused)
+static void place_stop(struct run *run, enum run_stop why attr_unused)
 {
 	struct session *session = run->owner;
 
@@ -235,13 +201,13 @@ static void stop(struct run *run, enum run_stop why attr_unused)
 		run_interrupt(run);
 }
 
-static void give_up(struct run *run, const struct error *err)
+static void place_give_up(struct run *run, const struct error *err)
 {
 	session_box_lost(run->owner, err);
 }
 
 /* Acknowledge the end to the box once it is recorded; call the session's watcher. */
-static void settle(struct run *run)
+static void place_settle(struct run *run)
 {
 	const struct session *session = run->owner;
 	const struct artifacts *made = &run->outcome.artifacts;
@@ -254,16 +220,16 @@ static void settle(struct run *run)
 	session_changed(session, SESSION_CHANGE_LOG, NULL);
 }
 
-static void leave(struct run *run)
+static void place_leave(struct run *run)
 {
 	run->box = NULL; /* the session's */
 	scheduler_out(&run->service->scheduler, &run->entry, clock_us());
 }
 
 const struct run_place session_place = {
-	.hand_over = hand_over,
-	.stop = stop,
-	.give_up = give_up,
-	.settle = settle,
-	.leave = leave,
+	.hand_over = place_hand_over,
+	.stop = place_stop,
+	.give_up = place_give_up,
+	.settle = place_settle,
+	.leave = place_leave,
 };

@@ -24,12 +24,16 @@
  */
 
 /* Whether @bytes more may wait. */
-static bool has_room(const struct session *session, size_t bytes)
+static int check_room(const struct session *session, size_t bytes, struct error *err)
 {
 	const struct tenant *t = session->account;
 
-	return session->service->queued_bytes + bytes <= SESSION_QUEUED_BYTES_MAX &&
-	       (!t || t->queued_bytes + bytes <= SESSION_QUEUED_BYTES_OF_TENANT);
+	if (session->service->queued_bytes + bytes <= SESSION_QUEUED_BYTES_MAX &&
+	    (!t || t->queued_bytes + bytes <= SESSION_QUEUED_BYTES_OF_TENANT))
+		return 0;
+	return error_set(err, ERR_BUSY, 0,
+	                 "queued executions hold too many bytes of code, input and files: wait "
+	                 "until some have ended");
 }
 
 static void add_bytes(struct run *run, size_t bytes)
@@ -40,23 +44,6 @@ static void add_bytes(struct run *run, size_t bytes)
 	session->service->queued_bytes += bytes;
 	if (session->account)
 		session->account->queued_bytes += bytes;
-}
-
-static void drop_bytes(struct run *run)
-{
-	struct session *session = run->owner;
-
-	session->service->queued_bytes -= run->bytes;
-	if (session->account)
-		session->account->queued_bytes -= run->bytes;
-	run->bytes = 0;
-}
-
-static int refuse_bytes(struct error *err)
-{
-	return error_set(err, ERR_BUSY, 0,
-	                 "queued executions hold too many bytes of code, input and files: wait "
-	                 "until some have ended");
 }
 
 /* Out of the queue. */
@@ -71,7 +58,10 @@ void session_queue_detach(struct run *run)
 		list_remove(&run->queue_node);
 		session->queued--;
 	}
-	drop_bytes(run);
+	session->service->queued_bytes -= run->bytes;
+	if (session->account)
+		session->account->queued_bytes -= run->bytes;
+	run->bytes = 0;
 	session->service->runs--;
 	run->owner = NULL;
 }
@@ -87,21 +77,21 @@ static void on_ended(struct run *run)
 	if (spent)
 		session_box_spent(session);
 	if (session->resuming)
-		session_resumed(session); /* it needs no place any more */
+		session_resumed(session); /* nothing needs a place */
 	session_pump(session);
 	session_service_check_drained(session->service);
 }
 
-static void end_run(struct run *run, bool lost, const struct error *failure)
+static void end_queued(struct run *run, bool lost, const struct error *failure)
 {
 	if (failure) {
 		run_fail(run, failure);
 		return;
 	}
-	if (run->state != RUN_GATHERING) { /* else it had ended before */
+	if (run->state != RUN_GATHERING) { /* else the program has ended by itself */
 		run->evidence.lost = lost;
 		run->evidence.cancelled |= !lost;
-		/* Its variables go with the box; runs that had not begun lost nothing. */
+		/* Variables are lost with the box; queued runs had none. */
 		run->reset = lost && run->runner;
 	}
 	run->answer_later = true; /* its box may go now */
@@ -113,9 +103,9 @@ void session_queue_end(struct session *session, bool lost, const struct error *f
 	struct run *run;
 
 	if (session->current)
-		end_run(session->current, lost, failure);
+		end_queued(session->current, lost, failure);
 	LIST_FOREACH (run, &session->queue, struct run, queue_node)
-		end_run(run, lost, failure);
+		end_queued(run, lost, failure);
 }
 
 /* Starting. */
@@ -142,9 +132,8 @@ static void on_begun(void *ctx, struct run_record *e attr_unused, const struct e
 	session_pump(session);
 }
 
-/* A fresh box does not survive a crash and so cannot report the run: that it begins is on disk
- * before it does, so that the next daemon does not run it twice. Return: false: it has failed, or
- * on_begun follows. */
+/* A fresh box does not survive a crash: persist that the run begins before it does, or the next
+ * daemon could run it twice. Return: false: it has failed, or on_begun follows. */
 static bool may_begin(struct run *run)
 {
 	const struct session *session = run->owner;
@@ -210,18 +199,14 @@ static int decide_fresh(struct run *run, struct error *err)
 	return 0;
 }
 
-static bool has_box_for(const struct session *session)
+/* The current run: get it a place among all runs. */
+static void start_current(struct run *run)
 {
-	return session->mode == SESSION_PERSISTENT || (session->box && !session->box_leaving);
-}
-
-static void start(struct run *run)
-{
-	struct session *session = run->owner;
+	const struct session *session = run->owner;
 	struct error err = {0};
 	int waits = -1;
 
-	if (has_box_for(session)) {
+	if (session->mode == SESSION_PERSISTENT || (session->box && !session->box_leaving)) {
 		run->place = &session_place;
 		run->box = session->box;
 		waits = run_enter(run, &err);
@@ -246,7 +231,7 @@ static struct run *next_run(const struct session *session)
 	/* File operations wait for the box of the next run, which is not there yet. */
 	if (session->box_leaving && session->files_count > 0)
 		return NULL;
-	/* What the box has to remember for the next daemon is bounded. */
+	/* Bounds what the box has to remember for the next daemon. */
 	if (session->unacked >= BOX_UNACKED_MAX)
 		return NULL;
 	run = LIST_FIRST(&session->queue, struct run, queue_node);
@@ -271,7 +256,7 @@ void session_pump(struct session *session)
 		if (run->reattached)
 			session_reattach_run(run);
 		else
-			start(run);
+			start_current(run);
 	}
 	session->pumping = false;
 	if (!session->current && session->state == SESSION_RUNNING)
@@ -284,7 +269,7 @@ void session_queue_put_back(struct session *session)
 
 	run_queue(run);
 	session->queued++;
-	/* Before the first, or before the head of an empty list: in front of all. */
+	/* Before the first; before the head if the list is empty. */
 	list_append(session->queue.next, &run->queue_node);
 }
 
@@ -294,18 +279,18 @@ static void on_cancel(void *ctx)
 {
 	struct run *run = ctx;
 
-	if (run->state != RUN_GATHERING) /* else it has ended by itself */
+	if (run->state != RUN_GATHERING) /* else the program has ended by itself */
 		run_abort(run);
 }
 
-/* Input that comes before the start is kept, and counts like that of the request. */
+/* Input before the start is kept, and counts like that of the request. */
 static int on_input(void *ctx, const void *data, size_t len, bool end, struct error *err)
 {
 	struct run *run = ctx;
 	bool early = run->state < RUN_RUNNING;
 
-	if (early && !has_room(run->owner, len))
-		return refuse_bytes(err);
+	if (early && check_room(run->owner, len, err) < 0)
+		return -1;
 	if (run_stdin(run, data, len, end, err) < 0)
 		return -1;
 	if (early)
@@ -330,7 +315,7 @@ static int check_state(const struct session *session, struct error *err)
 	return 0;
 }
 
-/* The session's limits and language, the request's all else. Borrowed. */
+/* The session's limits and language; all else is the request's. Borrowed. */
 static struct run_request effective_request(const struct session *session,
                                             const struct run_request *request)
 {
@@ -359,21 +344,15 @@ static size_t bytes_of(const struct run_request *request)
 	return bytes;
 }
 
-/*
- * Whether the begin is written apart from the acceptance. A run whose acceptance was not promised
- * is never begun again; one that begins as soon as it is written is written as begun. A box that
- * outlives the daemon remembers it.
- */
-static bool waits_for_begin(const struct session *session, const struct run_request *request)
-{
-	return session->mode == SESSION_EPHEMERAL && request->durable &&
-	       (session->current || session->queued > 0);
-}
-
 static struct run_record *add_record(struct session *session, const struct run_request *request,
                                      const struct policy_decision *decision)
 {
 	const struct store *store = session->service->config.store;
+	/* Whether the begin is written apart from the acceptance. A run whose acceptance was not
+	 * promised is never begun again; one that begins as soon as it is written is written as
+	 * begun. A box that outlives the daemon remembers it. */
+	bool waits = session->mode == SESSION_EPHEMERAL && request->durable &&
+	             (session->current || session->queued > 0);
 	const struct run_record_new what = {.tenant = session->tenant,
 	                                    .session_id = session->id,
 	                                    .request_id = request->request_id,
@@ -382,7 +361,7 @@ static struct run_record *add_record(struct session *session, const struct run_r
 	                                    .code = request->code,
 	                                    .code_len = request->code_len,
 	                                    .exact = session->spec.keep,
-	                                    .waits = waits_for_begin(session, request),
+	                                    .waits = waits,
 	                                    .timeout_us = decision->timeout_us,
 	                                    .session_ms = session->created_ms,
 	                                    .request = store ? run_request_to_json(request) : NULL};
@@ -430,12 +409,12 @@ int session_queue_restore(struct session *session, struct run_record *record,
 	r.code_len = record->code_len;
 	if (policy_decide(session->service->rules, &session->stack, &r, &decision, err) < 0)
 		return -1;
-	(void)!tenant_take_queued(session->account, NULL); /* it was let in before */
+	(void)!tenant_take_queued(session->account, NULL); /* accepted before the restart */
 	enqueue(session, record, &r, &decision)->restored = true;
 	return 0;
 }
 
-/* It could not be persisted: as if it had never been asked for. */
+/* Its record could not be persisted: undo the acceptance. */
 static void withdraw(struct run *run, const struct error *err)
 {
 	struct session *session = run->owner;
@@ -460,18 +439,6 @@ static void on_stored(void *ctx, struct run_record *e attr_unused, const struct 
 		session_pump(run->owner);
 }
 
-/* Nothing runs that would be forgotten with the daemon. */
-static int hold_until_stored(struct run *run, struct error *err)
-{
-	if (run_row_write_now(run->record, err) < 0) {
-		withdraw(run, err);
-		return -1;
-	}
-	run->held = true;
-	run_record_hold(run->record, on_stored, run);
-	return 0;
-}
-
 int session_execute(struct session *session, const struct run_request *request,
                     struct run_record **ret_execution, struct error *err)
 {
@@ -484,11 +451,8 @@ int session_execute(struct session *session, const struct run_request *request,
 	if (check_state(session, err) < 0 ||
 	    policy_decide(s->rules, &session->stack, &r, &decision, err) < 0)
 		return -1;
-	if (!has_room(session, bytes_of(&r))) {
-		policy_decision_done(&decision);
-		return refuse_bytes(err);
-	}
-	if (tenant_take_queued(session->account, err) < 0) {
+	if (check_room(session, bytes_of(&r), err) < 0 ||
+	    tenant_take_queued(session->account, err) < 0) {
 		policy_decision_done(&decision);
 		return -1;
 	}
@@ -496,8 +460,15 @@ int session_execute(struct session *session, const struct run_request *request,
 	run = enqueue(session, record, &r, &decision);
 	session->executions++;
 	session_touch(session);
-	if (request->durable && s->config.store && hold_until_stored(run, err) < 0)
-		return -1;
+	/* A durable run does not begin before its record is on disk. */
+	if (request->durable && s->config.store) {
+		if (run_row_write_now(record, err) < 0) {
+			withdraw(run, err);
+			return -1;
+		}
+		run->held = true;
+		run_record_hold(record, on_stored, run);
+	}
 	*ret_execution = record;
 	session_pump(session);
 	return 0;

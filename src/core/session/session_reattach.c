@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/session/session_reattach.h"
 
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -9,7 +12,6 @@
 #include "base/str.h"
 #include "core/language/runners.h"
 #include "core/run/run_record_internal.h"
-#include "core/session/session_label.h"
 #include "io/loop.h"
 
 /*
@@ -28,6 +30,67 @@
  * The other direction: an end that the box has reported is acknowledged to it once the record is
  * safe. If the daemon is killed in between, the next one hears it again.
  */
+
+#define NUMBER_LEN 17 /* sixteen digits and the end */
+
+/* Labels. */
+
+static const char *format_number(uint64_t value, char ret_text[NUMBER_LEN])
+{
+	if (value == COUNTER_UNKNOWN)
+		return "-";
+	(void)snprintf(ret_text, NUMBER_LEN, "%" PRIx64, value);
+	return ret_text;
+}
+
+void session_label_make(const struct session_label *label, char ret_text[BOX_LABEL_MAX + 1])
+{
+	const struct box_counters *b = &label->before;
+	char queue[NUMBER_LEN], cpu[NUMBER_LEN], oom[NUMBER_LEN], pids[NUMBER_LEN];
+
+	if (str_format(ret_text, BOX_LABEL_MAX + 1, "%s %s %s %s %s", label->id,
+	               format_number(label->queue_us, queue), format_number(b->cpu_us, cpu),
+	               format_number(b->oom_kills, oom), format_number(b->pids_denied, pids)) < 0)
+		(void)!str_copy(ret_text, BOX_LABEL_MAX + 1,
+		                label->id); /* is no longer than that */
+}
+
+/* The number at *@pos, which goes behind it. */
+static uint64_t take_number(const char **pos)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *start = *pos + strspn(*pos, " ");
+	size_t len = strcspn(start, " ");
+	uint64_t value = 0;
+
+	*pos = start + len;
+	if (len == 0 || len >= NUMBER_LEN)
+		return COUNTER_UNKNOWN;
+	for (size_t i = 0; i < len; i++) {
+		const char *digit = strchr(digits, start[i]);
+
+		if (!digit)
+			return COUNTER_UNKNOWN;
+		value = value << 4 | (uint64_t)(digit - digits);
+	}
+	return value;
+}
+
+void session_label_read(const char *text, struct session_label *ret_label)
+{
+	size_t len = strcspn(text, " ");
+	const char *pos = text + len;
+
+	*ret_label = (struct session_label){0};
+	memset(&ret_label->before, 0xff, sizeof(ret_label->before));
+	if (len >= sizeof(ret_label->id))
+		len = sizeof(ret_label->id) - 1;
+	memcpy(ret_label->id, text, len);
+	ret_label->queue_us = take_number(&pos);
+	ret_label->before.cpu_us = take_number(&pos);
+	ret_label->before.oom_kills = take_number(&pos);
+	ret_label->before.pids_denied = take_number(&pos);
+}
 
 /* Acknowledging. */
 
@@ -211,7 +274,7 @@ void session_on_forgotten(void *ctx, uint32_t exec_id attr_unused)
 	assert(session->unknown_runs > 0);
 	if (--session->unknown_runs > 0)
 		return;
-	/* NULL: a hostile agent ends a run before it has described all of them. */
+	/* NULL before all runs are described; the link lets no end through then. */
 	if (session->unknown_timer)
 		timer_stop(session->unknown_timer);
 	session_pump(session);

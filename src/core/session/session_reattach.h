@@ -5,6 +5,23 @@
 
 #include "core/session/session_internal.h"
 
+/*
+ * What a kept box remembers of a run for the next daemon: its id, and what the counters of the box
+ * were when it began, which is stored nowhere else. As text of at most BOX_LABEL_MAX characters:
+ * "exec_20261115_ab12cd34 1f4 2dc6c0 0 -", numbers in base 16, "-" for an unknown one. It comes
+ * back as the agent's word; a lie changes only the usage that its own runs report.
+ */
+struct session_label {
+	char id[BOX_LABEL_MAX + 1];
+	uint64_t queue_us;          /* COUNTER_UNKNOWN: not known */
+	struct box_counters before; /* of it cpu_us, oom_kills, pids_denied */
+};
+
+/** session_label_make - the id alone if the numbers do not fit. */
+void session_label_make(const struct session_label *label, char ret_text[BOX_LABEL_MAX + 1]);
+/** session_label_read - never fails: what is missing, or no number, is unknown. */
+void session_label_read(const char *text, struct session_label *ret_label);
+
 /* Ends to acknowledge to the box once their record is safe. */
 struct session_ack {
 	struct list node;        /* session.acks */

@@ -19,22 +19,22 @@
 #include "driver/driver.h"
 
 /*
- * Theory of operation. Once, at the start, on the loop but before it runs: what the store says had
- * not ended is there again. In this order:
+ * Theory of operation. Once, at the start, before the loop runs: restore what the store has as not
+ * ended, in this order:
  *
- *   sessions    with everything that was decided about them. What is no longer allowed, or cannot
- *               be made any more, ends with a reason.
- *   executions  into the queues of their sessions, in the order in which they were asked for
- *   boxes       each persistent session takes over its own. One that is not there any more is lost:
- *               the session has failed, what it had not finished has crashed. One that was still
- *               being made, or whose agent ended with its daemon because it had no order yet,
- *               is made anew, at once or as soon as that is known (session_remake_box).
+ *   sessions    with everything that was decided about them. One that is no longer allowed, or
+ *               cannot be made any more, fails with a reason.
+ *   executions  into the queues of their sessions, in their order
+ *   boxes       each persistent session reattaches to its own. If it is gone the session fails and
+ *               its runs have crashed. A box that was still being made, or whose agent ended with
+ *               its daemon because it had no order yet, is made anew, at once or as soon as that is
+ *               known (session_remake_box).
  *
- * What an ephemeral session was running is lost with its box, which does not survive, and so is
- * what may have begun: nothing is run twice. What is certain not to have begun is begun now.
+ * The box of an ephemeral session does not survive: a run that may have begun in it is lost,
+ * because nothing is run twice. One that is certain not to have begun starts now.
  */
 
-static void enter(struct session_service *s, struct session *session)
+static void enter_tables(struct session_service *s, struct session *session)
 {
 	cleanup_free char *id = xstrdup(session->id);
 
@@ -42,13 +42,14 @@ static void enter(struct session_service *s, struct session *session)
 	session->account = run_service_tenant(s->config.runs, session->tenant);
 	tenant_hold(session->account);
 	session_owner_enter(session, id);
-	(void)session_owner_take(session, NULL); /* it was let in before */
+	(void)session_owner_take(session, NULL); /* accepted before the restart */
 	list_append(&s->all, &session->node);
 	s->count++;
 }
 
 /* The tenant's policy and, if it is another, the one that was asked for. */
-static int choose(const struct session *session, struct policy_stack *ret_stack, struct error *err)
+static int choose_policy(const struct session *session, struct policy_stack *ret_stack,
+                         struct error *err)
 {
 	const struct run_service *runs = session->service->config.runs;
 	const char *past = session->past_policy;
@@ -122,8 +123,8 @@ static int find_template(const struct session *session, struct session_request *
 	return -1;
 }
 
-/* What was decided about it, from what is written and what holds now. */
-static int decide(struct session *session, struct error *err)
+/* Decide again, from its row and the policies of now. */
+static int decide_again(struct session *session, struct error *err)
 {
 	struct session_service *s = session->service;
 	struct session_request request = request_of(session);
@@ -133,7 +134,7 @@ static int decide(struct session *session, struct error *err)
 
 	if (find_template(session, &request, err) < 0)
 		return -1;
-	if (choose(session, &stack, err) < 0 ||
+	if (choose_policy(session, &stack, err) < 0 ||
 	    policy_decide_session(s->rules, &stack, &request, &decision, err) < 0) {
 		template_unref(request.template);
 		return -1;
@@ -159,20 +160,11 @@ static void restore_session(struct session_service *s, struct session *session)
 {
 	struct error err = {0};
 
-	enter(s, session);
-	if (decide(session, &err) < 0) {
+	enter_tables(s, session);
+	if (decide_again(session, &err) < 0) {
 		log_warn("session=%s cannot go on: %s", session->id, err.msg);
 		session_fail(session, &err);
 	}
-}
-
-static void end_execution(struct run_record *record)
-{
-	struct outcome outcome = {0};
-	struct outcome_evidence evidence = {.lost = true};
-
-	outcome_judge(&evidence, &outcome);
-	run_record_ended(record, &outcome, false);
 }
 
 static void restore_execution(struct session_service *s, const struct db_rows *rows, size_t row)
@@ -180,6 +172,7 @@ static void restore_execution(struct session_service *s, const struct db_rows *r
 	const char *text = NULL;
 	struct run_record *record = run_row_read_live(s->config.executions, rows, row, &text);
 	struct run_request request = {0};
+	struct outcome outcome = {0};
 	struct run_record_info info;
 	struct session *session;
 	struct error err = {0};
@@ -191,12 +184,13 @@ static void restore_execution(struct session_service *s, const struct db_rows *r
 	    session_queue_restore(session, record, &request, &err) < 0) {
 		if (err.code != ERR_NONE)
 			log_warn("execution=%s cannot go on: %s", info.id, err.msg);
-		end_execution(record);
+		outcome_judge(&(struct outcome_evidence){.lost = true}, &outcome);
+		run_record_ended(record, &outcome, false);
 	}
 	run_request_done(&request);
 }
 
-/* What ran, or may have, in a box that is not there any more went with it. */
+/* The box is gone, and with it the runs that had begun in it or may have. */
 static void lose_begun(struct session *session)
 {
 	struct run *run;
@@ -205,7 +199,7 @@ static void lose_begun(struct session *session)
 	LIST_FOREACH (run, &session->queue, struct run, queue_node) {
 		const struct run_record *record = run->record;
 
-		/* What this daemon was asked for has not been given to any box yet. */
+		/* One that this daemon queued has not been in any box. */
 		if (!run->restored || (record->state != RUN_RECORD_RUNNING && !record->begun))
 			continue;
 		run->evidence.lost = true;
@@ -223,13 +217,12 @@ static void open_ephemeral(struct session *session)
 	session_pump(session);
 }
 
-/* Nothing that stays was in the last one yet: another one is as good. Whether it had been ready for
- * long enough to be given something is unknown. */
+/* The old box was never known to be ready, so it held nothing; but something may have begun in it.
+ */
 static int open_anew(struct session *session, struct error *err)
 {
 	lose_begun(session);
-	/* By another name: what the engine still has to say of the old one, that it is gone, is not
-	 * about this one. */
+	/* Under another id: the engine may still report the end of the old one. */
 	session_owner_name_box(session, NULL);
 	session_row_changed(session);
 	return session_open(session->service, session, NULL, err);

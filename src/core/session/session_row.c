@@ -63,8 +63,8 @@ static void set_text(json_t *j, const char *name, const char *text)
 	(void)r;
 }
 
-/* Its template may change while it lives: it goes on with what it began with. One that has ended
- * does not go on, and there may be many of those: neither this nor its variables are kept of it. */
+/* The template may change while the session lives, which keeps what it began with. Ended sessions,
+ * of which there may be many, keep neither this nor their variables. */
 #define WITHOUT_MADE_OF "json_remove(spec, '$.made_of', '$.made_of_ms')"
 
 static void set_made_of(json_t *j, const struct template *t)
@@ -113,7 +113,7 @@ static struct store *store_of(const struct session *session)
 	return session->service ? session->service->config.store : NULL;
 }
 
-/* One write under way, and who waits for it. */
+/* A write that is not finished, and its waiters. */
 struct session_write {
 	struct session *session;    /* NULL: its memory is gone */
 	struct store_orphan orphan; /* then */
@@ -127,7 +127,7 @@ struct session_waiter {
 	struct store_task *task;
 };
 
-static void tell_waiting(struct session_write *w, const struct error *err)
+static void call_waiting(struct session_write *w, const struct error *err)
 {
 	struct session_waiter *waiter;
 
@@ -151,7 +151,7 @@ static void on_written(void *ctx, const struct error *err)
 		list_append(&s->sessions, &session->dirty.node);
 		store_wants_flush(s, STORE_RETRY_US);
 	}
-	tell_waiting(w, err);
+	call_waiting(w, err);
 	list_remove(&w->orphan.node);
 	free(w);
 }

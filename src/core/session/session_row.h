@@ -2,14 +2,11 @@
 #pragma once
 
 /*
- * DOC: sessions in the store; written like executions (store_execution.h). One that has ended and
- * is no longer in memory is brought back when somebody asks for it, and is then remembered like one
- * that has just ended.
+ * DOC: sessions in the store; written like records of runs (run_row.h). An ended one that is no
+ * longer in memory is loaded on demand, and then remembered like one that has just ended.
  *
- * What lived when a daemon died is, at the next start, still written as living:
- * store_end_lost makes it failed and crashed. Whoever can re-attach to boxes reads
- * session_row_live before that, restores what is still there (session_restore_row), and ends
- * only the rest.
+ * Sessions of a daemon that died are still live in the store. At the next start session_row_live
+ * reads them, to be restored (session_restore.c).
  */
 
 #include "base/attr.h"
@@ -23,26 +20,25 @@ struct session;
 struct session_service;
 struct store;
 
-/* Called by session*.c; nothing happens where there is no store. */
+/* Called by session*.c; do nothing without a store. */
 
 void session_row_changed(struct session *session);
 /**
- * session_row_delete - by its owner: neither it nor its executions can be read any more. @fn is
- * told when that is on the disk; NULL: nobody waits for it. ERR_BUSY: there is no room, and nothing
- * has changed.
+ * session_row_delete - neither it nor its runs can be read afterwards. @fn is called when that is
+ * on disk; may be NULL. ERR_BUSY: no room, nothing has changed.
  */
 int session_row_delete(struct session *session, store_done_fn *fn, void *ctx,
                        struct error *err) attr_must_check;
 /**
- * session_row_when_written - @fn is told when the session as it is now is on the disk. Return: 0;
- * 1: it is, or nobody keeps it, and @fn is not called; -1: ERR_BUSY, there is no room.
+ * session_row_when_written - @fn is called when the session as it is now is on disk. Return: 0;
+ * 1: it is, or there is no store, and @fn is not called; -1: ERR_BUSY, no room.
  */
 int session_row_when_written(struct session *session, store_done_fn *fn, void *ctx,
                              struct error *err) attr_must_check;
-/** session_row_gone - its memory goes; what was not written is written now. */
+/** session_row_gone - it is about to be freed: write pending changes now. */
 void session_row_gone(struct session *session);
 
-/** store_load_session - bring an ended one of @tenant back; @fn as in store_load_execution. */
+/** store_load_session - load an ended one of @tenant; @fn as in store_load_execution. */
 struct store_search *store_load_session(struct session_service *sessions, const char *tenant,
                                         const char *id, store_done_fn *fn, void *ctx,
                                         struct error *err) attr_must_check;
@@ -50,16 +46,14 @@ struct store_search *store_load_session(struct session_service *sessions, const 
 /* At the start, before store_start. */
 
 /**
- * session_row_live - those that had not ended when the daemon did, oldest first, in rows that
- * session_row_read understands.
+ * session_row_live - sessions that have not ended, oldest first, for session_row_read.
  */
 int session_row_live(struct store *s, struct db_rows **ret_rows, struct error *err) attr_must_check;
-/** session_row_read - one row as a session in memory, in no table yet; its state is the one that
- * was written. Return: owned by whoever enters it. */
+/** session_row_read - a row as a session in memory, in no table yet. Return: owned. */
 struct session *session_row_read(struct session_service *sessions, const struct db_rows *rows,
                                  size_t row);
-/** store_end_lost - every session that is written as living has failed, and what it had not
- * finished has crashed. Return: how many sessions, or -1. */
+/** store_end_lost - mark live sessions as failed and their runs as crashed. Return: how many
+ * sessions, or -1. */
 int64_t store_end_lost(struct store *s, struct error *err) attr_must_check;
 
 /* The columns that session_row_read reads, in its order. */

@@ -60,8 +60,8 @@ static bool is_left(const struct session *session)
 	return session->service->leaving && session->spec.keep && !session_is_over(session);
 }
 
-/* Without a callback; its box, if there is one, takes it along. */
-static void orphan(struct session *session)
+/* Without callbacks; it is freed with its box. */
+static void orphan_session(struct session *session)
 {
 	bool left = is_left(session);
 	struct run *run;
@@ -96,9 +96,9 @@ void session_service_free(struct session_service *s)
 	if (!s)
 		return;
 	LIST_FOREACH (session, &s->all, struct session, node)
-		orphan(session);
+		orphan_session(session);
 	LIST_FOREACH (session, &s->deleted, struct session, node)
-		orphan(session);
+		orphan_session(session);
 	map_free(s->owners);
 	timer_free(s->drain_timer);
 	free(s);
@@ -127,7 +127,7 @@ static int check_names(const struct session_request *request, struct error *err)
 	return 0;
 }
 
-/* Boxes are shared with executions that have no session; enough for those are left over. */
+/* Boxes are shared with one-shot runs: leave enough for those. */
 bool session_service_has_box(const struct session_service *s)
 {
 	size_t all = s->rules->caps->boxes_max;
@@ -161,15 +161,15 @@ static bool is_met(uint64_t asked, uint64_t has)
 	return asked == 0 || asked == has;
 }
 
-/* By name: a session keeps what it was given, also when its policy was read anew since. */
+/* By name: policies may have been reloaded since. */
 static bool same_policy(const struct policy *a, const struct policy *b)
 {
 	return a == b || (a && b && str_equal(a->name, b->name));
 }
 
-/* An idle session that is what the request would make. */
-static bool fits(const struct session *session, const struct session_request *request,
-                 const struct policy_decision *decision)
+/* Whether it is idle and what the request would make. */
+static bool is_reusable(const struct session *session, const struct session_request *request,
+                        const struct policy_decision *decision)
 {
 	const struct box_limits *limits = &session->spec.limits;
 
@@ -196,11 +196,11 @@ static struct session *find_reusable(const struct session_service *s,
 	if (request->mode != SESSION_PERSISTENT || !request->agent_id || !owner)
 		return NULL;
 	session = map_get(owner->by_agent, request->agent_id);
-	return session && fits(session, request, decision) ? session : NULL;
+	return session && is_reusable(session, request, decision) ? session : NULL;
 }
 
-static void reuse(struct session *session, const struct session_request *request,
-                  const struct policy_decision *decision)
+static void reuse_session(struct session *session, const struct session_request *request,
+                          const struct policy_decision *decision)
 {
 	uint64_t idle = decision->idle_us;
 
@@ -232,18 +232,11 @@ int session_open(struct session_service *s, struct session *session,
 	return 0;
 }
 
-static void tell_made(const struct session *session)
+static int make_session(struct session_service *s, const struct session_request *request,
+                        const struct policy_decision *decision, struct session **ret_session,
+                        struct error *err)
 {
 	struct session_info info;
-
-	session_info(session, &info);
-	session_audit(session->service->config.audit, "session.create", &info);
-}
-
-static int make(struct session_service *s, const struct session_request *request,
-                const struct policy_decision *decision, struct session **ret_session,
-                struct error *err)
-{
 	struct session *session;
 
 	if (request->id && session_find(s, tenant_of(request), request->id))
@@ -266,7 +259,8 @@ static int make(struct session_service *s, const struct session_request *request
 	                  METRIC_LABELS(session_mode_name(session->mode)), 1);
 	if (session->template)
 		templates_use(s->config.templates, session->template);
-	tell_made(session);
+	session_info(session, &info);
+	session_audit(s->config.audit, "session.create", &info);
 	*ret_session = session;
 	return 0;
 }
@@ -309,9 +303,9 @@ int session_create(struct session_service *s, const struct session_request *aske
 	session = find_reusable(s, request, &decision);
 	reused = session;
 	if (reused)
-		reuse(session, request, &decision);
+		reuse_session(session, request, &decision);
 	else
-		r = make(s, request, &decision, &session, err);
+		r = make_session(s, request, &decision, &session, err);
 	policy_decision_done(&decision);
 	if (r < 0)
 		return -1;
@@ -336,7 +330,7 @@ void session_explain(const struct session_service *s, const struct session_reque
 
 /* Ending. */
 
-static void forget(struct session *session);
+static void forget_session(struct session *session);
 
 void session_service_ended(struct session *session)
 {
@@ -347,9 +341,9 @@ void session_service_ended(struct session *session)
 	session_owner_ended(session);
 	list_append(&s->ended, &session->ended_node);
 	s->ended_count++;
-	/* A drain walks the list: remove nothing from it meanwhile. */
+	/* A drain walks the list. */
 	if (!s->draining && s->ended_count > s->config.config->sessions_max)
-		forget(session_owner_oldest(session));
+		forget_session(session_owner_oldest(session));
 }
 
 void session_remember(struct session *session)
@@ -364,7 +358,7 @@ void session_remember(struct session *session)
 }
 
 /* One that has ended, out of memory; the store still has it. */
-static void forget(struct session *session)
+static void forget_session(struct session *session)
 {
 	struct session_service *s = session->service;
 
@@ -381,12 +375,12 @@ static void forget(struct session *session)
 }
 
 /* The deletion is on disk or on its way. */
-static void remove_it(struct session *session)
+static void remove_session(struct session *session)
 {
 	session_terminate(session, "it was deleted");
 	run_records_delete(session->service->config.executions, session->tenant, session->id);
 	list_remove(&session->dirty.node);
-	forget(session);
+	forget_session(session);
 }
 
 void session_delete(struct session *session)
@@ -396,10 +390,10 @@ void session_delete(struct session *session)
 	/* It has ended; retention removes what is left of it. */
 	if (session->service->config.store && session_row_delete(session, NULL, NULL, &err) < 0)
 		log_error("delete a session from the store", &err);
-	remove_it(session);
+	remove_session(session);
 }
 
-/* A session that goes once the store knows that it has. */
+/* A deletion that waits for the store. */
 struct removal {
 	struct session_service *service;
 	char tenant[TENANT_NAME_MAX + 1];
@@ -409,15 +403,15 @@ struct removal {
 	void *ctx;
 };
 
-/* With an error nothing is looked at: it may be the end of everything. */
+/* After an error @session_service may be gone. */
 static void on_removed(void *ctx, const struct error *err)
 {
 	cleanup_free struct removal *r = ctx;
 	struct session *session = err ? NULL : session_find(r->service, r->tenant, r->id);
 
-	/* Two may have wanted it gone. */
+	/* Another request may have deleted it, and made a new one. */
 	if (session && session->created_ms == r->created_ms)
-		remove_it(session);
+		remove_session(session);
 	r->fn(r->ctx, err);
 }
 
@@ -426,7 +420,7 @@ int session_delete_kept(struct session *session, session_kept_fn *fn, void *ctx,
 	struct removal *r;
 
 	if (!session->service->config.store) {
-		remove_it(session);
+		remove_session(session);
 		return 1;
 	}
 	r = NEW(struct removal);
@@ -455,7 +449,7 @@ void session_expire(struct session_service *s, const char *tenant, const char *i
 	if (!session || session->created_ms != created_ms || !session_is_over(session))
 		return;
 	list_remove(&session->dirty.node);
-	forget(session);
+	forget_session(session);
 }
 
 void session_service_check_drained(struct session_service *s)
@@ -476,7 +470,7 @@ void session_service_leave(struct session_service *s, void (*on_drained)(void *c
 			session_terminate(session, "the daemon is stopping");
 			continue;
 		}
-		/* Nothing is decided any more about it. */
+		/* The next daemon decides about it. */
 		timer_stop(session->timer);
 		if (session->unknown_timer)
 			timer_stop(session->unknown_timer);

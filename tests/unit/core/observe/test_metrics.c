@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "core/observe/metrics.h"
 #include "core/run/outcome.h"
-#include "core/run/run_metrics.h"
+#include "core/run/run_report.h"
 
 static int set_up(void **state)
 {
@@ -201,8 +201,8 @@ static void an_execution_is_counted_with_all_that_is_known_of_it(void **state)
 	                    .cpu_us = COUNTER_UNKNOWN,
 	                    .stdout_bytes = 7};
 
-	run_metrics_end(m, "python", &o);
-	run_metrics_end(m, "python", NULL);
+	run_report_metrics(m, "python", &o);
+	run_report_metrics(m, "python", NULL);
 	assert_true(metrics_value(m, METRIC_EXECUTIONS, METRIC_LABELS("python", "timeout")) == 1);
 	assert_true(metrics_value(m, METRIC_EXECUTIONS, METRIC_LABELS("python", "error")) == 1);
 	assert_true(metrics_value(m, METRIC_LIMITS, METRIC_LABELS("time")) == 1);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/attr.h"
-#include "core/session/session_label.h"
+#include "core/session/session_reattach.h"
 
 #define ID "exec_20261115_ab12cd34"
 

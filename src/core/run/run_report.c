@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/run/run_report.h"
+
+#include <assert.h>
+#include <sodium.h>
+
+#include "base/clock.h"
+#include "core/run/outcome.h"
+#include "core/run/run_record_internal.h"
+
+#define COULD_NOT_RUN "error"
+
+static double seconds(uint64_t us)
+{
+	return (double)us / 1e6;
+}
+
+/* How the first program of the box was started; a reason only if another way was wanted. */
+static const char *start_name(const struct outcome *o)
+{
+	const char *reason = box_start_reason((enum box_start)o->start);
+
+	if (reason)
+		return reason;
+	return o->start == BOX_START_ZYGOTE ? "zygote" : "cold";
+}
+
+void run_report_metrics(struct metrics *m, const char *language, const struct outcome *o)
+{
+	const char *status = o ? outcome_status_name(o->status) : COULD_NOT_RUN;
+
+	if (!m)
+		return;
+	metrics_count_for(m, METRIC_EXECUTIONS, METRIC_LABELS(language, status), 1);
+	if (!o)
+		return;
+	metrics_count_for(m, METRIC_STARTS, METRIC_LABELS(start_name(o)), 1);
+	metrics_observe(m, METRIC_EXEC_QUEUE, seconds(o->queue_us));
+	metrics_observe(m, METRIC_EXEC_START, seconds(o->start_us));
+	metrics_observe_for(m, METRIC_EXEC_RUN, METRIC_LABELS(language), seconds(o->duration_us));
+	metrics_observe(m, METRIC_EXEC_TOTAL, seconds(o->queue_us + o->start_us + o->duration_us));
+	if (o->cpu_us != COUNTER_UNKNOWN)
+		metrics_count(m, METRIC_EXEC_CPU, seconds(o->cpu_us));
+	metrics_count_for(m, METRIC_EXEC_OUTPUT, METRIC_LABELS("stdout"), (double)o->stdout_bytes);
+	metrics_count_for(m, METRIC_EXEC_OUTPUT, METRIC_LABELS("stderr"), (double)o->stderr_bytes);
+	if (outcome_limit_name(o->limit))
+		metrics_count_for(m, METRIC_LIMITS, METRIC_LABELS(outcome_limit_name(o->limit)), 1);
+	for (unsigned i = 0; i < o->denials_count && i < DENIALS_MAX; i++)
+		metrics_count_for(m, METRIC_DENIALS, METRIC_LABELS(o->denials[i].kind), 1);
+}
+
+/* The audit log. */
+
+void run_report_hash(const char *code, size_t len, char ret_hex[RUN_REPORT_HASH_LEN])
+{
+	unsigned char hash[crypto_hash_sha256_BYTES];
+
+	static_assert(RUN_REPORT_HASH_LEN == 2 * crypto_hash_sha256_BYTES + 1, "it fits");
+	(void)crypto_hash_sha256(hash, (const unsigned char *)code, len); /* cannot fail */
+	(void)sodium_bin2hex(ret_hex, RUN_REPORT_HASH_LEN, hash, sizeof(hash));
+}
+
+static void set(json_t *object, const char *key, json_t *value)
+{
+	(void)json_object_set_new(object, key, value); /* takes @value also when it fails */
+}
+
+static json_t *number(uint64_t value)
+{
+	return json_integer((json_int_t)value);
+}
+
+static json_t *text(const char *s)
+{
+	return s ? json_string(s) : json_null();
+}
+
+json_t *run_report_limits(const struct box_limits *l)
+{
+	json_t *j = json_object();
+
+	set(j, "memory_bytes", number(l->memory_bytes));
+	set(j, "disk_bytes", number(l->workspace_bytes));
+	set(j, "cpu_millicores", number(l->cpu_millicores));
+	set(j, "processes", number(l->pids));
+	return j;
+}
+
+static void add_outcome(json_t *j, const struct outcome *o)
+{
+	json_t *list = json_array();
+
+	set(j, "exit_code", o->exited ? json_integer(o->exit_code) : json_null());
+	set(j, "signal", o->signal ? json_integer(o->signal) : json_null());
+	set(j, "limit", text(outcome_limit_name(o->limit)));
+	set(j, "duration_ms", json_real((double)o->duration_us / USEC_PER_MS));
+	/* Names are ours or the kernel's. */
+	for (unsigned i = 0; i < o->denials_count && i < DENIALS_MAX; i++)
+		(void)json_array_append_new(list,
+		                            json_pack("{s:s, s:s, s:I}", "kind", o->denials[i].kind,
+		                                      "what", o->denials[i].what, "count",
+		                                      (json_int_t)o->denials[i].count));
+	if (o->denials_count > 0)
+		set(j, "denials", json_incref(list));
+	json_decref(list);
+}
+
+void run_report_end(const struct run_record *e, struct metrics *metrics, struct audit *audit,
+                    const struct box_limits *limits)
+{
+	const struct outcome *o = e->has_outcome ? &e->outcome : NULL;
+	char hash[RUN_REPORT_HASH_LEN] = "";
+	json_t *detail;
+
+	run_report_metrics(metrics, e->language, o);
+	if (!audit)
+		return;
+	if (e->code)
+		run_report_hash(e->code, e->code_len, hash);
+	detail = json_object();
+	set(detail, "session_id", text(e->session_id));
+	set(detail, "language", text(e->language));
+	set(detail, "code_sha256", text(e->code ? hash : e->code_hash));
+	set(detail, "timeout_ms", number(e->timeout_us / USEC_PER_MS));
+	if (limits)
+		set(detail, "limits", run_report_limits(limits));
+	if (o)
+		add_outcome(detail, o);
+	audit_write(audit, &(struct audit_event){
+				   .action = "execution.end",
+				   .tenant = e->tenant,
+				   .key_id = e->key_id,
+				   .object = e->id,
+				   .result = o ? outcome_status_name(o->status)
+	                                       : error_text(e->failure.code),
+				   .request_id = e->request_id,
+				   .detail = detail,
+			   });
+}
