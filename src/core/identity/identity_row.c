@@ -235,7 +235,8 @@ int identity_row_load(struct store *store, struct identity *identity, struct err
 	const struct db_statement departed = DB_SQL("SELECT name FROM departed");
 	const struct db_statement keys =
 		DB_SQL("SELECT id, tenant, name, hash, scopes, created_ms, expires_ms, revoked_ms,"
-	               " last_used_ms FROM api_keys ORDER BY no");
+	               " last_used_ms FROM api_keys WHERE ?1 ORDER BY no",
+	               DB_INT(1));
 	const struct {
 		const char *what;
 		const struct db_statement *query;
