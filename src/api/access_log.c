@@ -9,9 +9,9 @@
 #include "http/status.h"
 
 /*
- * Theory of operation. A request is counted and logged when it is over, by the pattern of its path:
- * with ids there would be as many series as sessions. Requests without a route are counted
- * together, under methods from a list, because callers choose the words.
+ * Theory of operation. Requests are counted by the pattern of their path: with ids there would be
+ * as many series as sessions. Those without a route are counted together, under a fixed list of
+ * methods: callers choose the words.
  */
 
 #define NO_ROUTE    "none"

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: authenticates the caller of a request and checks the scope of the route and the request rate
- * of the tenant. Runs after the header, so that no body of an unknown caller is read.
+ * DOC: authentication, and the scope and request rate of the caller. Runs after the header: the
+ * body of an unknown caller is not read.
  */
 
 #include "base/attr.h"
@@ -14,17 +14,13 @@ struct principal;
 struct route;
 struct router;
 
-/**
- * auth_check - @route NULL: no route matches; only callers with a key learn that. Return: 0, and
- * auth_principal is set; or -1: the request was answered.
- */
+/** auth_check - @route NULL: no route matches; only callers with a key learn that. Return: 0, or
+ * -1: the request was answered. */
 int auth_check(struct router *r, struct http_request *req, const struct route *route);
 /** auth_ask - the caller of a route that needs no key; NULL: unknown. */
 const struct principal *auth_ask(struct router *r, struct http_request *req);
-/**
- * auth_holds - check again after the body arrived or after a wait: the key may have been revoked,
- * and its tenant deleted or replaced by another one with the same name.
- */
+/** auth_holds - check again after a wait: the key may have been revoked, and its tenant deleted or
+ * replaced by another one with the same name. */
 int auth_holds(struct router *r, const struct principal *p, struct error *err) attr_must_check;
 /** auth_principal - the caller. */
 const struct principal *auth_principal(const struct http_request *req);

@@ -6,9 +6,9 @@
 #include "http/status.h"
 
 /*
- * Theory of operation. Without configured origins no page gets this far. The response names the
- * listed origin, never "*", and says that it depends on the origin (Vary). Browsers send no key
- * with a preflight: it is answered before authentication, and reveals only the methods of a path.
+ * Theory of operation. The response names the listed origin, never "*", and depends on it (Vary).
+ * Browsers send no key with a preflight: it is answered before authentication, and reveals only the
+ * methods of a path.
  */
 
 #define HEADERS_ALLOWED                                                                            \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: what the folders of api/ share: the router's parts and what travels with a request. */
+/* DOC: shared by the folders of api/: the router's parts and the tags of a request. */
 
 #include "api/route.h"
 #include "api/router.h"
@@ -26,7 +26,6 @@ struct router {
 	struct mcp *mcp; /* of the dialect mcp, which owns it; NULL: not served */
 };
 
-/* What travels with a request; see http_set_tag. */
 enum request_tag {
 	REQUEST_TAG_ROUTE,     /* const struct route *; 0: none matches */
 	REQUEST_TAG_DIALECT,   /* const struct dialect *; 0: the common error envelope */
@@ -36,17 +35,15 @@ enum request_tag {
 };
 static_assert(REQUEST_TAG_COUNT <= HTTP_TAGS, "every tag has its place");
 
-/**
- * cors_handle - let pages of a listed origin read the response; others were refused before.
- * Return: whether the request was a preflight, which is then answered.
- */
+/** cors_handle - let pages of a listed origin read the response. Return: whether this was a
+ * preflight, which is then answered. */
 bool cors_handle(const struct router *r, struct http_request *req);
 
-/** audit_request_done - log a request that was refused, or that changed keys, tenants ... */
+/** audit_request_done - log a refused request, or a change of keys, tenants ... */
 void audit_request_done(struct router *r, const struct http_request *req,
                         const struct http_done *done);
-/** audit_request_refusal - log a refused call of a tool; other errors are ignored. */
+/** audit_request_refusal - log a refused call of a tool; ignores other errors. */
 void audit_request_refusal(struct router *r, const struct principal *who, const char *request_id,
                            const struct error *err, const char *tool);
-/** access_log_done - count and log a request that is over. */
+/** access_log_done - count and log a finished request. */
 void access_log_done(void *ctx, const struct http_request *req, const struct http_done *done);

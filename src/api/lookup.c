@@ -58,7 +58,7 @@ static bool has_session(const struct load *l)
 	return session_find(l->router->parts.sessions, l->args.principal->tenant, l->args.id);
 }
 
-/* Start the next search; NULL with a clear *err: nothing is missing. */
+/* NULL with a clear *err: nothing is missing. */
 static struct store_search *search_next(struct load *l, struct error *err)
 {
 	const struct router_config *p = &l->router->parts;
@@ -76,7 +76,7 @@ static struct store_search *search_next(struct load *l, struct error *err)
 	return NULL;
 }
 
-/* Search on, or answer: @l then waits, or is freed. */
+/* @l then waits, or is freed. */
 static void load_or_handle(struct load *l)
 {
 	const struct principal *who = l->args.principal;

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * DOC: sessions and executions by the id in a path. They may have left memory, or belong to an
- * earlier daemon: lookup_then_handle loads them from the store before the handler runs.
+ * DOC: sessions and executions by the id in a path. lookup_then_handle loads those that are not in
+ * memory from the store before the handler runs.
  *
- * Ids of another tenant, unknown ids and malformed ids get the same error, word for word: a caller
- * must not learn which ids others use.
+ * Ids of another tenant, unknown ids and malformed ids get the same error: a caller must not learn
+ * which ids others use.
  */
 
 #include "api/internal.h"
@@ -19,6 +19,6 @@ struct session *lookup_session(struct router *r, const struct route_args *args, 
 /** lookup_execution - NULL with ERR_EXECUTION_NOT_FOUND in *err. */
 struct run_record *lookup_execution(struct router *r, const struct route_args *args,
                                     struct error *err);
-/** lookup_then_handle - call the handler of @route, now or after loading. @args is borrowed. */
+/** lookup_then_handle - call the handler of @route, perhaps after loading. @args is borrowed. */
 void lookup_then_handle(struct router *r, struct http_request *req, const struct route *route,
                         const struct route_args *args);

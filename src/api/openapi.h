@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: the description of the API, docs/api/openapi.yaml as JSON; made by tools/gen-openapi.py. */
+/* DOC: docs/api/openapi.yaml as JSON; made by tools/gen-openapi.py. */
 
 #include <stddef.h>
 

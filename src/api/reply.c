@@ -41,7 +41,7 @@ void reply_text(struct http_request *req, int status, struct buf *text)
 	struct http_answer answer = {.status = status, .content_type = JSON_TYPE};
 	char *body = buf_take(text, &answer.len);
 
-	/* A buffer grows by doubling; do not hold the excess until the client has read. */
+	/* Do not hold the excess capacity until the client has read. */
 	answer.body = xrealloc_array(body, answer.len + 1, 1);
 	http_reply_owned(req, &answer);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: responses: JSON bodies, and errors in the envelope of the request's dialect. */
+/* DOC: JSON responses, and errors in the envelope of the request's dialect. */
 
 #include "base/attr.h"
 #include "base/buf.h"
@@ -13,14 +13,11 @@
 struct http_header;
 struct http_request;
 
-/**
- * reply_error_object - the common error envelope. Internal errors name paths and parts of the host:
- * the caller is only referred to the log. Return: owned.
- */
+/** reply_error_object - the common error envelope. Internal errors may name paths of the host: the
+ * caller is referred to the log. Return: owned. */
 json_t *reply_error_object(const struct error *err, const char *request_id) attr_must_check;
 
 #define REPLY_CTX_LEN 96
-/** reply_log_ctx - the context of a log line about @req. */
 const char *reply_log_ctx(const struct http_request *req, char ret_ctx[REPLY_CTX_LEN]);
 #define reply_log(req, level, ...)                                                                 \
 	do {                                                                                       \

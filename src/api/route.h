@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * DOC: the table of routes. A dialect is a family of routes that share an error envelope; each has
- * its table in its own folder (v1/routes.c, se/routes.c, ...). The daemon passes the list of
- * dialects to the router. Everything that differs between routes is a column here; nothing is
- * inferred from a path.
+ * DOC: the table of routes. A dialect is a family of routes with an error envelope in common; each
+ * has its table in its own folder (v1/routes.c ...). Everything that differs between routes is a
+ * column here; nothing is inferred from a path.
  */
 
 #include "base/attr.h"
@@ -44,7 +43,7 @@ enum route_body {
 	ROUTE_BODY_ANY,      /* none, or any type; the handler checks it */
 };
 
-/* What {id} names, to be loaded from the store before the handler runs. */
+/* Loaded from the store before the handler runs. */
 enum route_load {
 	ROUTE_LOAD_NONE,
 	ROUTE_LOAD_SESSION,
@@ -55,7 +54,7 @@ enum route_load {
 struct route {
 	const char *method;
 	const char *path; /* at most one {id}, a whole segment; ROUTE_REST only at the end. The
-	                     first row that matches wins */
+	                     first match wins */
 	enum route_body body;
 	bool always; /* served even when there are too many connections */
 	route_fn *handle;
@@ -71,19 +70,17 @@ struct dialect {
 	const char *name;
 	const struct route *routes;
 	size_t count;
-	/* NULL-terminated. A request below one of these that matches no row gets this dialect's
-	 * error envelope. NULL: none. */
+	/* NULL-terminated, or NULL. Requests below these that match no row get this dialect's
+	 * errors. */
 	const char *const *prefixes;
-	/* The body of an error response; may change *status. Return: owned. NULL: the common one
-	 * (reply_error_object). */
+	/* The body of an error; may change *status. Return: owned. NULL: reply_error_object. */
 	json_t *(*error_body)(const struct error *err, const char *request_id, int *status);
 	/* State of a dialect, for the life of the router; all may be NULL. */
 	void (*open)(struct router *r);
 	void (*close)(struct router *r);
 	void (*stop)(struct router *r);             /* the daemon is about to stop */
 	void (*policies_changed)(struct router *r); /* they were reloaded */
-	/* Keys were revoked. A dialect that has this ends the requests of such keys itself; those
-	 * of the others are cut off by the router. */
+	/* Keys were revoked: end their requests. NULL: the router cuts them off. */
 	void (*keys_changed)(struct router *r);
 };
 
@@ -93,20 +90,18 @@ struct route_match {
 	const struct route *route;
 };
 
-/**
- * route_find - the first row for @method and @path in @dialects (NULL-terminated). HEAD uses the
- * row of GET. With ERR_BAD_METHOD, @ret_allow lists the methods of the path. Pure.
- */
+/** route_find - the first row for @method and @path. HEAD uses the row of GET. With ERR_BAD_METHOD,
+ * @ret_allow lists the methods of the path. Pure. */
 int route_find(const struct dialect *const *dialects, const char *method, const char *path,
                struct route_match *ret_match, char ret_allow[ROUTE_ALLOW_LEN],
                struct error *err) attr_must_check;
 /**
- * route_parse - the parts of @path at the {id} and the closing {path...} of @pattern. A malformed
- * id becomes "", which nothing has, so that it gets the same answer as an unknown one. The rest may
- * be anything; its handler checks it. Return: whether they match. Pure.
+ * route_parse - the parts of @path at {id} and {path...}. A malformed id becomes "", which nothing
+ * has, so that it gets the same answer as an unknown one. The handler checks the rest. Return:
+ * whether they match. Pure.
  */
 bool route_parse(const char *pattern, const char *path, struct route_args *ret_args);
 /** route_at - all rows of @dialects in order; false past the end. */
 bool route_at(const struct dialect *const *dialects, size_t index, struct route_match *ret_match);
-/** route_dialect - the first dialect that has @path below one of its prefixes; NULL: none. Pure. */
+/** route_dialect - by the prefixes; NULL: none. Pure. */
 const struct dialect *route_dialect(const struct dialect *const *dialects, const char *path);

@@ -122,7 +122,7 @@ static bool is_in_list(char *const *list, const char *name)
 }
 
 /* Unlike a name, an address cannot be made to mean another host: where the daemon listens for other
- * hosts, any address will do. */
+ * hosts, any address is accepted. */
 static bool is_own_name(const struct config *config, const char *name)
 {
 	struct in6_addr in6;
@@ -194,7 +194,6 @@ static int check_form(const struct route *route, struct http_request *req, struc
 	return 0;
 }
 
-/* Answer a request that has no route, or that its route does not accept. */
 static int refuse(struct http_request *req, const struct error *err, const char *allow)
 {
 	if (err->code == ERR_BAD_METHOD)
@@ -204,7 +203,7 @@ static int refuse(struct http_request *req, const struct error *err, const char 
 	return -1;
 }
 
-/* Where an audit log is required, nothing is changed that could not be logged. */
+/* Where an audit log is required, nothing changes that cannot be logged. */
 static int check_audit(const struct router *r, const struct route *route, struct error *err)
 {
 	return str_equal(route->method, "GET") ? 0 : audit_check(r->parts.audit, err);
@@ -225,7 +224,7 @@ static void set_dialect(struct http_request *req, const struct dialect *dialect)
 	http_set_tag(req, REQUEST_TAG_DIALECT, (uintptr_t)dialect);
 }
 
-/* The one lookup of a request; its row and dialect stay with it. NULL with *err: none. */
+/* The route and dialect stay with the request. NULL with *err: none. */
 static const struct route *find_route(const struct router *r, struct http_request *req,
                                       char ret_allow[ROUTE_ALLOW_LEN], struct error *err)
 {
@@ -270,7 +269,7 @@ static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 	return 0;
 }
 
-/* An optional body must be empty: the caller must not believe that it was read. */
+/* A caller must not believe that its body was read. */
 static int check_body(const struct route *route, const struct http_request *req, struct error *err)
 {
 	size_t len;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: from a request to its handler: checks where it comes from (Host, Origin), finds its route,
- * authenticates the caller, checks media type and size. Owned by the daemon; one per daemon.
+ * DOC: from a request to its handler: checks Host and Origin, finds the route, authenticates the
+ * caller, checks media type and size.
  */
 
 #include "base/attr.h"
@@ -60,9 +60,8 @@ void router_policies_changed(struct router *r);
 void router_keys_changed(struct router *r, struct http_request *req);
 
 /**
- * router_check_source - a web page must not reach a local daemon, neither by a name of its own that
- * resolves to this host (Host), nor from another site (Origin). @host or @origin NULL: not sent.
- * Pure.
+ * router_check_source - a web page must not reach a local daemon, neither by a name that resolves
+ * to this host (Host), nor from another site (Origin). NULL: not sent. Pure.
  */
 int router_check_source(const struct config *config, bool is_unix, const char *host,
                         const char *origin, struct error *err) attr_must_check;

@@ -65,7 +65,6 @@ int decode_files(const struct field_value *v)
 	return 0;
 }
 
-/* Tables are data, however long their lines. */
 /* clang-format off */
 static const struct fields resources = {
 	.description = "Requested resources. Below the minimum is a 400. Beyond the maximum of policy and operator they are clamped to it, or it is a 403 where the policy says so: see `/api/v1/policy/explain`.",

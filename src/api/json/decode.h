@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: bodies of requests -> the structs that core takes. Each body has a field table (fields.h);
- * here are the tables and what a table cannot say. Only the form is checked: what is allowed is
- * decided by core. Pure.
+ * DOC: bodies of requests to structs of core, by field tables (fields.h). Only the form is checked:
+ * core decides what is allowed. Pure.
  */
 
 #include "api/json/fields.h"
@@ -51,7 +50,7 @@ int decode_exec_object(const json_t *object, const struct decode_limits *limits,
 extern const struct fields decode_session_fields, decode_install_fields, decode_run_fields,
 	decode_input_fields;
 
-/** decode_session - body of POST /sessions; the caller releases *ret_request in any case. */
+/** decode_session - the caller releases *ret_request in any case. */
 int decode_session(const char *body, size_t len, struct session_request *ret_request,
                    struct error *err) attr_must_check;
 /** decode_session_object - the same from a parsed body. */
@@ -59,8 +58,7 @@ int decode_session_object(const json_t *object, struct session_request *ret_requ
                           struct error *err) attr_must_check;
 #define cleanup_session_request attr_cleanup(session_request_done)
 
-/** decode_install - body of POST /sessions/{id}/dependencies/install, for a session of @language.
- */
+/** decode_install - for a session of @language. */
 int decode_install(const char *body, size_t len, const char *language,
                    struct session_request *ret_request, struct error *err) attr_must_check;
 

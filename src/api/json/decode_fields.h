@@ -2,14 +2,13 @@
 #pragma once
 
 /*
- * DOC: rows that the field tables of several bodies share. A struct that holds a program begins
- * with a struct decoded_exec: rows and checks of a program name its members.
+ * DOC: rows that several tables share. A struct that holds a program begins with a struct
+ * decoded_exec.
  */
 
 #include "api/json/decode.h"
 #include "api/json/fields.h"
 
-/* Rows are data, however long their lines. */
 /* clang-format off */
 #define ID_TEXT "1 to 64 letters, digits, '_' or '-'"
 /* Bounds that core checks: its errors name the field too. */

@@ -8,13 +8,13 @@
 #include "base/str.h"
 
 /*
- * Theory of operation. A handler is a function that the code defines and the runner calls with an
- * event and a context. The context has defaults, what the caller gives, and ids of the call. Event
- * and context become one JSON text that the runner reads.
+ * Theory of operation. A handler is a function in the code that the runner calls with an event and
+ * a context: defaults, what the caller gives, and ids of the call. Both become one JSON text that
+ * the runner reads.
  */
 
 #define EVENT_MAX (1u << 20)
-/* The member of the event that is the time limit of its handler, in seconds. */
+/* The member of the event with the time limit in seconds. */
 #define TIMEOUT_FIELD   "__timeout"
 #define TIMEOUT_DEFAULT 300
 #define TIMEOUT_MAX     3600

@@ -76,7 +76,6 @@ static int take_quota(const struct field_value *v)
 	return 0;
 }
 
-/* Tables are data, however long their lines. */
 /* clang-format off */
 #define SCOPES_SCHEMA "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"$ref\": \"#/components/schemas/Scope\"}}"
 

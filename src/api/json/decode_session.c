@@ -46,7 +46,6 @@ static int take_async(const struct field_value *v)
 	return 0;
 }
 
-/* Tables are data, however long their lines. */
 /* clang-format off */
 #define DEPENDENCIES_SCHEMA \
 	"{\"type\": \"array\", \"maxItems\": 50, \"items\": {\"type\": \"object\", \"required\": [\"name\"], \"additionalProperties\": false, \"properties\": " \

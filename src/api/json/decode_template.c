@@ -25,7 +25,6 @@ static int refuse_max_output(const struct field_value *v)
 	return error_field(v->err, v->path, "belongs to an execution");
 }
 
-/* Tables are data, however long their lines. */
 /* clang-format off */
 static const struct fields resources = {
 	.rows = (const struct field[]){
@@ -42,7 +41,7 @@ static const struct fields resources = {
 /*
  * Clients know two forms: {image, default_resources, pre_installed_packages ...} and {image_url,
  * default_cpu_cores, default_memory_mb ...}. Both are accepted, also mixed, but each value once:
- * default_resources comes before the single numbers, which check that it left them 0.
+ * default_resources must come before the single numbers.
  */
 static const struct field rows[] = {
 	TEXT("id", id, .required = true, .schema = "{\"maxLength\": null, \"pattern\": \"^[A-Za-z0-9_-]{1,64}$\"}"),

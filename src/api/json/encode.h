@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: objects of core as JSON: sessions, runs, templates, policies, keys and tenants. Each has the
- * fields of both forms that clients of the control plane know (id and session_id, resources and
- * resource_limit ...). All returned objects are owned.
+ * DOC: objects of core as JSON. Each has the fields of both forms that clients of the control plane
+ * know (id and session_id, resources and resource_limit ...). Returned objects are owned.
  */
 
 #include "base/attr.h"
@@ -43,10 +42,8 @@ const char *encode_run_status_name(const struct run_record_info *info);
 json_t *encode_run_ticket(const struct run_record *e) attr_must_check;
 /** encode_run_status - its status and times. */
 json_t *encode_run_status(const struct run_record *e) attr_must_check;
-/**
- * encode_run_add - the whole run as text: its result (empty while it runs) and the request.
- * Return: 0 or -1: no room.
- */
+/** encode_run_add - the whole run as text: result (empty while it runs) and request. Return: 0 or
+ * -1: no room. */
 int encode_run_add(struct buf *b, const struct run_record_info *info) attr_must_check;
 /** encode_run_brief - the same without output, code and report, for lists. */
 json_t *encode_run_brief(const struct run_record *e) attr_must_check;
@@ -62,7 +59,7 @@ json_t *encode_principal(const struct principal *p, const struct tenant *tenant)
 
 /* encode_policy.c */
 
-/** encode_policy_is_seen - callers without a key and administrators see all policies, others those
+/** encode_policy_is_seen - callers without a key and administrators see all policies; others those
  * that apply to them or that they may select. */
 bool encode_policy_is_seen(const struct run_service *runs, const struct principal *p,
                            const struct policy *policy);

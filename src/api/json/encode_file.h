@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: files as JSON. Names may be any bytes: invalid UTF-8 is replaced, and `url` has the exact
- * bytes. */
+/*
+ * DOC: files as JSON. Invalid UTF-8 in names is replaced; `url` has the exact bytes.
+ */
 
 #include "base/attr.h"
 #include "base/error.h"

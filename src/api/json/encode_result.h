@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the outcome of an execution as JSON: one result object, the same for every dialect. Values
- * that the host does not measure are null.
+ * DOC: the outcome of a run as JSON, the same for every dialect. Values that the host does not
+ * measure are null.
  */
 
 #include "base/attr.h"
@@ -16,16 +16,14 @@ struct report;
 /** encode_result_report - the runner's report; empty if it is malformed. */
 void encode_result_report(const struct outcome *outcome, struct report *ret_report);
 
-/* Members that an execution of a session adds or overrides. Borrowed; may be NULL. */
+/* Members that a session's run adds or overrides. Borrowed; may be NULL. */
 struct encode_result_extra {
 	const json_t *head; /* before the output */
 	const json_t *tail; /* after it */
 };
 
-/**
- * encode_result_add - the result object as text; @extra may be NULL. Return: 0 or -1: it does not
- * fit into @b, or into memory; @b then holds a part of it.
- */
+/** encode_result_add - as text; @extra may be NULL. Return: 0 or -1: no room; @b then holds a part
+ * of it. */
 int encode_result_add(struct buf *b, const struct outcome *outcome, const struct report *report,
                       const struct encode_result_extra *extra) attr_must_check;
 /** encode_result_brief - the same for listings: output is null. Return: owned. */

@@ -140,8 +140,8 @@ json_t *encode_run_brief(const struct run_record *e)
 	struct run_record_info info = {0};
 
 	run_record_info(e, &info);
-	/* A page has many of these, and each report may be megabytes of untrusted JSON:
-	 * parsing them would block the loop. */
+	/* Parsing the reports of a page, each perhaps megabytes of untrusted JSON, would block the
+	 * loop. */
 	encode_result_report(&nothing, &unread);
 	head = head_of(&info);
 	tail = tail_of(&info, &unread, true);

@@ -9,9 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* One function per type of a row: check the value, store it. */
-
-/* A billion seconds, a million cores: beyond them the arithmetic, not the policy, is the limit. */
+/* Limits of the arithmetic, not of the policy. */
 #define SECONDS_MAX 1e9
 #define CORES_MAX   1e6
 #define CORES_MIN   0.01
@@ -85,7 +83,7 @@ static int refuse_nul(const struct field_value *v)
 	                   "must not contain NUL; send bytes as {\"base64\": ...}");
 }
 
-/* What a value outside of its bounds must be: the row's own words, or those of its bounds. */
+/* The row's own words, or those of its bounds. */
 static int refuse_range(const struct field_value *v, const char *before, const char *after)
 {
 	const struct field *f = v->field;

@@ -38,7 +38,7 @@ static void join_path(char *ret_path, size_t size, const char *path, const char 
 	(void)snprintf(ret_path, size, "%s%s%s", path, path[0] ? "." : "", name);
 }
 
-/* A field of that name in a nested object: the caller put it one level too high. */
+/* The caller may have put a field one level too high. */
 static const struct field *find_nested(const struct fields *fields, const char *name)
 {
 	for (const struct field *f = fields->rows; f->name; f++)

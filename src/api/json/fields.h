@@ -2,14 +2,13 @@
 #pragma once
 
 /*
- * DOC: the one table of fields. A table describes a JSON object: one row per field with its name,
- * type, bounds, default, description and the member of a C struct that receives the value. The same
- * rows decode an object (fields_decode), release what was decoded (fields_done) and generate the
- * JSON schema (fields_schema) for OpenAPI and for MCP. A table can also describe the parameters of
- * a query (fields_decode_query, fields_parameters).
+ * DOC: the field table. It describes a JSON object: one row per field with its name, type, bounds,
+ * default, description and the member of a C struct that receives the value. The same rows decode
+ * an object, release what was decoded, and generate its JSON schema for OpenAPI and MCP. Tables of
+ * query parameters work alike.
  *
- * Common types need no code. A row that needs more has @check, which runs after the value was
- * stored; a FIELD_CUSTOM row has nothing but @check.
+ * A row that needs more than its type has @check, which runs after the value was stored; a
+ * FIELD_CUSTOM row has nothing but @check.
  *
  * An error names the path of the field ("resources.memory", "args[2]") and what it must be. Types
  * are exact: "true" is not true, and null is not "absent" (but see FIELDS_LOOSE). An unknown field
@@ -86,8 +85,7 @@ struct field {
 	const struct fields *fields; /* of objects */
 	size_t item_size;
 	const char *fallback; /* JSON that stands for an absent field; NULL: none */
-	/* JSON object that is merged into the schema: bounds that core checks, examples. A null
-	 * removes a bound that says nothing, as of names that must exist. */
+	/* Merged into the schema: bounds that core checks, examples. A null removes a bound. */
 	const char *schema;
 };
 
@@ -117,10 +115,8 @@ struct fields {
 	unsigned flags;           /* of enum fields_flag */
 };
 
-/**
- * fields_decode - store every field of @object in *out, which the caller has zeroed and releases in
- * any case. @ctx is for the rows' @check.
- */
+/** fields_decode - *out was zeroed by the caller, which releases it in any case. @ctx is for
+ * @check. */
 int fields_decode(const struct fields *fields, const json_t *object, const void *ctx, void *out,
                   struct error *err) attr_must_check;
 /** fields_decode_text - the same from JSON text. */
@@ -129,8 +125,8 @@ int fields_decode_text(const struct fields *fields, const char *text, size_t len
 /* The text of a query parameter, which outlives *out; NULL: absent. */
 typedef const char *field_text_fn(const void *query, const char *name);
 /**
- * fields_decode_query - the same from the parameters of a query, of which those without a row are
- * ignored. Strings are borrowed from @query: no fields_done. For rows of single values.
+ * fields_decode_query - the same from a query; parameters without a row are ignored. Strings are
+ * borrowed from @query: no fields_done. For rows of single values.
  */
 int fields_decode_query(const struct fields *fields, field_text_fn *get, const void *query,
                         void *out, struct error *err) attr_must_check;
@@ -151,14 +147,11 @@ void *fields_target(const struct field_value *v);
 
 /* Between fields.c and field_types.c only. */
 
-/** fields_decode_at - the fields of @object, which has the path, the value and the struct. */
 int fields_decode_at(const struct fields *fields, const struct field_value *object) attr_must_check;
-/** field_parse - the value of a row in a query. Text that is not of its type stays text, which
+/** field_parse - the value of a query parameter. Text that is not of its type stays text, which
  * field_take refuses. Return: owned. */
 json_t *field_parse(const struct field *field, const char *text) attr_must_check;
-/** field_take - check @v by its type and bounds, and store it. */
 int field_take(const struct field_value *v) attr_must_check;
-/** field_release - free what the row owns in *out. */
 void field_release(const struct field *field, void *out);
 
 /* fields_schema.c */

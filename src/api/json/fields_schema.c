@@ -16,7 +16,7 @@ static const struct bounds of_length = {"minLength", "maxLength"};
 static const struct bounds of_value = {"minimum", "maximum"};
 static const struct bounds of_list = {"minItems", "maxItems"};
 
-/* The schema of each type; @component names it in OpenAPI where it is more than one JSON type. */
+/* @component: its name in OpenAPI, if it is more than one JSON type. */
 static const struct {
 	const char *schema;
 	const struct bounds *bounds;
@@ -120,8 +120,7 @@ static void allow_null(json_t *schema)
 	json_set(schema, "type", both);
 }
 
-/* A row's type: that of its nested table, a component, or a schema in place. Tables are constants:
- * the recursion is as deep as they are nested. */
+/* Tables are constants: the recursion is as deep as they are nested. */
 // NOLINTNEXTLINE(misc-no-recursion)
 static json_t *type_schema(const struct field *f, enum fields_view view)
 {

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: untrusted JSON. Depth and number of values are bounded before the parser sees the text,
- * because a parsed value takes a hundred times its bytes. An error names the path in the document
- * ("resources.memory"), not only a column.
+ * DOC: untrusted JSON. Depth and number of values are bounded before parsing, because a parsed
+ * value takes a hundred times its bytes. An error names the path ("resources.memory"), not only a
+ * column.
  */
 
 #include "base/attr.h"
@@ -18,9 +18,9 @@
 
 #define cleanup_json attr_cleanup(json_decrefp)
 
-/** json_read - one object or array and nothing else. Return: owned, or NULL with *err. */
+/** json_read - one object or array. Return: owned, or NULL with *err. */
 json_t *json_read(const char *text, size_t len, struct error *err) attr_must_check;
-/** json_read_object - one object and nothing else. Return: owned, or NULL with *err. */
+/** json_read_object - one object. Return: owned, or NULL with *err. */
 json_t *json_read_object(const char *text, size_t len, struct error *err) attr_must_check;
 /** json_text - a string; invalid UTF-8 is replaced. Return: owned. */
 json_t *json_text(const char *text, size_t len) attr_must_check;

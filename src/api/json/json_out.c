@@ -7,10 +7,10 @@
 #include <string.h>
 
 /*
- * Theory of operation. The output of a program may be megabytes of any bytes, and the loop is
- * blocked while it is written as JSON. So it is read once and written once: runs of plain
- * characters are found eight bytes at a time and copied whole; the rest is escaped or replaced in
- * place. A library that requires valid text would need three more passes and copies.
+ * Theory of operation. The output of a program may be megabytes of any bytes, and writing it as
+ * JSON blocks the loop. So it is read and written once: runs of plain characters are found eight
+ * bytes at a time and copied whole; the rest is escaped or replaced in place. A library that
+ * requires valid text would need three more passes.
  */
 
 /* Significant digits: 0.1 is written as 0.1. */

@@ -8,7 +8,7 @@
 
 /*
  * Theory of operation. Content ends at CR LF "--" and the boundary. A possible start of that
- * delimiter is held back as a count of matched bytes; if it turns out to be content, it is emitted
+ * delimiter is held back as a count of matched bytes; if it is content after all, it is emitted
  * from the delimiter itself. A boundary contains no CR, so after a mismatch a new match can only
  * start at the current byte.
  */
@@ -228,8 +228,7 @@ static int begin_part(struct multipart *m, struct error *err)
 	if (++m->parts > MULTIPART_PARTS_MAX)
 		return bad(err, "too many parts");
 	m->state = STATE_CONTENT;
-	/* An empty part is followed by its boundary at once: the line end in front of that is the
-	 * one that ends the headers. */
+	/* An empty part: the line end that ends the headers also starts the boundary. */
 	m->matched = m->skip = 2;
 	return m->events.on_part(m->events.ctx, name, has_filename ? filename : NULL, err);
 }

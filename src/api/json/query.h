@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: query parameters. A route's column `query` has a table of fields (fields.h) that describes
- * them; its handler decodes them with query_decode. Lists have pages and a status filter in common.
+ * DOC: query parameters. A route's column `query` has their field table (fields.h); its handler
+ * calls query_decode. Lists have pages and a status filter.
  */
 
 #include "api/json/fields.h"
@@ -33,8 +33,8 @@ struct query_page {
 /* Longer than any list. */
 #define QUERY_OFFSET_MAX (1u << 30)
 
-/* Rows of a page. Limits over the maximum are clamped: clients of the control plane rely on it.
- * @list: the valid statuses, NULL-terminated. */
+/* Limits over the maximum are clamped: clients of the control plane rely on it. @list: the valid
+ * statuses, NULL-terminated. */
 /* clang-format off */
 #define QUERY_STATUS_ROW(list) \
 	{"status", FIELD_WORD, AT(struct query_page, status), .words = (list), .description = "Only items with this status."}

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: a stream of bytes as valid UTF-8: an incomplete character is held until its rest arrives.
- * Invalid bytes become U+FFFD. Pure.
+ * DOC: a stream of bytes as UTF-8: an incomplete character is held until its rest arrives. Invalid
+ * bytes become U+FFFD. Pure.
  */
 
 #include "base/attr.h"
@@ -14,10 +14,7 @@ struct text_stream {
 	size_t held_len;
 };
 
-/**
- * text_stream_feed - Return: owned text, possibly empty, of @ret_len bytes; an incomplete
- * character is held back.
- */
+/** text_stream_feed - Return: owned text, possibly empty. */
 char *text_stream_feed(struct text_stream *s, const char *data, size_t len,
                        size_t *ret_len) attr_must_check;
 /** text_stream_end - the held bytes as text, at the end of the stream. */

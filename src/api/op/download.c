@@ -20,9 +20,9 @@
 #include <time.h>
 
 /*
- * Theory of operation. The box sends metadata (size, times) before the bytes, so a download is one
- * operation: the response's header is made of the metadata. The operation is started a second time
- * only where the range depends on the size (the last bytes; a range of one state of the file).
+ * Theory of operation. The box sends metadata (size, times) before the bytes, and the response's
+ * header is made of it. Only if the range depends on the size (the last bytes; a range of one state
+ * of the file) is the operation started a second time.
  */
 
 #define NSEC 1000000000ULL
@@ -243,7 +243,6 @@ static bool is_other_state(const struct http_request *req, const char *etag)
 	return condition && !str_equal(condition, etag);
 }
 
-/* Whether the range requested from the box before the size was known is the right one. */
 static bool is_right_range(const struct download *d, uint64_t first)
 {
 	if (!d->range.asked)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: files from a box to a client, of any size: each side is held back by the other, with a
- * window of a few hundred KiB between them.
+ * DOC: files from a box to a client, of any size, with back-pressure: a few hundred KiB are
+ * buffered.
  */
 
 #include <stdbool.h>
@@ -12,10 +12,7 @@
 struct http_request;
 struct session;
 
-/**
- * download_file - answer with the content of @path: ranges, ETag, Last-Modified, HEAD. @type: its
- * media type; NULL: by its name.
- */
+/** download_file - with ranges, ETag, Last-Modified, HEAD. @type: media type; NULL: by the name. */
 void download_file(struct http_request *req, struct session *session, const char *path,
                    const char *type);
 /** download_tar - answer with a directory as an archive. */
@@ -27,6 +24,6 @@ struct download_range {
 	bool suffix; /* the last @last bytes */
 	uint64_t first, last;
 };
-/** download_parse_range - "bytes=0-99", "bytes=100-", "bytes=-500": one range; anything else is
- * ignored. Pure. */
+/** download_parse_range - "bytes=0-99", "bytes=100-", "bytes=-500"; anything else is ignored. Pure.
+ */
 void download_parse_range(const char *value, struct download_range *ret_range);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: events of a response: one JSON object each, as a line (application/x-ndjson) or as a
- * server-sent event (text/event-stream). The object is the same in both: {"event": name, ...}.
+ * DOC: events of a response: JSON objects {"event": name, ...}, as lines (application/x-ndjson) or
+ * as server-sent events (text/event-stream).
  */
 
 #include "base/attr.h"
@@ -31,9 +31,8 @@ struct event {
 enum event_form event_form_choose(const char *accept, bool wanted);
 const char *event_form_type(enum event_form form);
 /**
- * event_open - an event up to the value of its first member. The caller adds the value, which is
- * JSON without raw line breaks, perhaps further members, and calls event_close. Return: 0 or
- * -ENOBUFS.
+ * event_open - an event up to the value of its first member. The caller adds the value (JSON
+ * without raw line breaks), perhaps further members, and calls event_close. Return: 0 or -ENOBUFS.
  */
 int event_open(struct buf *b, const struct event *event) attr_must_check;
 int event_close(struct buf *b, enum event_form form) attr_must_check;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: file operations with a result small enough for memory: listings, metadata, changes of the
- * tree, short files. Content of any size goes through download.h and upload.h.
+ * DOC: file operations whose result fits into memory: listings, metadata, changes of the tree,
+ * short files. For content of any size see download.h and upload.h.
  */
 
 #include "api/json/encode_file.h"
@@ -45,7 +45,6 @@ struct op_file_reply {
 	void (*free)(void *ctx); /* in any case, once; NULL: nothing to free */
 	void *ctx;
 };
-/** op_file_reply - answer @req with the result of one operation, or with the reason why it did not
- * start. */
+/** op_file_reply - answer @req with the result of one operation. */
 void op_file_reply(struct http_request *req, struct session *session,
                    const struct op_file_reply *reply);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: pages of lists, read from the store, which has more than memory. Without a store, or when
- * its writes fail and it is incomplete, the caller lists what is in memory.
+ * DOC: pages of lists from the store, which has more than memory. Without a store, or when its
+ * writes fail, the caller lists what is in memory.
  */
 
 #include "api/internal.h"

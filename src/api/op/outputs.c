@@ -5,8 +5,8 @@
 #include "base/list.h"
 #include "base/str.h"
 
-/* Every entry is longer than the text of a result, so there are a few thousand at most: walking
- * them costs less than the copy that made them. */
+/* Every entry is longer than the text of a result, so there are a few thousand at most: a list will
+ * do. */
 struct entry {
 	struct list node; /* oldest first */
 	char *tenant, *id;

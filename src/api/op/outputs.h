@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: output of one-shot executions that was too long for a result, so that a caller that got its
- * head and tail can read all of it for a while. In memory only. The oldest are dropped first, those
- * of a tenant over its share before others'. A session's output is kept with its record.
+ * DOC: output of one-shot runs that was too long for a result, to be read for a while. In memory
+ * only. The oldest are dropped first, those of a tenant over its share before others'. A session's
+ * output is kept with its record.
  */
 
 #include "base/attr.h"

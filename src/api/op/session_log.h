@@ -13,6 +13,6 @@ struct session_info;
 #define SESSION_LOG_ROOM  (8 * SESSION_LOG_BYTES) /* of the buffer while it is built */
 
 /** session_log_tail - the last @lines lines of executions created at @since_ms (wall clock) or
- * later, at most SESSION_LOG_BYTES. */
+ * later. */
 void session_log_tail(struct run_records *all, const struct session_info *info, uint64_t since_ms,
                       uint64_t lines, struct buf *ret_log);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the body of a request into a box, of any size: the box holds the client back. For files in a
- * form see upload_form.h.
+ * DOC: the body of a request into a box, of any size, with back-pressure. For forms see
+ * upload_form.h.
  */
 
 #include "driver/driver.h"

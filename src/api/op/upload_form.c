@@ -20,8 +20,8 @@
 
 /*
  * Theory of operation. A form has a file and perhaps its path, in any order. If the path may still
- * follow, the file is written under a temporary name and moved at the end of the form; if that
- * fails, it is removed. A form that is cut off leaves nothing: a file appears only at its end.
+ * follow, the file is written under a temporary name and moved at the end, or removed. A form that
+ * is cut off leaves nothing.
  */
 
 #define FORM_EXTRA (64 * 1024) /* boundaries, headers, other fields */

@@ -3,8 +3,7 @@
 
 /*
  * DOC: current usage, as far as the caller may see it: everything for an operator (scope admin, or
- * a daemon without keys), its own tenant's for others, nothing for unknown callers. The activity of
- * a tenant is as private as its files.
+ * a daemon without keys), its own tenant's for others, nothing for unknown callers.
  */
 
 #include <jansson.h>

@@ -16,9 +16,8 @@
 #include <string.h>
 
 /*
- * Theory of operation. Each program runs in a new process in the session's box, so that only files
- * stay, as this dialect's clients expect. A request waits for the end of its program; a client that
- * leaves does not end it.
+ * Theory of operation. Each program runs in a new process in the session's box: only files stay, as
+ * clients expect. A client that leaves does not end its program.
  */
 
 #define TIMED_OUT   124
@@ -115,7 +114,6 @@ static int take_args(const struct field_value *v)
 
 static const char *const script_types[] = {"python", "shell", "bash", "sh", NULL};
 
-/* Tables are data, however long their lines. */
 /* clang-format off */
 #define COMMON_ROWS \
 	{"args", FIELD_CUSTOM, .check = take_args, .schema = "{\"type\": \"array\", \"items\": {\"type\": [\"string\", \"number\"]}}"}, \

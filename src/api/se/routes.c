@@ -5,11 +5,10 @@
 
 #define SE "/workspace/se"
 
-/* One row for each endpoint, however long the line. */
 /* clang-format off */
 static const struct route routes[] = {
 	{"GET",    SE "/healthy",                         ROUTE_BODY_NONE,     true,  se_healthy, "Check that the shared environment server is up", SCOPE_ANY},
-	{"GET",    SE "/health",                          ROUTE_BODY_NONE,     true,  se_health, "Get health, in the format of its documents", SCOPE_ANY},
+	{"GET",    SE "/health",                          ROUTE_BODY_NONE,     true,  se_health, "Get health of the shared environment server", SCOPE_ANY},
 	{"POST",   SE "/session/{id}",                    ROUTE_BODY_ANY,      false, se_session_create, "Create a shared environment", SCOPE_SESSIONS, .request = &se_session_fields},
 	{"DELETE", SE "/session/{id}",                    ROUTE_BODY_OPTIONAL, false, se_session_delete, "Delete a shared environment", SCOPE_SESSIONS},
 	{"GET",    SE "/status/{id}",                     ROUTE_BODY_NONE,     false, se_status, "Get a shared environment and its files", SCOPE_READ},

@@ -147,7 +147,7 @@ struct session *se_session_create_named(struct router *r, const struct route_arg
 	return session;
 }
 
-/* Any route creates a session, also one that reads: it needs the same scope as POST /session. */
+/* Any route creates a session: it needs the scope of POST /session. */
 static bool may_create(const struct router *r, const struct route_args *args, struct error *err)
 {
 	if (!scope_allows(args->principal->scopes, SCOPE_SESSIONS)) {

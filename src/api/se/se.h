@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * DOC: the dialect of the shared environment server, /workspace/se. A session has a name that the
- * caller chooses; the first request with a name creates it. Each program runs in a new process.
- * These are core's persistent sessions; only words and envelopes live here. Unknown fields are
- * ignored, as its clients expect.
+ * DOC: the dialect of the shared environment server, /workspace/se. Callers choose the names of
+ * sessions; the first request with a name creates it. Each program runs in a new process. Unknown
+ * fields are ignored, as clients expect.
  *
  * Responses have the object itself and the same under `result`: clients differ in what they read.
  */
@@ -33,11 +32,10 @@ json_t *se_v2_error_body(const struct error *err, const char *request_id, int *s
 json_t *se_envelope(json_t *body, json_t *result);
 /** se_reply - @body, and @result (NULL: the body itself) under `result`; both are released. */
 void se_reply(struct http_request *req, json_t *body, json_t *result);
-/** se_decode - the body by its table; none is an empty object. Return: 0, or -1: the request was
- * answered. The caller releases *out in any case. */
+/** se_decode - no body is an empty object. Return: 0, or -1: the request was answered. The caller
+ * releases *out in any case. */
 int se_decode(struct http_request *req, const struct fields *fields, void *out) attr_must_check;
-/** se_session - the session in the path, created if it does not exist. NULL: the request was
- * answered. */
+/** se_session - the session in the path, created if necessary. NULL: the request was answered. */
 struct session *se_session(struct router *r, struct http_request *req,
                            const struct route_args *args);
 /** se_session_create_named - @size of the workspace in bytes; 0: the dialect's default. */

@@ -172,7 +172,7 @@ void se_workspaces(struct router *r, struct http_request *req, const struct rout
 	se_reply(req, j, NULL);
 }
 
-/* Several sessions are deleted for one request; a client that leaves does not stop that. */
+/* A client that leaves does not stop the deletion. */
 struct cleanup {
 	struct pending pending;
 	json_t *skipped, *failed; /* owned */
@@ -277,7 +277,7 @@ void se_cleanup_all(struct router *r, struct http_request *req, const struct rou
 	finish_cleanup(c);
 }
 
-/* The document store is an external service, and the daemon makes no outgoing requests. */
+/* The daemon makes no outgoing requests. */
 static json_t *refuse_document(const json_t *params)
 {
 	json_t *j = json_object(), *docid = json_object_get(params, "docid");

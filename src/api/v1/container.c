@@ -19,9 +19,8 @@
 #include <time.h>
 
 /*
- * Theory of operation. The control plane's containers are the boxes of persistent sessions, which
- * live long enough to be inspected. A box is known as long as its session is. Its log is the latest
- * output of its executions.
+ * Theory of operation. The control plane's containers are the boxes of persistent sessions, known
+ * as long as their session. The log is the latest output of its executions.
  */
 
 static const char *const words[] = {"created", "running", "paused", "exited", "deleting", NULL};

@@ -281,8 +281,7 @@ void v1_execution_cancel(struct router *r, struct http_request *req, const struc
 	if (e && run_record_cancel(e, &err) < 0)
 		e = NULL;
 	else if (e)
-		/* The end of this run may start and end others, and the record be forgotten for
-		 * them. */
+		/* The end of this run may start and end others, which drop the record. */
 		e = lookup_execution(r, args, &err);
 	reply_view(req, e, &err, encode_run_status);
 }

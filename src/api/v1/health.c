@@ -12,8 +12,7 @@
 #include "driver/driver.h"
 #include "http/status.h"
 
-/* Alive: the event loop runs. Nothing else is checked, so that a busy daemon is not taken for dead.
- */
+/* Nothing is checked, so that a busy daemon is not taken for dead. */
 void v1_healthz(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	json_t *body = json_object();
@@ -113,7 +112,7 @@ static json_int_t count_boxes(const struct router *r, const char *tenant)
 	return count;
 }
 
-/* A session learns of the end of its box at once, by an event: there is nothing to repair. */
+/* A session learns of the end of its box by an event: there is nothing to repair. */
 void v1_health_sync(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	json_int_t boxes = count_boxes(r, args->principal->tenant);

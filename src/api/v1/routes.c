@@ -11,7 +11,6 @@
 /* The spelling of later versions of the control plane. */
 #define BY_NAME V1 "/executions/sessions/{id}"
 
-/* One row for each endpoint, however long the line. */
 /* clang-format off */
 static const struct route routes[] = {
 	{"GET",    "/healthz",                            ROUTE_BODY_NONE,     true,  v1_healthz, "Check liveness", SCOPE_PUBLIC},

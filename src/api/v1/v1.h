@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the REST API below /api/v1, and what every client needs beside it (/healthz, /metrics,
- * /openapi.json). Handlers, by the file that defines them; routes.c has the table.
+ * DOC: the REST API below /api/v1, and /healthz, /metrics, /openapi.json ... Handlers, by file;
+ * routes.c has the table.
  */
 
 #include "api/internal.h"
