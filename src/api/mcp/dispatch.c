@@ -274,9 +274,9 @@ static struct mcp_request *find_request(const struct mcp_session *s, json_t *id)
 }
 
 /* Return: the error of a request that cannot start, or NULL. */
-static char *refuse(const struct mcp_session *s, const struct method *method,
-                    const struct principal *who, const char *request_id,
-                    const struct rpc_message *m, size_t *ret_len)
+static char *refusal_of(const struct mcp_session *s, const struct method *method,
+                        const struct principal *who, const char *request_id,
+                        const struct rpc_message *m, size_t *ret_len)
 {
 	struct error err = {0};
 
@@ -327,7 +327,7 @@ void mcp_dispatch(struct mcp_session *s, struct mcp_post *post, const struct pri
 	for (size_t i = 0; i < ARRAY_SIZE(methods) && !method; i++)
 		if (str_equal(methods[i].name, m->method))
 			method = &methods[i];
-	refusal = refuse(s, method, who, request_id, m, &len);
+	refusal = refusal_of(s, method, who, request_id, m, &len);
 	if (refusal || !method) {
 		if (post)
 			mcp_post_answer(post, refusal, len);

@@ -28,7 +28,7 @@ static void answer_text(struct http_request *req, int status, const char *text, 
 	                 &(struct http_answer){status, "application/json", text, len, NULL, 0});
 }
 
-static void refuse(struct http_request *req, int status, int code, const char *message)
+static void reply_rpc_error(struct http_request *req, int status, int code, const char *message)
 {
 	size_t len;
 	char *text = rpc_error(NULL, code, message, NULL, &len);
@@ -36,7 +36,7 @@ static void refuse(struct http_request *req, int status, int code, const char *m
 	answer_text(req, status, text, len);
 }
 
-static void refuse_error(struct http_request *req, const struct error *err)
+static void reply_rpc_failure(struct http_request *req, const struct error *err)
 {
 	size_t len;
 	char *text = rpc_failure(NULL, err, http_request_id(req), &len);
@@ -75,7 +75,8 @@ static bool is_served(const struct router *r, struct http_request *req)
 	char *text;
 
 	if (!r->config->mcp_enabled) {
-		refuse(req, HTTP_NOT_FOUND, RPC_INVALID_REQUEST, "MCP is not enabled here");
+		reply_rpc_error(req, HTTP_NOT_FOUND, RPC_INVALID_REQUEST,
+		                "MCP is not enabled here");
 		return false;
 	}
 	if (!version || mcp_session_version_find(version) != MCP_VERSION_COUNT)
@@ -96,14 +97,14 @@ static struct mcp_session *find_session_of(struct mcp *mcp, struct http_request 
 	struct mcp_session *s;
 
 	if (!id) {
-		refuse(req, HTTP_BAD_REQUEST, RPC_INVALID_REQUEST,
-		       "Server not initialized: Mcp-Session-Id is missing");
+		reply_rpc_error(req, HTTP_BAD_REQUEST, RPC_INVALID_REQUEST,
+		                "Server not initialized: Mcp-Session-Id is missing");
 		return NULL;
 	}
 	s = mcp_session_find(mcp, who->tenant, id);
 	if (!s)
-		refuse(req, HTTP_NOT_FOUND, RPC_INVALID_REQUEST,
-		       "no such session: initialize again");
+		reply_rpc_error(req, HTTP_NOT_FOUND, RPC_INVALID_REQUEST,
+		                "no such session: initialize again");
 	return s;
 }
 
@@ -182,7 +183,7 @@ static void redirect_requests(struct mcp_post *p, struct mcp_stream *t)
 }
 
 /* All messages are dispatched. */
-static void answer(struct mcp_post *p)
+static void answer_post(struct mcp_post *p)
 {
 	cleanup_free char *ready = NULL;
 	struct mcp_stream *t;
@@ -204,8 +205,8 @@ static void answer(struct mcp_post *p)
 			mcp_stream_send(t, ready ? ready : p->answers.data,
 			                ready ? strlen(ready) : p->answers.len);
 	} else if (p->array) {
-		refuse(p->req, HTTP_NOT_ACCEPTABLE, RPC_INVALID_REQUEST,
-		       "a batch needs Accept: text/event-stream");
+		reply_rpc_error(p->req, HTTP_NOT_ACCEPTABLE, RPC_INVALID_REQUEST,
+		                "a batch needs Accept: text/event-stream");
 	}
 }
 
@@ -215,18 +216,19 @@ static void begin_session(struct mcp_post *p, json_t *message)
 	struct mcp_session *s;
 
 	if (http_header(p->req, "Mcp-Session-Id")) {
-		refuse(p->req, HTTP_BAD_REQUEST, RPC_INVALID_REQUEST, "already initialized");
+		reply_rpc_error(p->req, HTTP_BAD_REQUEST, RPC_INVALID_REQUEST,
+		                "already initialized");
 		return;
 	}
 	s = p->session = mcp_session_new(p->mcp, p->who->tenant, &err);
 	if (!s) {
-		refuse_error(p->req, &err);
+		reply_rpc_failure(p->req, &err);
 		return;
 	}
 	take_message(p, message);
 	if (s->ready)
 		http_add_header(p->req, "Mcp-Session-Id", s->id);
-	answer(p);
+	answer_post(p);
 	if (!s->ready)
 		mcp_session_free(s);
 }
@@ -238,9 +240,9 @@ static int check_batch(struct mcp_post *p, const json_t *batch)
 
 	if (p->session->version <= MCP_2025_03_26 && count > 0 && count <= BATCH_MAX)
 		return 0;
-	refuse(p->req, HTTP_BAD_REQUEST, RPC_INVALID_REQUEST,
-	       p->session->version > MCP_2025_03_26 ? "this version has no batches"
-	                                            : "a batch has 1 to 100 messages");
+	reply_rpc_error(p->req, HTTP_BAD_REQUEST, RPC_INVALID_REQUEST,
+	                p->session->version > MCP_2025_03_26 ? "this version has no batches"
+	                                                     : "a batch has 1 to 100 messages");
 	return -1;
 }
 
@@ -279,7 +281,7 @@ static void take_body(struct mcp_post *p, json_t *body)
 		take_message(p, body);
 	for (size_t i = 0; p->array && i < json_array_size(body); i++)
 		take_message(p, json_array_get(body, i));
-	answer(p);
+	answer_post(p);
 }
 
 void mcp_post(struct router *r, struct http_request *req, const struct route_args *args)
@@ -300,15 +302,15 @@ void mcp_post(struct router *r, struct http_request *req, const struct route_arg
 	if (!is_served(r, req))
 		return;
 	if (!p.takes_events && !accepts(accept, "application/json")) {
-		refuse(req, HTTP_NOT_ACCEPTABLE, RPC_INVALID_REQUEST,
-		       "Accept must have application/json and text/event-stream");
+		reply_rpc_error(req, HTTP_NOT_ACCEPTABLE, RPC_INVALID_REQUEST,
+		                "Accept must have application/json and text/event-stream");
 		return;
 	}
 	value = json_read(body, len, &err);
 	if (value)
 		take_body(&p, value);
 	else
-		refuse_error(req, &err);
+		reply_rpc_failure(req, &err);
 	buf_done(&p.answers);
 }
 
@@ -324,13 +326,14 @@ void mcp_get(struct router *r, struct http_request *req, const struct route_args
 	if (!is_served(r, req))
 		return;
 	if (str_equal(http_method(req), "HEAD")) {
-		refuse(req, HTTP_METHOD_NOT_ALLOWED, RPC_INVALID_REQUEST, "a stream has no HEAD");
+		reply_rpc_error(req, HTTP_METHOD_NOT_ALLOWED, RPC_INVALID_REQUEST,
+		                "a stream has no HEAD");
 		return;
 	}
 	if (!http_header(req, "Accept") ||
 	    !accepts(http_header(req, "Accept"), "text/event-stream")) {
-		refuse(req, HTTP_NOT_ACCEPTABLE, RPC_INVALID_REQUEST,
-		       "Accept must have text/event-stream");
+		reply_rpc_error(req, HTTP_NOT_ACCEPTABLE, RPC_INVALID_REQUEST,
+		                "Accept must have text/event-stream");
 		return;
 	}
 	s = find_session_of(r->mcp, req, args->principal);
@@ -339,8 +342,9 @@ void mcp_get(struct router *r, struct http_request *req, const struct route_args
 	mcp_session_touch(s);
 	t = last ? mcp_stream_find(s, last, &number) : s->standing;
 	if (last && !t) {
-		refuse(req, HTTP_NOT_FOUND, RPC_INVALID_REQUEST,
-		       "the events after Last-Event-ID are no longer kept; send the request again");
+		reply_rpc_error(req, HTTP_NOT_FOUND, RPC_INVALID_REQUEST,
+		                "the events after Last-Event-ID are no longer kept; send the "
+		                "request again");
 		return;
 	}
 	if (!t) {

@@ -16,7 +16,7 @@
 #define LOG_INFO    1
 #define LOG_WARNING 3
 
-static json_t *view(const struct tool *tool, enum mcp_version version)
+static json_t *view_tool(const struct tool *tool, enum mcp_version version)
 {
 	json_t *j = tool_view(tool);
 
@@ -42,7 +42,7 @@ json_t *mcp_tools_list(struct mcp_request *q, struct error *err)
 	for (; (tool = tool_at(offset)) && json_array_size(list) < MCP_PAGE; offset++)
 		if (tool_is_enabled(q->call.router->config, tool) &&
 		    scope_allows(q->call.principal->scopes, tool->scope))
-			(void)!json_array_append_new(list, view(tool, q->session->version));
+			(void)!json_array_append_new(list, view_tool(tool, q->session->version));
 	json_set(result, "tools", list);
 	if (tool)
 		mcp_request_set_cursor(result, offset);

@@ -132,7 +132,7 @@ static void on_message(void *ctx, const char *body, size_t len)
 }
 
 /* To a plain request, say how to upgrade. */
-static void refuse(struct http_request *req, const struct error *err)
+static void refuse_upgrade(struct http_request *req, const struct error *err)
 {
 	if (err->code != ERR_INVALID) {
 		reply_error(req, err);
@@ -165,7 +165,7 @@ void mcp_ws(struct router *r, struct http_request *req, const struct route_args 
 		if (s->session)
 			mcp_session_free(s->session);
 		socket_free(s);
-		refuse(req, &err);
+		refuse_upgrade(req, &err);
 		return;
 	}
 	s->session->sink = (struct mcp_sink){send_text, close_socket, check_key, s};

@@ -2,6 +2,7 @@
 #include "api/sandboxes/sandboxes.h"
 
 #include "api/json/json.h"
+#include "api/pending.h"
 #include "api/reply.h"
 #include "api/sandboxes/life.h"
 #include "base/alloc.h"
@@ -55,7 +56,7 @@ struct item {
 };
 
 struct batch {
-	struct http_request *req; /* NULL: the client disconnected */
+	struct pending pending;
 	struct router *router;
 	const struct principal *principal; /* lives as long as the identity service */
 	char *request_id;
@@ -142,18 +143,17 @@ static void batch_free(struct batch *b)
 	free(b);
 }
 
-static void reply_batch(struct batch *b)
+static void reply_batch(struct http_request *req, const struct batch *b)
 {
 	json_t *j = json_object(), *summary = json_object();
 
-	http_set_gone(b->req, NULL, NULL);
 	json_set(summary, "total", json_integer((json_int_t)b->count));
 	json_set(summary, "succeeded", json_integer((json_int_t)b->succeeded));
 	json_set(summary, "failed", json_integer((json_int_t)(b->count - b->succeeded)));
 	json_set(j, "results", json_incref(b->results));
 	json_set(j, "summary", summary);
 	json_set(j, "timestamp", sandboxes_now());
-	reply_json(b->req, HTTP_OK, j);
+	reply_json(req, HTTP_OK, j);
 }
 
 static const char *id_of(const struct batch *b, size_t index)
@@ -180,8 +180,8 @@ static void finish_item(struct item *item, json_t *result, const struct error *f
 	struct batch *b = item->batch;
 
 	item->calling = false;
-	if (failure && error_is_internal(failure) && b->req)
-		reply_log_error(b->req, failure);
+	if (failure && error_is_internal(failure) && b->pending.req)
+		reply_log_error(b->pending.req, failure);
 	set_result(b, item->index, result, failure);
 	b->succeeded += !failure;
 	b->stopped |= failure && !b->continue_on_error;
@@ -279,6 +279,7 @@ static void start_item(struct batch *b, size_t index)
 static void pump(void *arg)
 {
 	struct batch *b = arg;
+	struct http_request *req;
 	struct error err = {0};
 
 	b->pumping = true;
@@ -290,16 +291,16 @@ static void pump(void *arg)
 	(void)error_set(&err, ERR_CONFLICT, 0, "not tried: an earlier item failed");
 	while (b->next < b->count)
 		set_result(b, b->next++, NULL, &err);
-	if (b->req)
-		reply_batch(b);
+	req = pending_resume(&b->pending);
+	if (req)
+		reply_batch(req, b);
 	batch_free(b);
 }
 
-static void on_gone(void *ctx)
+static void on_left(struct pending *p)
 {
-	struct batch *b = ctx;
+	struct batch *b = CONTAINER_OF(p, struct batch, pending);
 
-	b->req = NULL;
 	b->stopped = true;
 	for (size_t i = 0; i < b->next; i++)
 		if (b->items[i].calling) {
@@ -363,7 +364,6 @@ static struct batch *batch_new(struct router *r, struct http_request *req,
 {
 	struct batch *b = NEW(struct batch);
 
-	b->req = req;
 	b->router = r;
 	b->principal = who;
 	b->request_id = xstrdup(http_request_id(req));
@@ -400,6 +400,6 @@ void sandboxes_batch(struct router *r, struct http_request *req, const struct ro
 	if (!b)
 		return;
 	http_drop_body(req);
-	http_set_gone(req, on_gone, b);
+	pending_wait(&b->pending, req, on_left);
 	pump(b);
 }

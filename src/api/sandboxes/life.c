@@ -114,8 +114,9 @@ static json_t *make_notes(const struct create_body *body)
 	return notes;
 }
 
-static int create(struct router *r, const struct http_request *req, const struct principal *who,
-                  struct create_body *body, struct session **ret_session, struct error *err)
+static int create_session(struct router *r, const struct http_request *req,
+                          const struct principal *who, struct create_body *body,
+                          struct session **ret_session, struct error *err)
 {
 	struct session_request *request = &body->session;
 	const char *template_id;
@@ -144,7 +145,7 @@ void sandboxes_create(struct router *r, struct http_request *req, const struct r
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
 	if (sandboxes_decode(r, req, &sandboxes_create_fields, &body) == 0) {
-		if (create(r, req, args->principal, &body, &session, &err) < 0)
+		if (create_session(r, req, args->principal, &body, &session, &err) < 0)
 			reply_error(req, &err);
 		else
 			notes_write(session, make_notes(&body));
@@ -198,7 +199,7 @@ static int check_resources(const struct session *session, const json_t *wanted, 
 }
 
 /* @old with @changes; null removes a member. @whole: only @changes. Return: owned. */
-static json_t *merge(const json_t *old, const json_t *changes, bool whole)
+static json_t *merge_members(const json_t *old, const json_t *changes, bool whole)
 {
 	json_t *j = old && !whole ? json_copy((json_t *)(uintptr_t)old) : json_object(), *value;
 	const char *name;
@@ -221,7 +222,7 @@ static int change_env(struct session *session, const json_t *changes, bool whole
 		return 0;
 	view = sandboxes_view(session);
 	json_set(wanted, "environment",
-	         merge(json_object_get(view, "environment"), changes, whole));
+	         merge_members(json_object_get(view, "environment"), changes, whole));
 	if (fields_decode(&env_fields, wanted, NULL, &request, err) == 0 &&
 	    session_set_env(session, request.env, err) == 0)
 		return 0;
@@ -242,12 +243,12 @@ static json_t *change_notes(const struct session *session, const struct change_b
 		json_set(notes, "name", json_string(body->name));
 	if (body->metadata)
 		json_set(notes, "metadata",
-		         merge(json_object_get(notes, "metadata"), body->metadata, whole));
+		         merge_members(json_object_get(notes, "metadata"), body->metadata, whole));
 	return notes;
 }
 
-static int change(struct session *session, const struct change_body *body, bool whole,
-                  struct error *err)
+static int apply_change(struct session *session, const struct change_body *body, bool whole,
+                        struct error *err)
 {
 	cleanup_json json_t *notes = change_notes(session, body, whole);
 
@@ -278,7 +279,7 @@ int sandboxes_change(struct session *session, const json_t *parameters, bool who
 	int r = fields_decode(&sandboxes_change_fields, parameters, NULL, &body, err);
 
 	if (r == 0)
-		r = change(session, &body, whole, err);
+		r = apply_change(session, &body, whole, err);
 	fields_done(&sandboxes_change_fields, &body);
 	return r;
 }
@@ -291,7 +292,7 @@ void sandboxes_update(struct router *r, struct http_request *req, const struct r
 
 	session = sandboxes_find(r, req, args, SANDBOXES_V1);
 	if (session && sandboxes_decode(r, req, &sandboxes_change_fields, &body) == 0) {
-		if (change(session, &body, str_equal(http_method(req), "PUT"), &err) < 0)
+		if (apply_change(session, &body, str_equal(http_method(req), "PUT"), &err) < 0)
 			reply_error(req, &err);
 		else
 			durable_reply_session(req, session, HTTP_OK, sandboxes_view(session));
@@ -322,8 +323,8 @@ int sandboxes_do_stop(struct session *session, struct error *err)
 	return is_in(session, SESSION_PAUSED) ? 0 : session_pause(session, err);
 }
 
-static void act(struct router *r, struct http_request *req, const struct route_args *args,
-                int (*action)(struct session *session, struct error *err))
+static void apply_action(struct router *r, struct http_request *req, const struct route_args *args,
+                         int (*action)(struct session *session, struct error *err))
 {
 	struct session *session;
 	struct error err = {0};
@@ -339,15 +340,15 @@ static void act(struct router *r, struct http_request *req, const struct route_a
 
 void sandboxes_start(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	act(r, req, args, sandboxes_do_start);
+	apply_action(r, req, args, sandboxes_do_start);
 }
 
 void sandboxes_stop(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	act(r, req, args, sandboxes_do_stop);
+	apply_action(r, req, args, sandboxes_do_stop);
 }
 
 void sandboxes_restart(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	act(r, req, args, session_restart);
+	apply_action(r, req, args, session_restart);
 }

@@ -129,7 +129,7 @@ static const char *category(const struct tool *tool)
 	return "information";
 }
 
-static json_t *view(const struct tool *tool)
+static json_t *view_tool(const struct tool *tool)
 {
 	json_t *j = tool_view(tool), *tags = json_array();
 
@@ -174,7 +174,7 @@ void sandboxes_tool_list(struct router *r, struct http_request *req, const struc
 	for (size_t i = 0; (tool = tool_at(i)); i++)
 		if (tool_is_enabled(r->config, tool) &&
 		    (!query.name || strstr(tool->name, query.name)))
-			(void)!json_array_append_new(list, view(tool));
+			(void)!json_array_append_new(list, view_tool(tool));
 	sandboxes_reply_list(req, &query.page, list);
 }
 
@@ -199,7 +199,7 @@ void sandboxes_tool_show(struct router *r, struct http_request *req, const struc
 		return;
 	tool = find_tool(r, req, args->id);
 	if (tool)
-		reply_json(req, HTTP_OK, view(tool));
+		reply_json(req, HTTP_OK, view_tool(tool));
 }
 
 static json_t *render_envelope(const struct sandboxes_done *done)

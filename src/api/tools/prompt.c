@@ -77,7 +77,7 @@ static const struct prompt {
 };
 /* clang-format on */
 
-static json_t *view(const struct prompt *p)
+static json_t *view_prompt(const struct prompt *p)
 {
 	json_t *j = json_object(), *list = json_array();
 
@@ -101,7 +101,7 @@ json_t *prompt_list(void)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < ARRAY_SIZE(prompts); i++)
-		(void)!json_array_append_new(list, view(&prompts[i]));
+		(void)!json_array_append_new(list, view_prompt(&prompts[i]));
 	return list;
 }
 

@@ -75,7 +75,7 @@ static void fail_not_found(struct reading *w)
 	call_fail(w->call, &err);
 }
 
-static void fail(struct reading *w, const struct error *err)
+static void fail_reading(struct reading *w, const struct error *err)
 {
 	if (err->code == ERR_FILE_NOT_FOUND)
 		fail_not_found(w);
@@ -84,7 +84,7 @@ static void fail(struct reading *w, const struct error *err)
 }
 
 /* Text where it is text, else base64. */
-static void finish(struct reading *w, const char *type, const char *data, size_t len)
+static void finish_reading(struct reading *w, const char *type, const char *data, size_t len)
 {
 	json_t *item = json_object(), *list = json_array(), *result = json_object();
 
@@ -107,7 +107,7 @@ static void finish_json(struct reading *w, json_t *value)
 	size_t len;
 	cleanup_free char *text = json_write(value, &len);
 
-	finish(w, "application/json", text, len);
+	finish_reading(w, "application/json", text, len);
 }
 
 /* One reader per kind. */
@@ -120,7 +120,7 @@ static void on_found(void *ctx, const struct error *err)
 
 	w->searched = true;
 	if (err)
-		fail(w, err);
+		fail_reading(w, err);
 	else
 		read_kind(w);
 }
@@ -130,7 +130,7 @@ static void wait_for_store(struct reading *w, struct store_search *search, const
 	if (search)
 		call_wait_store(w->call, search);
 	else
-		fail(w, err);
+		fail_reading(w, err);
 }
 
 /* Return: NULL: the call waits for the store, or has ended. */
@@ -158,7 +158,7 @@ static void on_listed(void *ctx, const struct file_result *result)
 	json_t *list;
 
 	if (result->failure) {
-		fail(w, result->failure);
+		fail_reading(w, result->failure);
 		return;
 	}
 	list = json_array();
@@ -186,9 +186,9 @@ static void on_read(void *ctx, const struct file_result *result)
 		return;
 	}
 	if (result->failure)
-		fail(w, result->failure);
+		fail_reading(w, result->failure);
 	else
-		finish(w, media_type_of(w->uri.path), result->data, result->len);
+		finish_reading(w, media_type_of(w->uri.path), result->data, result->len);
 }
 
 static void open_file(struct reading *w, struct session *session)
@@ -209,7 +209,7 @@ static void open_file(struct reading *w, struct session *session)
 	if (collect)
 		call_wait_file(w->call, collect);
 	else
-		fail(w, &err);
+		fail_reading(w, &err);
 }
 
 static void read_file(struct reading *w)
@@ -225,7 +225,7 @@ static void finish_stream(struct reading *w, const struct buf *b)
 	size_t len;
 	cleanup_free char *text = utf8_sanitize(b->data ? b->data : "", b->len, &len);
 
-	finish(w, "text/plain", text, len);
+	finish_reading(w, "text/plain", text, len);
 }
 
 /* NULL: not in memory. */

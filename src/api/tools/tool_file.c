@@ -49,7 +49,8 @@ static void work_free(void *state)
 }
 
 /* @request's function is called with @w. */
-static void begin(struct file_work *w, struct session *session, struct op_file_request *request)
+static void start_operation(struct file_work *w, struct session *session,
+                            struct op_file_request *request)
 {
 	struct op_file *collect;
 	struct error err = {0};
@@ -92,7 +93,7 @@ static struct file_work *open_work(struct call *call)
 	return NULL;
 }
 
-static char *absolute(const char *path)
+static char *absolute_path(const char *path)
 {
 	return xasprintf("/workspace%s%s", path[0] ? "/" : "", path);
 }
@@ -103,7 +104,7 @@ static void on_written(void *ctx, const struct file_result *result)
 {
 	struct file_work *w = ctx;
 	struct call *call = w->call;
-	cleanup_free char *path = absolute(w->path), *text = NULL;
+	cleanup_free char *path = absolute_path(w->path), *text = NULL;
 	json_t *j;
 
 	if (result->failure) {
@@ -122,16 +123,16 @@ static void on_written(void *ctx, const struct file_result *result)
 
 static void write_now(struct file_work *w, struct session *session)
 {
-	begin(w, session,
-	      &(struct op_file_request){
-		      .request = {.op = BOX_FILE_WRITE,
-	                          .length = UINT64_MAX,
-	                          .mode = w->mode,
-	                          .parents = true},
-		      .data = w->data,
-		      .len = w->len,
-		      .on_end = on_written,
-	      });
+	start_operation(w, session,
+	                &(struct op_file_request){
+				.request = {.op = BOX_FILE_WRITE,
+	                                    .length = UINT64_MAX,
+	                                    .mode = w->mode,
+	                                    .parents = true},
+				.data = w->data,
+				.len = w->len,
+				.on_end = on_written,
+			});
 }
 
 /* The old file was renamed, or does not exist. */
@@ -197,20 +198,21 @@ static int check_sum(struct file_work *w, struct error *err)
 	                   w->sum);
 }
 
-static void prepare(struct file_work *w, struct session *session)
+static void start_writing(struct file_work *w, struct session *session)
 {
 	cleanup_free char *backup = xasprintf("%s" BACKUP, w->path);
 
 	if (w->call->args.create_backup)
-		begin(w, session,
-		      &(struct op_file_request){
-			      .request = {.op = BOX_FILE_MOVE, .to = backup, .replace = true},
-			      .on_end = on_prepared,
-		      });
+		start_operation(
+			w, session,
+			&(struct op_file_request){
+				.request = {.op = BOX_FILE_MOVE, .to = backup, .replace = true},
+				.on_end = on_prepared,
+			});
 	else if (!w->call->args.force_overwrite)
-		begin(w, session,
-		      &(struct op_file_request){.request = {.op = BOX_FILE_STAT},
-		                                .on_end = on_prepared});
+		start_operation(w, session,
+		                &(struct op_file_request){.request = {.op = BOX_FILE_STAT},
+		                                          .on_end = on_prepared});
 	else
 		write_now(w, session);
 }
@@ -225,7 +227,7 @@ static void write_file(struct call *call, struct session *session)
 	if (take_content(w, &err) < 0 || check_sum(w, &err) < 0)
 		tool_refuse(call, &err);
 	else
-		prepare(w, session);
+		start_writing(w, session);
 }
 
 void tool_write_file(struct call *call)
@@ -239,7 +241,7 @@ static char *describe_content(const struct file_work *w, const char *data, size_
 {
 	cleanup_buf struct buf b = BUF_INIT(2 * TEXT_MAX);
 	cleanup_free char *uri = sandbox_uri_file(w->call->args.sandbox_id, w->path);
-	cleanup_free char *path = absolute(w->path);
+	cleanup_free char *path = absolute_path(w->path);
 	size_t room = w->call->router->config->mcp_text_bytes, ignored;
 
 	if (binary)
@@ -268,7 +270,7 @@ static void on_read(void *ctx, const struct file_result *result)
 	size_t len = result->len;
 	bool base64 = call->args.encoding == TOOL_BASE64;
 	bool image = tool_is_image(type);
-	cleanup_free char *path = absolute(w->path), *encoded = NULL, *text = NULL;
+	cleanup_free char *path = absolute_path(w->path), *encoded = NULL, *text = NULL;
 	json_t *j, *content = json_array();
 	struct error err = {0};
 
@@ -300,12 +302,12 @@ static void read_file(struct call *call, struct session *session)
 	size_t max = (size_t)call->args.max_size;
 
 	if (w)
-		begin(w, session,
-		      &(struct op_file_request){
-			      .request = {.op = BOX_FILE_READ, .length = max},
-			      .data_max = max,
-			      .on_end = on_read,
-		      });
+		start_operation(w, session,
+		                &(struct op_file_request){
+					.request = {.op = BOX_FILE_READ, .length = max},
+					.data_max = max,
+					.on_end = on_read,
+				});
 }
 
 void tool_read_file(struct call *call)
@@ -342,7 +344,7 @@ static void on_listed(void *ctx, const struct file_result *result)
 	struct file_work *w = ctx;
 	struct call *call = w->call;
 	cleanup_buf struct buf text = BUF_INIT(TEXT_MAX), brief = BUF_INIT(TEXT_MAX);
-	cleanup_free char *path = absolute(w->path);
+	cleanup_free char *path = absolute_path(w->path);
 	json_t *j, *list;
 
 	if (result->failure) {
@@ -373,13 +375,13 @@ static void list_files(struct call *call, struct session *session)
 	struct file_work *w = open_work(call);
 
 	if (w)
-		begin(w, session,
-		      &(struct op_file_request){
-			      .request = {.op = BOX_FILE_LIST,
-		                          .limit = 1000,
-		                          .recursive = call->args.recursive},
-			      .on_end = on_listed,
-		      });
+		start_operation(w, session,
+		                &(struct op_file_request){
+					.request = {.op = BOX_FILE_LIST,
+		                                    .limit = 1000,
+		                                    .recursive = call->args.recursive},
+					.on_end = on_listed,
+				});
 }
 
 void tool_list_files(struct call *call)

@@ -30,7 +30,7 @@ const char *const tool_languages[] = {"python", "javascript", "typescript", "bas
                                       "shell",  "go",         "rust",       "java", "cpp",
                                       "c",      "csharp",     NULL};
 
-static json_t *view(const struct runner *r)
+static json_t *view_runner(const struct runner *r)
 {
 	json_t *j = json_object(), *aliases = json_array();
 
@@ -74,7 +74,7 @@ void tool_list_languages(struct call *call)
 	const struct runner *r;
 
 	for (size_t i = 0; (r = runners_at(all, i)); i++)
-		add_language(list, names, view(r));
+		add_language(list, names, view_runner(r));
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		if (!runners_find(all, known[i].name))
 			add_language(list, names, view_absent(known[i].name, known[i].title));

@@ -141,7 +141,7 @@ void tool_rename_field(struct error *err)
 		}
 }
 
-static int create(struct call *call, struct session **ret_session, struct error *err)
+static int create_session(struct call *call, struct session **ret_session, struct error *err)
 {
 	struct session_request *request = &call->args.session;
 	const char *dir = call->args.workspace_dir, *template_id;
@@ -171,7 +171,7 @@ void tool_create_sandbox(struct call *call)
 	cleanup_free char *text = NULL;
 	json_t *structured;
 
-	if (create(call, &session, &err) < 0) {
+	if (create_session(call, &session, &err) < 0) {
 		tool_refuse(call, &err);
 		return;
 	}
@@ -233,7 +233,7 @@ void tool_list_sandboxes(struct call *call)
 
 /* Terminate and interrupt. */
 
-static void terminate(struct call *call, struct session *session)
+static void terminate_session(struct call *call, struct session *session)
 {
 	const char *id = call->args.sandbox_id;
 	cleanup_free char *text = xasprintf("Sandbox %s is terminated.", id);
@@ -247,10 +247,10 @@ static void terminate(struct call *call, struct session *session)
 
 void tool_terminate_sandbox(struct call *call)
 {
-	tool_with_session(call, terminate);
+	tool_with_session(call, terminate_session);
 }
 
-static void interrupt(struct call *call, struct session *session)
+static void interrupt_session(struct call *call, struct session *session)
 {
 	const char *id = call->args.sandbox_id;
 	struct error err = {0};
@@ -269,5 +269,5 @@ static void interrupt(struct call *call, struct session *session)
 
 void tool_interrupt(struct call *call)
 {
-	tool_with_session(call, interrupt);
+	tool_with_session(call, interrupt_session);
 }
