@@ -12,7 +12,7 @@ static attr_noreturn void out_of_memory(void)
 	static const char text[] = "out of memory\n";
 	ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
 
-	(void)n; /* stderr failed too: nothing left to do */
+	(void)n;
 	abort();
 }
 
@@ -23,7 +23,7 @@ static void *check_allocated(void *ptr)
 	return ptr;
 }
 
-/* xmalloc(0) may return NULL by the standard, which would look like a failure. */
+/* xmalloc(0) may return NULL, which would look like a failure. */
 void *xmalloc(size_t size)
 {
 	return check_allocated(malloc(size ? size : 1));

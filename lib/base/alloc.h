@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: small allocations, which abort when memory is out: such paths cannot be tested. Anything
- * whose size a peer decides goes into a struct buf with a maximum instead.
+ * DOC: small allocations, which abort when memory is out. Anything whose size a peer decides goes
+ * into a struct buf with a maximum instead.
  */
 
 #include "base/attr.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: compiler attributes and the ownership vocabulary of the code base. Header only. */
+/* DOC: compiler attributes and ownership macros. */
 
 #include <assert.h>
 #include <stddef.h>

@@ -3,8 +3,7 @@
 
 /*
  * DOC: makes unsafe libc calls compile errors. The build passes it to every translation unit with
- * -include. It includes the headers that declare the names first, so that the declarations
- * themselves still compile; their include guards keep them from being read again.
+ * -include. The headers that declare the names come first, so that the declarations still compile.
  */
 
 #include <alloca.h>

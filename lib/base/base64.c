@@ -29,7 +29,7 @@ static int32_t decode_group(const char *text, size_t pad)
 			return -1;
 		bits = bits << 6 | d;
 	}
-	/* Bits beyond the last byte must be 0, so that each value has one encoding. */
+	/* Bits beyond the last byte must be 0: one encoding per value. */
 	if ((pad == 1 && bits & 0xff) || (pad == 2 && bits & 0xffff))
 		return -1;
 	return bits;

@@ -22,7 +22,7 @@ void buf_done(struct buf *b)
 	*b = BUF_INIT(b->max);
 }
 
-/* Doubling keeps the cost of appending linear; the maximum keeps doubling from overshooting it. */
+/* Doubling keeps appending linear. */
 static size_t grown_cap(const struct buf *b, size_t need)
 {
 	size_t cap = b->cap < BUF_MIN_CAP ? BUF_MIN_CAP : b->cap;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: a growable byte buffer with a hard maximum, for everything whose size a peer decides. The
- * bytes are always followed by a NUL that is not counted.
+ * DOC: a growable byte buffer with a hard maximum, for everything whose size a peer decides. An
+ * uncounted NUL always follows the bytes.
  */
 
 #include "base/attr.h"
@@ -14,7 +14,7 @@ struct buf {
 	char *data; /* owned; NULL until the first byte */
 	size_t len;
 	size_t cap;
-	size_t max; /* len never exceeds this */
+	size_t max;
 };
 
 #define BUF_INIT(max_bytes) ((struct buf){.max = (max_bytes)})
@@ -24,8 +24,7 @@ void buf_done(struct buf *b);
 #define cleanup_buf attr_cleanup(buf_done)
 
 /**
- * buf_add - append.
- * Return: 0, or -ENOBUFS with nothing added when it would exceed the maximum or memory is out.
+ * buf_add - append. Return: 0, or -ENOBUFS (maximum reached or out of memory) with nothing added.
  */
 int buf_add(struct buf *b, const void *data, size_t len) attr_must_check;
 int buf_add_str(struct buf *b, const char *s) attr_must_check;

@@ -9,9 +9,7 @@
 #define USEC_PER_SEC 1000000ULL
 #define USEC_PER_MS  1000ULL
 
-/** clock_us - monotonic time in microseconds. */
 uint64_t clock_us(void);
-/** clock_real_ms - milliseconds since the epoch. */
 uint64_t clock_real_ms(void);
 /** clock_format_utc - "2026-11-15T04:19:36.123Z" into @ret_text. */
 void clock_format_utc(uint64_t real_ms, char *ret_text, size_t size);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 
-/* Defined below; the analyzer sees macros of these names. */
 #undef error_set
 #undef error_field
 #undef error_wrap
@@ -13,8 +12,8 @@
 #include "base/utf8.h"
 
 /*
- * Everything here may run between clone and exec: it uses only the stack and vsnprintf, which
- * neither C library lets allocate or lock for the conversions used here (%s %d %u %x).
+ * Everything here may run between clone and exec: only the stack and vsnprintf, which allocates
+ * nothing and takes no lock for these conversions (%s %d %u %x) in either C library.
  */
 
 static const struct {
@@ -33,7 +32,7 @@ static const struct {
 };
 static_assert(ARRAY_SIZE(codes) == ERR_COUNT, "every code has a row");
 
-/* Truncate at the end of a character: the text goes into JSON. */
+/* Truncate between characters: the text goes into JSON. */
 static attr_printf(3, 0) void format_cut(char *dst, size_t size, const char *fmt, va_list ap)
 {
 	int n = vsnprintf(dst, size, fmt, ap);
@@ -102,7 +101,7 @@ void error_clear(struct error *err)
 	*err = (struct error){.code = ERR_NONE};
 }
 
-/* A code may have come through a pipe: treat an unknown one as an internal error. */
+/* An unknown code from a pipe counts as an internal error. */
 static size_t row_of(enum error_code code)
 {
 	return (unsigned)code < ERR_COUNT ? (size_t)code : (size_t)ERR_SYSTEM;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: an operation of ours failed. A struct error lives on the caller's stack, never allocates,
+ * DOC: a failed operation of ours. A struct error lives on the caller's stack, never allocates,
  * works between fork and exec, and can be sent through a pipe as it is. How a program in a box
- * ended is a struct outcome, never an error.
+ * ended is a struct outcome, not an error.
  *
  * A function whose last parameter is a struct error returns >= 0, or -1 with *err filled exactly
  * once. An error is logged or returned, never both.
@@ -23,14 +23,14 @@ enum error_code {
 struct error {
 	enum error_code code; /* stable: programs branch on it */
 	int sys;              /* errno at the failing line, or 0 */
-	char field[64];       /* path of the bad field of a request ("resources.memory"), or "" */
-	char msg[240];        /* for people; outermost context first */
+	char field[64];       /* path of the bad field ("resources.memory"), or "" */
+	char msg[240];        /* outermost context first */
 };
 
 /** error_set - fill @err, which must be clear. @sys is a positive errno or 0. Return: always -1. */
 int error_set(struct error *err, enum error_code code, int sys, const char *fmt, ...)
 	attr_printf(4, 5);
-/** error_field - error_set of ERR_INVALID for the field named @field. Return: always -1. */
+/** error_field - error_set of ERR_INVALID for @field. Return: always -1. */
 int error_field(struct error *err, const char *field, const char *fmt, ...) attr_printf(3, 4);
 /** error_wrap - put context in front: "context: message". Return: always -1. */
 int error_wrap(struct error *err, const char *fmt, ...) attr_printf(2, 3);
@@ -47,8 +47,10 @@ const char *error_describe(enum error_code code); /* "A field has an invalid val
 const char *error_solution(enum error_code code); /* what the caller can do */
 int error_http(enum error_code code);
 int error_jsonrpc(enum error_code code);
-/** error_is_internal - a failure of the daemon: its message names parts of the host. It is logged,
- * not shown to the caller. */
+/**
+ * error_is_internal - the daemon failed: the message names parts of the host, so it is logged and
+ * not shown to the caller.
+ */
 bool error_is_internal(const struct error *err);
 
 #ifdef __clang_analyzer__

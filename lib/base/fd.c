@@ -33,7 +33,7 @@ int fd_close(int fd)
 {
 	int saved = errno;
 
-	/* EINTR is not retried: Linux has closed it already, and the number may be in use again. */
+	/* Do not retry EINTR: Linux has closed it, and the number may be in use again. */
 	if (fd >= 0)
 		(void)close(fd);
 	errno = saved;
@@ -69,12 +69,12 @@ static int open_resolved(int dir, const char *path, int flags, unsigned mode, ui
 {
 	struct open_how how = {
 		.flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
-		/* The kernel rejects a mode with flags that cannot create a file. */
+		/* The kernel rejects a mode without a flag that creates a file. */
 		.mode = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0,
 		.resolve = resolve,
 	};
 
-	/* RESOLVE_BENEATH accepts "a/../b", and may then return EAGAIN on a race. */
+	/* RESOLVE_BENEATH accepts "a/../b" and may return EAGAIN on a race. */
 	if (has_dotdot(path))
 		return -EXDEV;
 	return (int)RETRY(syscall(SYS_openat2, dir, path, &how, sizeof(how)));
@@ -86,7 +86,7 @@ int fd_open_beneath(int dir, const char *path, int flags, unsigned mode)
 	                     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
 }
 
-/* On a link with ".." the kernel returns EAGAIN when something is renamed meanwhile. */
+/* A link with ".." gives EAGAIN when something is renamed meanwhile. */
 #define INSIDE_TRIES 16
 
 int fd_open_inside(int dir, const char *path, int flags, unsigned mode)
@@ -133,7 +133,7 @@ int fd_signalfd(const int *signals, size_t count)
 	for (size_t i = 0; i < count; i++)
 		if (sigaddset(&set, signals[i]) < 0)
 			return -errno;
-	/* Block first: a signal that arrives in between would have its default effect. */
+	/* Block first: a signal in between would have its default effect. */
 	if (sigprocmask(SIG_BLOCK, &set, &before) < 0)
 		return -errno;
 	fd = or_errno(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -204,7 +204,6 @@ ssize_t fd_read_all(int fd, void *data, size_t len)
 	return (ssize_t)done;
 }
 
-/* Control buffer for the descriptors of one message, aligned for a cmsghdr. */
 union control {
 	char space[CMSG_SPACE(FD_PASS_MAX * sizeof(int))];
 	char with_sender[CMSG_SPACE(FD_PASS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
@@ -279,10 +278,10 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_cou
 }
 
 /*
- * On a SOCK_SEQPACKET socket the kernel can report EOF although a message is queued, when the last
- * message and the close arrive between its two checks (a few times in a million). So EOF counts
- * only when it is read twice. An empty message cannot be told from EOF; if another message follows
- * it, that one is returned.
+ * A SOCK_SEQPACKET socket can report EOF although a message is queued, when the last message and
+ * the close arrive between the kernel's two checks (a few times in a million). So EOF counts only
+ * when it is read twice. An empty message looks like EOF; if another message follows it, that one
+ * is returned.
  */
 ssize_t fd_recv_plain(int sock, void *data, size_t size, int flags)
 {
@@ -294,7 +293,6 @@ ssize_t fd_recv_plain(int sock, void *data, size_t size, int flags)
 	return n == -EAGAIN ? 0 : n;
 }
 
-/* One recvmsg into *msg, whose control buffer has @room bytes. */
 static ssize_t recv_once(int sock, struct msghdr *msg, unsigned room, int flags)
 {
 	msg->msg_controllen = room;
@@ -337,7 +335,7 @@ ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *r
 		count = take_ancillary(&msg, fds, ret_sender);
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		n = -EMSGSIZE;
-	/* An empty message cannot be told from EOF, so its descriptors would leak. */
+	/* An empty message looks like EOF: its descriptors would leak. */
 	if (n <= 0) {
 		close_all(fds, count);
 		count = 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the only place that creates descriptors, so that all of them are close-on-exec from the
- * start. Plain functions: >= 0 or a negative errno.
+ * DOC: the only place that creates descriptors, so that all are close-on-exec from the start. Plain
+ * functions: >= 0 or a negative errno.
  */
 
 #include "base/attr.h"
@@ -29,8 +29,8 @@ int fd_open_at(int dir, const char *path, int flags, unsigned mode) attr_must_ch
  */
 int fd_open_beneath(int dir, const char *path, int flags, unsigned mode) attr_must_check;
 /**
- * fd_open_inside - like fd_open_beneath, but follows symbolic links that stay below @dir: relative
- * ones only, none of procfs.
+ * fd_open_inside - like fd_open_beneath, but follows relative symbolic links that stay below @dir,
+ * and none of procfs.
  */
 int fd_open_inside(int dir, const char *path, int flags, unsigned mode) attr_must_check;
 int fd_pipe(int ret_fds[2], int flags) attr_must_check;
@@ -53,26 +53,22 @@ int fd_write_all(int fd, const void *data, size_t len) attr_must_check;
 ssize_t fd_read_all(int fd, void *data, size_t len) attr_must_check;
 
 #define FD_PASS_MAX 8
-/**
- * fd_send - send one message with descriptors on a Unix socket; the caller keeps the descriptors.
- */
+/** fd_send - one message with descriptors on a Unix socket; the caller keeps the descriptors. */
 int fd_send(int sock, const void *data, size_t len, const int *fds, size_t count) attr_must_check;
 /**
- * fd_recv - receive one message and store up to FD_PASS_MAX descriptors in @ret_fds, their number
- * in @ret_count. @ret_fds NULL: a message with descriptors is rejected. Return: bytes, 0 at EOF, or
- * a negative errno (-EMSGSIZE when the message or its descriptors were truncated; all descriptors
- * are closed then).
+ * fd_recv - receive one message and up to FD_PASS_MAX descriptors. @ret_fds NULL: reject a message
+ * with descriptors. Return: bytes, 0 at EOF, or a negative errno (-EMSGSIZE when the message or its
+ * descriptors were truncated; all descriptors are closed then).
  */
 ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_count) attr_must_check;
 /**
- * fd_recv_from - like fd_recv; if the socket has SO_PASSCRED, *ret_sender is the sender according
- * to the kernel, as our namespaces number it. @ret_fds must not be NULL.
+ * fd_recv_from - like fd_recv; with SO_PASSCRED *ret_sender is the sender according to the kernel,
+ * in our namespaces. @ret_fds must not be NULL.
  */
 ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *ret_count,
                      struct ucred *ret_sender) attr_must_check;
 /**
- * fd_recv_plain - receive one message; the kernel drops descriptors sent with it. @flags are
- * recv's; with MSG_TRUNC the length of the whole message is returned. Return: bytes, 0 at EOF, or a
- * negative errno.
+ * fd_recv_plain - receive one message and drop its descriptors. @flags are recv's; with MSG_TRUNC
+ * the length of the whole message is returned. Return: bytes, 0 at EOF, or a negative errno.
  */
 ssize_t fd_recv_plain(int sock, void *data, size_t size, int flags) attr_must_check;

@@ -64,7 +64,6 @@ int file_read_at(int dir, const char *path, struct buf *b)
 	return r;
 }
 
-/* @n: the result of reading @size bytes into @ret_text. */
 static int finish_text(char *ret_text, size_t size, ssize_t n)
 {
 	if (n >= 0 && (size_t)n == size)
@@ -96,7 +95,7 @@ int file_read_again(int fd, char *ret_text, size_t size)
 	ssize_t n;
 
 	assert(size > 0);
-	/* In one read: kernel files are consistent only within one read(2). */
+	/* Kernel files are consistent only within one read(2). */
 	do
 		n = pread(fd, ret_text, size, 0);
 	while (n < 0 && errno == EINTR);
@@ -150,8 +149,7 @@ int file_write_at(int dir, const char *path, const char *text)
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	/* The kernel took the first part as the whole value: writing the rest would be another
-	 * command. */
+	/* The kernel took the first part as the whole value: the rest would be another command. */
 	return (size_t)n == len ? 0 : -EIO;
 }
 
@@ -164,7 +162,6 @@ int file_create_at(int dir, const char *path, unsigned mode, const void *data, s
 	if (fd < 0)
 		return fd;
 	r = fd_write_all(fd, data, len);
-	/* Undo the umask. */
 	if (r == 0 && fchmod(fd, (mode_t)mode) < 0)
 		r = -errno;
 	if (r < 0)

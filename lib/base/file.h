@@ -12,13 +12,13 @@ struct buf;
 /** file_read_at - append the whole file to @b (bounded by its maximum: -EFBIG beyond). */
 int file_read_at(int dir, const char *path, struct buf *b) attr_must_check;
 /**
- * file_read_text_at - read a short file (proc, sysfs, cgroup) as a string without its last newline.
- * -EFBIG when it does not fit, -EINVAL when it contains a NUL; @ret_text is "" after any failure.
+ * file_read_text_at - a short file (proc, sysfs, cgroup) without its last newline. -EFBIG when it
+ * does not fit, -EINVAL with a NUL; @ret_text is "" after any failure.
  */
 int file_read_text_at(int dir, const char *path, char *ret_text, size_t size) attr_must_check;
-/** file_read_u64_at - read one decimal number ("max" is UINT64_MAX). */
+/** file_read_u64_at - one decimal number ("max" is UINT64_MAX). */
 int file_read_u64_at(int dir, const char *path, uint64_t *ret_value) attr_must_check;
-/** file_read_again - like file_read_text_at, for an open file: reads it from the start. */
+/** file_read_again - like file_read_text_at, from the start of an open file. */
 int file_read_again(int fd, char *ret_text, size_t size) attr_must_check;
 /** file_find_key - the number after @key in lines of "key value"; -ENOENT without it. */
 int file_find_key(const char *text, const char *key, uint64_t *ret_value) attr_must_check;

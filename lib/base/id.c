@@ -9,7 +9,7 @@
 
 static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789";
 #define ALPHABET_LEN (sizeof(alphabet) - 1)
-/* Discard bytes from here on: the remainder would favour the first letters. */
+/* Discard bytes from here on: they would favour the first letters. */
 #define BYTE_LIMIT (256 - 256 % ALPHABET_LEN)
 
 void id_random_bytes(void *ret_data, size_t len)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: intrusive doubly linked list with a head node. A node not on a list points to itself. */
+/* DOC: intrusive doubly linked list. A node not on a list points to itself. */
 
 #include "base/attr.h"
 #include <stdbool.h>
@@ -39,7 +39,7 @@ static inline void list_append(struct list *head, struct list *node)
 #define LIST_FIRST(head, type, member)                                                             \
 	(list_is_empty(head) ? NULL : LIST_ENTRY((head)->next, type, member))
 
-/* The current entry may be removed or freed in the body. */
+/* The body may remove or free the current entry. */
 #define LIST_FOREACH(entry, head, type, member)                                                    \
 	for (struct list *node_ = (head)->next, *after_ = node_->next;                             \
 	     node_ != (head) && ((entry) = LIST_ENTRY(node_, type, member));                       \

@@ -14,16 +14,16 @@
 #include "base/utf8.h"
 
 /*
- * A line is built on the stack and written with one write(2), so that lines of several processes on
- * the same stderr do not mix (PIPE_BUF is 4096). Bytes from outside cannot end a line, close a
- * quoted value or control a terminal.
+ * A line is built on the stack and written with one write(2), so that lines of several processes do
+ * not mix (PIPE_BUF is 4096). Bytes from outside cannot end a line, close a quoted value or control
+ * a terminal.
  */
 
 #define LINE_MAX_BYTES 4096
 #define MSG_MAX_BYTES  1024
 #define KEY_MAX_BYTES  64
 #define CTX_MAX_BYTES  512
-/* Reserved to close a line that was truncated. */
+/* Reserved to close a truncated line. */
 #define TAIL_BYTES 16
 
 static struct {
@@ -41,7 +41,7 @@ struct line {
 	char text[LINE_MAX_BYTES];
 	size_t len;
 	unsigned pairs;
-	bool cut; /* something did not fit; add nothing more */
+	bool cut;
 	bool json;
 };
 
@@ -85,7 +85,7 @@ bool log_is_on(enum log_level level)
 	return level <= settings.level;
 }
 
-/* Add all @len bytes or none; after the first truncation add nothing. */
+/* All @len bytes or none; nothing after the first truncation. */
 static void put_bytes(struct line *l, const char *data, size_t len)
 {
 	if (l->cut || len > sizeof(l->text) - TAIL_BYTES - l->len) {
@@ -101,7 +101,6 @@ static void put_str(struct line *l, const char *s)
 	put_bytes(l, s, strlen(s));
 }
 
-/* Close the line, in the reserved bytes. */
 static void put_tail(struct line *l, const char *s)
 {
 	size_t len = strlen(s);
@@ -157,7 +156,7 @@ static bool needs_quotes(const char *data, size_t len)
 	return len == 0;
 }
 
-/* A value that does not fit is truncated and closed; a pair whose key does not fit is left out. */
+/* A value that does not fit is truncated; a pair whose key does not fit is dropped. */
 static void put_pair(struct line *l, const char *key, const char *value, size_t len)
 {
 	bool quotes = l->json || needs_quotes(value, len);
@@ -180,7 +179,7 @@ static void put_pair(struct line *l, const char *key, const char *value, size_t 
 	put_tail(l, quotes ? "\"" : "");
 }
 
-/* "key=value key=value"; a word without "=" is left out. */
+/* "key=value key=value"; words without "=" are dropped. */
 static void put_context(struct line *l, const char *ctx)
 {
 	char key[KEY_MAX_BYTES];

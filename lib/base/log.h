@@ -3,18 +3,18 @@
 
 /*
  * DOC: one line per event on stderr: key=value text, or JSON. The level is tested before
- * formatting; errno is preserved. Messages are escaped and bounded, because values from outside
- * end up in them. User code, its input and output, and tokens are never logged.
+ * formatting; errno is preserved. Messages are escaped and bounded, because they contain values
+ * from outside. User code, its input and output, and tokens are never logged.
  */
 
 #include "base/attr.h"
 #include <stdbool.h>
 
 enum log_level {
-	LOG_LEVEL_ERR,   /* an operation failed */
-	LOG_LEVEL_WARN,  /* noteworthy but continuing; message ends ", ignoring" */
-	LOG_LEVEL_INFO,  /* lifecycle */
-	LOG_LEVEL_DEBUG, /* anything */
+	LOG_LEVEL_ERR,  /* an operation failed */
+	LOG_LEVEL_WARN, /* noteworthy but continuing; message ends ", ignoring" */
+	LOG_LEVEL_INFO, /* lifecycle */
+	LOG_LEVEL_DEBUG,
 	LOG_LEVEL_COUNT
 };
 
@@ -31,7 +31,6 @@ void log_setup(const char *program, enum log_level level, enum log_format format
 /** log_level_parse / log_format_parse - Return: the value or -EINVAL. */
 int log_level_parse(const char *text);
 int log_format_parse(const char *text);
-/** log_level_name / log_format_name - the words that the parsers accept. */
 const char *log_level_name(enum log_level level);
 const char *log_format_name(enum log_format format);
 bool log_is_on(enum log_level level);
@@ -49,5 +48,4 @@ void log_write(enum log_level level, const char *ctx, const char *fmt, ...) attr
 #define log_debug(...) log_ctx(LOG_LEVEL_DEBUG, NULL, __VA_ARGS__)
 /** log_error - log an error instead of returning it: "what: message (errno text)". */
 void log_error(const char *what, const struct error *err);
-/** log_error_ctx - log_error with a context, as in log_ctx. */
 void log_error_ctx(const char *ctx, const char *what, const struct error *err);

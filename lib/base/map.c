@@ -13,8 +13,7 @@
 
 /*
  * Open addressing with linear probing, at most three quarters full. Removal moves later entries of
- * the same run back, so there are no tombstones and a map does not slow down with use. The hash is
- * SipHash-1-3 with a random key per map.
+ * the run back, so there are no tombstones.
  */
 
 #define MAP_MIN_SLOTS 16 /* a power of two, like all sizes */

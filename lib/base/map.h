@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: hash map from string to pointer. Keys are copied, values are borrowed and never NULL. The
- * hash is SipHash with a random key per map, so that a caller who chooses ids cannot choose
- * collisions.
+ * DOC: hash map from string to pointer. Keys are copied, values are borrowed and never NULL.
+ * SipHash-1-3 with a random key per map: a caller who chooses ids cannot choose collisions.
  */
 
 #include "base/attr.h"

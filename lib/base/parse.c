@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-/* Digits after the point. With the largest unit (an hour) the product still fits 64 bits. */
+/* Digits after the point: times the largest unit (an hour) this still fits 64 bits. */
 #define FRACTION_DIGITS_MAX 9
 
 struct unit {
@@ -61,7 +61,7 @@ int parse_i64(const char *text, int64_t *ret_value)
 		return r;
 	if (value > (uint64_t)INT64_MAX + negative)
 		return -ERANGE;
-	/* Through unsigned arithmetic, because -INT64_MIN does not exist. */
+	/* Unsigned, because -INT64_MIN does not exist. */
 	*ret_value = (int64_t)(negative ? 0 - value : value);
 	return 0;
 }
@@ -73,7 +73,7 @@ static const struct unit *find_unit(const struct unit *units, const char *suffix
 	return units->suffix ? units : NULL;
 }
 
-/* Parse ".25" into 25 and 100; without a point write nothing: @ret_scale must be 1 before. */
+/* ".25" is 25 and 100. Without a point nothing is written: the caller sets *ret_scale to 1. */
 static int scan_fraction(const char **text, uint64_t *ret_value, uint64_t *ret_scale)
 {
 	const char *start = *text + 1;
@@ -90,7 +90,7 @@ static int scan_fraction(const char **text, uint64_t *ret_value, uint64_t *ret_s
 	return 0;
 }
 
-/* A number with a unit. A value that would need rounding is rejected. */
+/* Rejects a value that would need rounding. */
 static int parse_scaled(const char *text, const struct unit *units, uint64_t *ret_value)
 {
 	uint64_t whole, fraction = 0, scale = 1, value;

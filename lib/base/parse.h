@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: strict text to value. The whole string must be the value: no leading space, no sign where
- * the form has none, no trailing bytes, no overflow. Return: 0, -EINVAL or -ERANGE, with nothing
- * written on failure.
+ * DOC: strict text to value: no leading space, no sign where the form has none, no trailing bytes,
+ * no overflow. Return: 0, -EINVAL or -ERANGE, with nothing written on failure.
  */
 
 #include "base/attr.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * DOC: binary units for sizes in bytes, all of one type, uint64_t. A size that is printed in units
- * is divided as (double)bytes / MIB.
- */
+/* DOC: binary units for sizes in bytes, all uint64_t. */
 
 #include <stdint.h>
 

@@ -8,7 +8,7 @@
 struct suggest {
 	const char *word;
 	const char *best; /* NULL: nothing is close enough */
-	size_t distance;  /* of @best */
+	size_t distance;
 };
 
 /** suggest_distance - insertions, deletions, replacements and swaps of neighbours from a to b. */

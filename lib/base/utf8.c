@@ -10,9 +10,9 @@ static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 #define REPLACEMENT_LEN (sizeof(replacement) - 1)
 
 /*
- * Well-formed sequences by their first byte (Unicode standard, table 3-7). The range of the second
- * byte is what excludes overlong forms, surrogates and everything above U+10FFFF; further bytes
- * are always 80..BF.
+ * Well-formed sequences by their first byte (Unicode standard, table 3-7). The second byte's range
+ * excludes overlong forms, surrogates and everything above U+10FFFF; further bytes are always
+ * 80..BF.
  */
 static const struct {
 	uint8_t first_min, first_max, len, second_min, second_max;
@@ -29,8 +29,8 @@ static const struct {
 };
 
 /*
- * Length of the longest valid prefix of a sequence at @p, at least 1; *ret_whole is the length of
- * the complete sequence, 0 when @p cannot start one.
+ * Length of the longest valid prefix at @p, at least 1; *ret_whole: the complete sequence's length,
+ * 0 when @p cannot start one.
  */
 static size_t match_sequence(const uint8_t *p, size_t len, size_t *ret_whole)
 {

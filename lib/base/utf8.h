@@ -14,8 +14,8 @@
 size_t utf8_next(const char *data, size_t len, bool *ret_valid);
 bool utf8_is_valid(const char *data, size_t len);
 /**
- * utf8_sanitize - copy with every maximal invalid part replaced by U+FFFD, as the Unicode standard
- * recommends. NUL stays. Owned by the caller, NUL-terminated, length in @ret_len.
+ * utf8_sanitize - copy with every maximal invalid part replaced by U+FFFD, as Unicode recommends.
+ * NUL stays. Return: owned, NUL-terminated.
  */
 char *utf8_sanitize(const char *data, size_t len, size_t *ret_len) attr_must_check;
 /** utf8_cut - the largest length <= @len that does not cut inside a sequence. */

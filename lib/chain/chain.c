@@ -109,7 +109,7 @@ static int read_seq(const char *line, size_t len, uint64_t *ret_seq)
 	return parse_u64(digits, ret_seq);
 }
 
-/* The tail has a fixed length, so its parts have fixed positions. */
+/* The tail has a fixed length. */
 static int read_tail(const char *line, size_t len, uint8_t ret_prev[CHAIN_HASH_LEN],
                      uint8_t ret_hash[CHAIN_HASH_LEN])
 {

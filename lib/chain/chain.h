@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: hash-chained lines: each is a JSON object that ends with the hash of the line before and its
- * own. Its own is BLAKE2b-256 of its bytes up to and not including ,"hash": so nothing needs a
- * canonical form, and no byte of a line can change unnoticed:
+ * DOC: hash-chained lines. Each is a JSON object that ends with the previous line's hash and its
+ * own, which is BLAKE2b-256 of its bytes before ,"hash": so nothing needs a canonical form and no
+ * byte can change unnoticed.
  *
  *   {"seq":2, <members> ,"prev":"<64 hex>","hash":"<64 hex>"}
  *
@@ -41,18 +41,17 @@ enum chain_fault {
 	CHAIN_FAULT_COUNT
 };
 
-/** chain_fault_text - a description for people. */
 const char *chain_fault_text(enum chain_fault fault);
 
 /**
  * chain_add - append the next line and advance @head. @members: JSON members without braces, one
- * line. Return: 0, or -ENOBUFS or -EMSGSIZE (a line longer than CHAIN_LINE_MAX) with nothing added.
+ * line. Return: 0, or -ENOBUFS or -EMSGSIZE (longer than CHAIN_LINE_MAX) with nothing added.
  */
 int chain_add(struct chain_head *head, const char *members, size_t len,
               struct buf *b) attr_must_check;
 /**
- * chain_check - whether @line (without newline) follows @head. With @head NULL only its own hash is
- * checked: it is the first of a file. @ret_head is set for every well-formed line.
+ * chain_check - whether @line (without newline) follows @head. @head NULL: the first line of a
+ * file; only its own hash is checked. @ret_head is set for every well-formed line.
  */
 enum chain_fault chain_check(const struct chain_head *head, const char *line, size_t len,
                              struct chain_head *ret_head) attr_must_check;
@@ -76,13 +75,13 @@ struct chain_verdict {
 };
 
 /**
- * chain_verify_fd - verify @fd from its start to its end, continuing from *verdict (zero at first),
- * so that consecutive files can be verified one by one. Memory use is constant. Return: 0 with the
- * verdict, or a negative errno of reading.
+ * chain_verify_fd - verify @fd from start to end, continuing from *verdict (zero at first), so that
+ * consecutive files can be verified one by one. Constant memory. Return: 0 with the verdict, or the
+ * negative errno of a read.
  */
 int chain_verify_fd(int fd, struct chain_verdict *verdict) attr_must_check;
 /**
- * chain_verify_head - check that the chain reaches @head; one of watch_seq must have been the
- * head's seq before the files were read. Updates @verdict.
+ * chain_verify_head - check that the chain reaches @head, whose seq must have been in watch_seq
+ * before the files were read.
  */
 void chain_verify_head(const struct chain_head *head, struct chain_verdict *verdict);

@@ -16,7 +16,6 @@ static bool check_line(struct chain_verdict *v, const char *line, size_t len, ui
 	struct chain_head next = {0};
 	enum chain_fault fault = chain_check(v->head.seq ? &v->head : NULL, line, len, &next);
 
-	/* The first line of a chain has no predecessor. */
 	if (fault == CHAIN_FINE && v->head.seq == 0 && next.seq == 1)
 		fault = chain_check(&v->head, line, len, &next);
 	if (fault != CHAIN_FINE) {

@@ -6,9 +6,8 @@
 
 /*
  * Theory of operation. A job that violates a constraint fails alone: its statements are rolled back
- * to a savepoint and the batch continues. If the transaction itself fails (the disk is full), the
- * jobs are run again one by one, each in its own transaction, so that a small one does not fail
- * because of a large one beside it.
+ * to a savepoint and the batch continues. If the transaction itself fails (disk full), the jobs run
+ * again one by one, so that a small one does not fail because of a large neighbour.
  */
 
 static size_t job_size(const struct db_statement *steps, size_t count)
@@ -81,7 +80,6 @@ static int run_steps(struct conn *c, struct db_job *job)
 	return 0;
 }
 
-/* Roll back. Without a transaction there is nothing to do. */
 static void roll_back(struct conn *c, const char *how)
 {
 	struct error ignored = {0};
@@ -127,7 +125,7 @@ static bool has_write(const struct list *batch)
 	return false;
 }
 
-/* Return: whether the transaction as a whole succeeded; single jobs may still have failed. */
+/* Return: whether the transaction succeeded; single jobs may still have failed. */
 static bool run_together(struct conn *c, struct list *batch, struct error *err)
 {
 	struct db_job *job;

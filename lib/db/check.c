@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. A file that is rejected must stay byte for byte as it is, for whoever
- * repairs it. Opening it with an ordinary connection would change it: recovery creates a -shm, and
- * the last connection to close checkpoints the -wal. So the check opens the file exclusively, which
- * keeps the index of the -wal in memory, and leaves the -wal alone when it closes. Only a file that
- * passed is opened for use. Its owner and version are checked each time; its pages only if it was
- * not closed cleanly or has changed since (clean_marker.c).
+ * Theory of operation. A rejected file must stay byte for byte as it is, for the person who repairs
+ * it. An ordinary connection would change it: recovery creates a -shm, and the last connection to
+ * close checkpoints the -wal. So the check opens the file exclusively, which keeps the index of the
+ * -wal in memory and leaves the -wal alone on close. Only a file that passed is opened for use.
+ * Owner and version are checked each time; pages only if the file was not closed cleanly or has
+ * changed since (clean_marker.c).
  */
 
 #define ADVICE                                                                                     \
@@ -41,7 +41,7 @@ static int check_integrity(struct conn *c, const char *path, struct error *err)
 static int check_owner(const struct db_config *config, int64_t id, int64_t version, int64_t tables,
                        struct error *err)
 {
-	/* Empty: the machine stopped right after the file was created. */
+	/* The machine stopped right after the file was created. */
 	if (id == 0 && version == 0 && tables == 0)
 		return 0;
 	if (id != (int64_t)config->application_id)
@@ -111,7 +111,7 @@ int check_file(const struct db_config *config, int64_t *ret_version, struct erro
 
 	if (!busy)
 		return r;
-	/* Another process reads it, a backup perhaps: it has created the -shm and keeps it. */
+	/* Another process, perhaps a backup, reads it and keeps the -shm. */
 	error_clear(err);
 	return check_exclusively(config, false, ret_version, &busy, err);
 }

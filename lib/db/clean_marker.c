@@ -16,8 +16,8 @@
  * Theory of operation. Checking every page takes time proportional to the file, and finds nothing
  * new in a file that was closed cleanly and not changed since. So closing writes a marker beside
  * the file with its inode, size and times, which every write, copy or restored backup changes.
- * Before the next write the marker is emptied, durably: a file that was not closed cleanly has
- * none, and is checked in full.
+ * Before the next write the marker is emptied, durably: a file that was not closed cleanly is
+ * checked in full.
  */
 
 #define SUFFIX      "-clean"
@@ -61,7 +61,7 @@ int clean_marker_clear(const char *path, int *ret_fd, struct error *err)
 	return 0;
 }
 
-/* Best effort: without it the next start only takes longer. */
+/* Best effort: without it the next start takes longer. */
 void clean_marker_write(const char *path, int fd)
 {
 	char note[MARKER_LEN];

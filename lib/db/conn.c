@@ -8,14 +8,14 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. The file may have been written by an attacker who took over the daemon, or
- * be damaged: the connection runs no code from the schema (trusted_schema off, no extensions, no
- * attached files), checks cells before it trusts them and rejects writes to SQLite's own structures
+ * Theory of operation. The file may be damaged, or written by an attacker who took over the daemon.
+ * The connection runs no code from the schema (trusted_schema off, no extensions, no attached
+ * files), checks cells before it trusts them and rejects writes to SQLite's own structures
  * (defensive). Values are bound to statements prepared from literals.
  */
 
 #define BUSY_TIMEOUT_MS 5000
-/* A check that finds the file in use continues without exclusive access. */
+/* A check of a file in use continues without exclusive access. */
 #define CHECK_TIMEOUT_MS 100
 #define WAL_KEPT_BYTES   "16777216" /* truncate the -wal to this after a checkpoint */
 
@@ -134,11 +134,11 @@ static sqlite3_stmt *get_statement(struct conn *c, const char *sql, struct error
 		(void)conn_error(c, rc, "database", err);
 		return NULL;
 	}
-	(void)!map_put(c->statements, sql, stmt); /* looked up above */
+	(void)!map_put(c->statements, sql, stmt);
 	return stmt;
 }
 
-/* The values outlive the run, so SQLite need not copy them. */
+/* The values outlive the run: SQLite need not copy them. */
 static int bind_value(sqlite3_stmt *stmt, int index, const struct db_value *v)
 {
 	switch (v->type) {

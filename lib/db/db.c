@@ -16,9 +16,9 @@
 
 /*
  * Theory of operation. The loop appends jobs to @waiting and signals; the thread takes a batch from
- * the front, runs it in one transaction (batch.c), commits, and moves the whole batch to @done; a
- * byte in the pipe makes the loop call back, in order. While the disk is busy with one commit the
- * next batch gathers: there is no other grouping and no delay for it.
+ * the front, runs it in one transaction (batch.c), commits, and moves the batch to @done; a byte in
+ * the pipe makes the loop call back, in order. While the disk is busy with one commit the next
+ * batch gathers; no delay is added for grouping.
  *
  * Only the two lists and @stopping are shared between threads, under the lock; a job in neither
  * list belongs to the thread.
@@ -37,7 +37,7 @@ struct db {
 	size_t queued_bytes;      /* of jobs whose callback has not run; used by the loop only */
 	struct error write_error; /* of the latest write; used by the loop only */
 	struct watch *watch;
-	int wake[2]; /* the thread writes, the loop reads */
+	int wake[2];
 	int (*on_thread)(struct error *err);
 	bool started;
 	pthread_t thread;
@@ -46,11 +46,9 @@ struct db {
 	pthread_cond_t changed;
 	struct list waiting, done; /* struct db_job.node */
 	bool stopping;
-	bool up;                  /* on_thread has returned */
-	struct error start_error; /* the error of on_thread */
+	bool up;
+	struct error start_error;
 };
-
-/* The thread. */
 
 /* Return: false when nothing is left and nothing more will come. */
 static bool take_batch(struct db *db, struct list *batch)
@@ -121,12 +119,9 @@ static void *run_thread(void *arg)
 		batch_run(&db->conn, &batch);
 		return_batch(db, &batch);
 	}
-	/* In this thread, which may write and remove its files. */
 	close_conn(db);
 	return NULL;
 }
-
-/* The loop. */
 
 static void call_back(struct db *db, struct db_job *job)
 {
@@ -159,7 +154,7 @@ static void on_wake(void *ctx, int events)
 		list_append(&done, &job->node);
 	}
 	pthread_mutex_unlock(&db->lock);
-	/* Callbacks may forget later jobs of this list, so they stay in it. */
+	/* Callbacks may forget later jobs, so those stay in the list. */
 	while ((job = LIST_FIRST(&done, struct db_job, node))) {
 		list_remove(&job->node);
 		call_back(db, job);
@@ -172,7 +167,7 @@ void db_set_queue_max(struct db *db, size_t bytes)
 	db->queue_max_bytes = bytes;
 }
 
-/* Jobs that only mark or delete something must get through when large ones do not. */
+/* Small jobs (marks, deletions) must get through when large ones do not. */
 bool db_has_room(const struct db *db, size_t bytes)
 {
 	size_t reserve = bytes <= SMALL_JOB_BYTES ? db->queue_max_bytes / 4 : 0;
@@ -257,8 +252,6 @@ void db_forget(struct db_job *job)
 	job->on_done = NULL;
 	job->on_rows = NULL;
 }
-
-/* Open and close. */
 
 static int make_file(const char *path, struct error *err)
 {
@@ -392,7 +385,6 @@ void db_close(struct db *db)
 		pthread_mutex_unlock(&db->lock);
 		(void)pthread_join(db->thread, NULL);
 	}
-	/* Never started, or its thread failed to start. */
 	if (db->conn.sql)
 		close_conn(db);
 	drop_jobs(&db->waiting);

@@ -2,19 +2,19 @@
 #pragma once
 
 /*
- * DOC: SQLite behind our interface (only lib/db includes sqlite3.h): one database, one connection,
- * one thread that owns it. Two states:
+ * DOC: SQLite (only lib/db includes sqlite3.h): one database, one connection, one thread that owns
+ * it. Two states:
  *
  *   opened   db_open checked and migrated the file. The caller's thread owns the connection and
  *            uses db_query_now and db_exec_now, which block.
  *   started  db_start gave the connection to its own thread. db_write and db_read queue jobs;
  *            callbacks run on the loop, in the order of queueing.
  *
- * Jobs run in the order in which they were queued. Jobs queued while the disk is busy are committed
- * together; a write's callback runs after its commit is on disk (WAL, synchronous FULL), and a read
- * sees every write queued before it. A write of several statements is atomic.
+ * Jobs run in the order of queueing. Jobs queued while the disk is busy are committed together; a
+ * write's callback runs after its commit is on disk (WAL, synchronous FULL), and a read sees every
+ * write queued before it. A write of several statements is atomic.
  *
- * The queue is bounded in bytes: beyond the bound a job is rejected with ERR_BUSY.
+ * The queue is bounded in bytes: beyond that a job is rejected with ERR_BUSY.
  *
  * SQL is written as literals (DB_SQL accepts nothing else); values are bound, never pasted.
  */
@@ -56,7 +56,6 @@ static inline struct db_value db_text(const char *s)
 #define DB_INT(value) ((struct db_value){.type = DB_TYPE_INT, .number = (int64_t)(value)})
 /** DB_TEXT - a string; NULL is SQL's NULL. */
 #define DB_TEXT(s) db_text(s)
-/** DB_BYTES - @len bytes of anything. */
 #define DB_BYTES(bytes, size)                                                                      \
 	((struct db_value){.type = DB_TYPE_BYTES, .data = (bytes), .len = (size)})
 
@@ -73,7 +72,7 @@ struct db_statement {
 	                       sizeof((const struct db_value[]){__VA_ARGS__}) /                    \
 	                               sizeof(struct db_value)})
 
-/* One step of the schema; runs in its own transaction. Versions count from 1 without gaps. */
+/* A schema change in its own transaction. Versions count from 1 without gaps. */
 struct db_migration {
 	unsigned version;
 	const char *name;
@@ -81,12 +80,11 @@ struct db_migration {
 };
 
 struct db_config {
-	const char *path; /* created with mode 0600 if missing; NULL: in memory, lost on close */
-	uint32_t application_id; /* distinguishes our files from those of other programs */
+	const char *path;                      /* created with mode 0600; NULL: in memory */
+	uint32_t application_id;               /* tells our files from those of other programs */
 	const struct db_migration *migrations; /* borrowed during db_open */
 	size_t migrations_count;
-	/* Limit for jobs that are not done. A single job may exceed it; small ones have a
-	 * reserve. */
+	/* Limit for unfinished jobs. A single job may exceed it; small ones have a reserve. */
 	size_t queue_max_bytes;
 };
 
@@ -99,16 +97,14 @@ static inline void db_closep(struct db **db)
 
 /**
  * db_open - ERR_CONFIG if the file is not a database, is damaged, or belongs to another program or
- * a newer version; not a byte of the file, its -wal or its -shm is changed then, and the message
- * says what to do.
+ * a newer version; then no byte of the file, its -wal or its -shm is changed, and the message says
+ * what to do.
  */
 int db_open(const struct db_config *config, struct db **ret_db, struct error *err) attr_must_check;
 
 /** db_readonly_query - query another process's database, read-only. Blocks. */
 int db_readonly_query(const char *path, const struct db_statement *query, size_t max_bytes,
                       struct db_rows **ret_rows, struct error *err) attr_must_check;
-
-/* Before db_start; these block. */
 
 /** db_exec_now - @count statements in one transaction. */
 int db_exec_now(struct db *db, const struct db_statement *steps, size_t count,
@@ -118,23 +114,21 @@ int db_query_now(struct db *db, const struct db_statement *query, size_t max_byt
                  struct db_rows **ret_rows, struct error *err) attr_must_check;
 
 /**
- * db_start - give the connection to a new thread, which first calls @on_thread (to install a
- * filter, for example; NULL: none) and ends if that fails. @loop must outlive @db.
+ * db_start - give the connection to a new thread, which first calls @on_thread (NULL: none) and
+ * ends if that fails. @loop must outlive @db.
  */
 int db_start(struct db *db, struct loop *loop, int (*on_thread)(struct error *err),
              struct error *err) attr_must_check;
 
-/* On the loop. */
-
 /** db_done_fn - @err NULL: committed to disk; else nothing was changed. */
 typedef void db_done_fn(void *ctx, const struct error *err);
-/** db_rows_fn - @rows are valid until the callee returns; NULL with @err. */
+/** db_rows_fn - @rows are valid during the call; NULL with @err. */
 typedef void db_rows_fn(void *ctx, const struct db_rows *rows, const struct error *err);
 
 /**
- * db_write - @count statements, atomically; values are copied. @on_done may be NULL: then a failure
- * is logged. Errors of the callback: ERR_CONFLICT: a constraint; ERR_STORAGE: the disk is full or
- * broken. Return: the job, valid until its callback; NULL with *err: ERR_BUSY.
+ * db_write - @count statements, atomically; values are copied. @on_done NULL: a failure is logged.
+ * The callback may get ERR_CONFLICT (a constraint) or ERR_STORAGE (disk full or broken). Return:
+ * the job, valid until its callback; NULL with *err: ERR_BUSY.
  */
 struct db_job *db_write(struct db *db, const struct db_statement *steps, size_t count,
                         db_done_fn *on_done, void *ctx, struct error *err) attr_must_check;
@@ -147,9 +141,8 @@ struct db_job *db_read(struct db *db, const struct db_statement *query, size_t m
 /** db_forget - drop the callback of @job; the job still runs. */
 void db_forget(struct db_job *job);
 void db_set_queue_max(struct db *db, size_t bytes);
-/** db_has_room - whether a job of @bytes would be accepted now. */
 bool db_has_room(const struct db *db, size_t bytes);
-/** db_waiting - bytes of jobs that are not done. */
+/** db_waiting - bytes of unfinished jobs. */
 size_t db_waiting(const struct db *db);
 /** db_last_write_error - ERR_NONE, or why the latest commit failed (ERR_STORAGE). */
 const struct error *db_last_write_error(const struct db *db);

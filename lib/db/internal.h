@@ -41,8 +41,7 @@ struct db_rows {
 /** conn_open - @exclusive: only for checking; no other file is created or changed. */
 int conn_open(struct conn *c, const char *path, bool exclusive, struct error *err) attr_must_check;
 void conn_close(struct conn *c);
-/** conn_has_wal - whether the database @path has a write-ahead log: it is open, or was not closed
- * cleanly. */
+/** conn_has_wal - whether @path has a write-ahead log: it is open, or was not closed cleanly. */
 bool conn_has_wal(const char *path);
 /** conn_error - convert SQLite's error. Return: always -1. */
 int conn_error(const struct conn *c, int rc, const char *what, struct error *err);
@@ -57,10 +56,7 @@ int conn_number(struct conn *c, const char *sql, int64_t *ret_number,
 /** conn_setup - settings of a connection that writes: WAL, durable, defensive. */
 int conn_setup(struct conn *c, struct error *err) attr_must_check;
 
-/**
- * check_file - reject files that are not ours to write; changes nothing. *ret_version: its
- * schema's.
- */
+/** check_file - reject files that are not ours to write; changes nothing. */
 int check_file(const struct db_config *config, int64_t *ret_version,
                struct error *err) attr_must_check;
 /** migrate - from @version to the latest. */

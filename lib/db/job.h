@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: a job of the database thread, and how a batch of jobs runs. Inside lib/db only. */
+/* DOC: a job of the database thread, and how a batch of jobs runs. */
 
 #include "base/list.h"
 #include "db/db.h"
@@ -9,10 +9,10 @@
 struct conn;
 
 struct db_job {
-	struct list node;           /* in the queue, the thread's batch, or the done list */
+	struct list node;           /* in the queue, the batch, or the done list */
 	struct db_statement *steps; /* owned: one block with all values and their bytes */
 	size_t count;
-	size_t bytes; /* its size in the queue */
+	size_t bytes;
 	bool is_read;
 	bool has_rows;
 	size_t max_bytes; /* of rows */
@@ -26,5 +26,4 @@ struct db_job {
 /** job_new - copies everything. Return: NULL when memory is out: callers decide the size. */
 struct db_job *job_new(const struct db_statement *steps, size_t count);
 void job_free(struct db_job *job);
-/** batch_run - run the jobs of @batch in order and store each one's result. */
 void batch_run(struct conn *conn, struct list *batch);

@@ -9,8 +9,8 @@
  * Theory of operation. Request bodies are collected in memory, with one limit for all of them. A
  * caller who fills it must not block others: callers with bodies in progress share the limit, and
  * one below its share is served even if the others have used all of it. So the total is bounded by
- * the limit plus one share of each caller who came later: twice the limit for four of them, and
- * nine times for the maximum number of tenants.
+ * the limit plus one share of each later caller: twice the limit for four of them, nine times for
+ * the maximum number of tenants.
  */
 
 void http_set_body_quota(struct http_request *req, const char *name)

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 /* The easy interface does not let us choose how often libcurl checks cancel_fd, so each transfer
- * runs in its own multi handle, whose poll includes the descriptor. */
+ * has its own multi handle, whose poll includes the descriptor. */
 
 struct transfer {
 	const struct http_client_request *request;
@@ -17,7 +17,7 @@ struct transfer {
 	CURLM *multi;
 	struct curl_slist *headers;
 	bool stopped;
-	char detail[CURL_ERROR_SIZE]; /* libcurl's message */
+	char detail[CURL_ERROR_SIZE];
 	uint64_t ticked_us;
 };
 
@@ -102,7 +102,7 @@ static void set_options(struct transfer *t)
 	(void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
 	(void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	(void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	/* Connect directly, whatever proxies the environment names. */
+	/* Ignore proxies of the environment. */
 	(void)curl_easy_setopt(easy, CURLOPT_PROXY, "");
 	if (request->socket_path)
 		(void)curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request->socket_path);
@@ -168,7 +168,7 @@ static int run_transfer(struct transfer *t, CURLcode *ret_code)
 	return 0;
 }
 
-/* Typical errors when only one side speaks TLS. */
+/* Errors when only one side speaks TLS. */
 static const char *tls_hint(CURLcode code)
 {
 	static const char plain[] = "is not a TLS server, or no compatible one; without a "
@@ -231,7 +231,7 @@ int http_client_run(const struct http_client_request *request, int *ret_status, 
 	long status = 0;
 	int r;
 
-	/* Idempotent, and this program has one thread. */
+	/* Idempotent; the program has one thread. */
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		return error_set(err, ERR_SYSTEM, 0, "start libcurl");
 	t.easy = curl_easy_init();

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: HTTP client over TCP or a Unix socket: libcurl (only lib/http includes its header).
- * Blocking form, for the CLI; the daemon's upstreams will get a multi form on the loop.
+ * DOC: blocking HTTP client over TCP or a Unix socket, for the CLI: libcurl (only lib/http includes
+ * its header).
  */
 
 #include "base/attr.h"
@@ -18,8 +18,8 @@ struct http_client_request {
 	const char *url;         /* "http://localhost/api/v1/execute" */
 	const char *body;        /* NULL: none */
 	size_t body_len;
-	/* Streams a body of any length instead of @body: store up to @size bytes in @data. May
-	 * block. Return: how many, 0: the end, < 0: abort; the peer then sees a truncated body. */
+	/* Streams a body of any length instead of @body: store up to @size bytes. May block.
+	 * Return: how many, 0: the end, < 0: abort; the peer sees a truncated body. */
 	ssize_t (*on_body)(void *ctx, char *data, size_t size);
 	const char *accept;    /* NULL: application/json */
 	const char *bearer;    /* NULL: none */
@@ -28,10 +28,10 @@ struct http_client_request {
 	const char *unreached; /* hint when nothing listens */
 	uint64_t timeout_us;   /* 0: none */
 	int cancel_fd; /* becomes readable: stop (ERR_UNAVAILABLE with sys ECANCELED); 0: none */
-	/* Pieces of the response body as they arrive. Return < 0 to stop, as by cancel_fd. */
+	/* A piece of the response body. Return < 0 to stop, as by cancel_fd. */
 	int (*on_data)(void *ctx, int status, const char *data, size_t len);
-	/* Called about every @tick_us: @sent bytes of the body were sent. NULL: never. It may
-	 * send a request of its own; the transfer waits meanwhile. */
+	/* About every @tick_us: @sent bytes of the body were sent. NULL: never. May send a request
+	 * of its own; the transfer waits meanwhile. */
 	void (*on_tick)(void *ctx, uint64_t sent);
 	uint64_t tick_us;
 	void *ctx;

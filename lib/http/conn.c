@@ -16,15 +16,15 @@
 /*
  * Theory of operation. microhttpd's own timeout restarts with every byte, so a client that sends
  * one per second never times out. Ours is absolute: while something is expected of the client, its
- * connection is on one of two lists (see enum conn_wait); one timer checks the heads. A late
- * connection is shut down, which microhttpd sees as its end.
+ * connection is on one of two lists (enum conn_wait); one timer checks the heads. A late connection
+ * is shut down, which microhttpd sees as its end.
  *
- * microhttpd does not watch a suspended connection at all, but an execution must end as soon as its
- * client disconnects. So every connection is, from its start, also in an epoll set of ours that
- * reports only the hang-up, once: no system call per request, no wake-up per byte.
+ * microhttpd does not watch a suspended connection, but an execution must end when its client
+ * disconnects. So every connection is also in an epoll set of ours that reports only the hang-up,
+ * once: no system call per request, no wake-up per byte.
  */
 
-/* Connections beyond the limit that still get an error response instead of being closed. */
+/* Connections beyond the limit that get an error response. */
 #define CROWD_RESERVE 32
 
 static int peer_key(struct http_conn *c, char *ret_key, size_t size)
@@ -62,7 +62,7 @@ static struct http_peer *peer_take(struct http_conn *c)
 	struct http_peer *peer;
 	char key[sizeof(peer->key)] = "";
 
-	/* Peers without an address share one entry: one limit for all of them rather than none. */
+	/* Peers without an address share one limit. */
 	if (peer_key(c, key, sizeof(key)) < 0)
 		key[0] = '\0';
 	peer = map_get(s->peers, key);
@@ -106,7 +106,7 @@ struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mh
 	c->crowded = c->server->conns_count > config->max_connections ||
 	             c->peer->count > config->max_connections_per_peer;
 	conn_wait(c, WAIT_REQUEST);
-	/* Unwatched, it would keep its box after the client disconnects: refuse the connection. */
+	/* Unwatched, it would keep its box after the client disconnects: refuse it. */
 	if (epoll_ctl(c->server->hangup_fd, EPOLL_CTL_ADD, c->fd, &event) < 0 ||
 	    c->server->conns_count > config->max_connections + CROWD_RESERVE ||
 	    c->peer->count > config->max_connections_per_peer + CROWD_RESERVE)
@@ -116,7 +116,7 @@ struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mh
 
 void conn_closed(struct http_conn *c)
 {
-	/* Explicitly: the set keeps a socket whose description a lingering duplicate holds. */
+	/* Explicitly: a lingering duplicate of the socket would keep it in the set. */
 	(void)epoll_ctl(c->server->hangup_fd, EPOLL_CTL_DEL, c->fd, NULL);
 	if (c->unread)
 		linger_start(c->server, c->fd);
@@ -132,8 +132,7 @@ void conn_closed(struct http_conn *c)
 
 static void arm_timer(struct http_server *s, uint64_t at_us, uint64_t now)
 {
-	/* A timer that fires early only checks and sleeps again: it is never stopped and seldom
-	 * moved. */
+	/* A timer that fires early only checks and sleeps again: never stop it, seldom move it. */
 	if (s->timer_at_us && s->timer_at_us <= at_us)
 		return;
 	s->timer_at_us = at_us;
@@ -200,7 +199,7 @@ void conn_resume(struct http_conn *c)
 static void handle_hangup(struct http_conn *c)
 {
 	c->hung_up = true;
-	/* Over TLS microhttpd does not always pass the end on. */
+	/* Over TLS microhttpd does not always report the end. */
 	if (c->ws && c->listener->is_tls)
 		ws_hung_up(c->ws);
 	/* Not suspended: microhttpd reads the EOF itself. */

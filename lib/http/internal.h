@@ -17,11 +17,11 @@
 
 #define REQUEST_LINE_MAX 8192
 
-/* What a connection waits for. Each wait has one fixed length, so that a list in the order of
- * entry is also in the order of deadlines: entering, leaving and finding the first are O(1). */
+/* What a connection waits for. Each wait has one fixed length, so a list in order of entry is also
+ * in order of deadlines: every operation is O(1). */
 enum conn_wait {
-	WAIT_REQUEST, /* for the rest of a request, or for the client to read the response */
-	WAIT_IDLE,    /* for the next request of a keep-alive connection */
+	WAIT_REQUEST, /* for the rest of a request, or for the client to read */
+	WAIT_IDLE,    /* for the next request */
 	WAIT_COUNT
 };
 
@@ -33,11 +33,11 @@ struct http_server {
 	struct list lingering;
 	size_t conns_count;
 	size_t lingering_count;
-	size_t bodies_bytes;     /* of all requests together */
+	size_t bodies_bytes;     /* of all requests */
 	size_t responses_bytes;  /* of all responses in memory */
 	struct map *peers;       /* address -> struct http_peer */
 	struct map *body_quotas; /* name -> struct body_quota */
-	size_t body_quotas_busy; /* quotas with bodies in progress */
+	size_t body_quotas_busy;
 	struct timer *timer;
 	uint64_t timer_at_us; /* 0: not running */
 	int hangup_fd;        /* epoll: clients that disconnected */
@@ -57,7 +57,7 @@ struct http_listener {
 	struct timer *timer;
 	bool is_unix;
 	bool is_tls;
-	bool retired; /* another listener has its socket; it ends with its last connection */
+	bool retired; /* another listener has its socket; ends with its last connection */
 	bool run_deferred;
 };
 
@@ -66,7 +66,7 @@ struct http_peer {
 	size_t count;
 };
 
-/* Bytes of the bodies in progress that are charged to one name. */
+/* Body bytes in progress that are charged to one name. */
 struct body_quota {
 	char *key; /* owned */
 	size_t requests;
@@ -83,7 +83,7 @@ struct http_conn {
 	struct http_request *req; /* NULL between requests */
 	uint64_t deadline_us;
 	int fd;       /* owned by microhttpd */
-	unsigned uid; /* of the peer; valid with has_uid, on a Unix socket */
+	unsigned uid; /* valid with has_uid */
 	bool has_uid;
 	bool suspended;
 	bool hung_up;
@@ -97,9 +97,9 @@ enum request_phase {
 	REQUEST_HEAD,     /* request line seen, headers not yet */
 	REQUEST_BODY,     /* within limits; collecting */
 	REQUEST_WAITING,  /* passed to the handler; no response yet */
-	REQUEST_ANSWERED, /* @response is set, not yet passed to microhttpd */
+	REQUEST_ANSWERED, /* @response is set, but not passed to microhttpd */
 	REQUEST_SENDING,
-	REQUEST_REFUSED, /* because of its request line; the headers are ignored */
+	REQUEST_REFUSED, /* because of its request line; headers are ignored */
 };
 
 struct http_request {
@@ -108,7 +108,7 @@ struct http_request {
 	char id[64];
 	const char *method; /* owned by microhttpd, valid as long as the request */
 	size_t target_len;
-	uint64_t began_us; /* when its first line was read */
+	uint64_t began_us; /* when the request line was read */
 	uintptr_t tags[HTTP_TAGS];
 	struct {
 		const char *name;
@@ -128,20 +128,20 @@ struct http_request {
 	struct MHD_Response *response; /* owned until queued */
 	int status;                    /* 0: not answered */
 	uint64_t sent_bytes;           /* of the response body, passed to microhttpd */
-	size_t answer_bytes; /* of it that are in memory: its part of server->responses_bytes */
+	size_t answer_bytes;           /* of these in memory; part of server->responses_bytes */
 	uint64_t answer_since_us;
-	bool cut; /* by response_quota.c; the connection ends as soon as microhttpd sees it */
-	struct buf pending; /* of a stream: not yet taken by microhttpd */
+	bool cut;           /* by response_quota.c; ends as soon as microhttpd sees it */
+	struct buf pending; /* of a stream; not yet taken by microhttpd */
 	size_t pending_off;
 	bool stream;
-	bool sized; /* a stream with a Content-Length */
+	bool sized; /* has a Content-Length */
 	bool stream_ended;
-	void (*taken_fn)(void *ctx, size_t bytes); /* NULL: a stream without flow control */
+	void (*taken_fn)(void *ctx, size_t bytes); /* NULL: no flow control */
 	void *taken_ctx;
 	uint64_t length;   /* of a stream; HTTP_LENGTH_UNKNOWN */
 	size_t step_bytes; /* taken since the client's timeout restarted */
 	bool takes_body;   /* streamed to @sink */
-	bool body_held;    /* the sink did not take everything: microhttpd keeps the rest */
+	bool body_held;    /* microhttpd keeps what the sink did not take */
 	struct http_body_events sink;
 	struct http_ws *ws; /* owned: will become a WebSocket; NULL: will not, or has */
 };
@@ -198,7 +198,6 @@ void response_quota_set(struct http_request *req, size_t bytes);
 void response_quota_drop(struct http_request *req);
 
 /* response.c */
-/** response_queue - pass the response to microhttpd. */
 enum MHD_Result response_queue(struct http_request *req) attr_must_check;
 
 /** response_upgrade - respond with 101; microhttpd then hands the socket over. */
@@ -207,7 +206,6 @@ void response_upgrade(struct http_request *req, MHD_UpgradeHandler handler, void
 /* ws.c */
 /** ws_abort - at once, without a close frame. */
 void ws_abort(struct http_ws *ws);
-/** ws_hung_up - the client disconnected. */
 void ws_hung_up(struct http_ws *ws);
 /** ws_unborn - the client disconnected before the upgrade. */
 void ws_unborn(struct http_ws *ws);

@@ -77,7 +77,7 @@ static int bind_tcp(int fd, const union address *addr)
 
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
 		return -errno;
-	/* Inherited by every connection: responses are never delayed to be coalesced. */
+	/* Inherited by every connection: never delay responses to coalesce them. */
 	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
 		return -errno;
 	if (addr->any.sa_family == AF_INET6 &&

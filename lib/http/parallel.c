@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define IDLE_MAX 8L /* idle connections kept for the next request */
+#define IDLE_MAX 8L
 #define FDS_MAX  8
 
 struct http_exchange {
@@ -33,7 +33,7 @@ struct http_parallel *http_parallel_new(struct error *err)
 {
 	struct http_parallel *p;
 
-	/* Idempotent, and this program has one thread. */
+	/* Idempotent; the program has one thread. */
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
 		(void)error_set(err, ERR_SYSTEM, 0, "start libcurl");
 		return NULL;
@@ -42,7 +42,7 @@ struct http_parallel *http_parallel_new(struct error *err)
 	list_init(&p->exchanges);
 	p->multi = curl_multi_init();
 	assert(p->multi);
-	/* Other clients need connections too: close most after a burst. */
+	/* Other clients need connections too. */
 	(void)curl_multi_setopt(p->multi, CURLMOPT_MAXCONNECTS, IDLE_MAX);
 	return p;
 }
@@ -142,7 +142,7 @@ static void set_options(struct http_exchange *x, const struct http_parallel_requ
 	(void)curl_easy_setopt(easy, CURLOPT_PRIVATE, x);
 	(void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	(void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	/* Connect directly, whatever proxies the environment names. */
+	/* Ignore proxies of the environment. */
 	(void)curl_easy_setopt(easy, CURLOPT_PROXY, "");
 	if (request->socket_path)
 		(void)curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request->socket_path);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: several requests at once, for a single-threaded program that also polls descriptors of its
- * own: a wrapper of libcurl's multi interface. Callbacks run inside http_parallel_wait.
+ * DOC: several requests at once, for a single-threaded program that polls descriptors of its own:
+ * libcurl's multi interface. Callbacks run inside http_parallel_wait.
  */
 
 #include "base/attr.h"
@@ -25,11 +25,10 @@ struct http_parallel_request {
 	const char *bearer;         /* NULL: none */
 	const char *ca_file;        /* NULL: the system's authorities */
 	void *ctx;
-	/* A line of the response header, without its line end. */
+	/* One header line, without its line end. */
 	void (*on_header)(void *ctx, const char *line, size_t len);
-	/* A piece of the response body. */
 	void (*on_data)(void *ctx, int status, const char *data, size_t len);
-	/* The end, once. @err NULL: the response is complete. The exchange is freed afterwards. */
+	/* Once. @err NULL: the response is complete. The exchange is freed afterwards. */
 	void (*on_done)(void *ctx, int status, const struct error *err);
 };
 

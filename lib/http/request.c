@@ -81,7 +81,7 @@ static size_t decode_char(const char *s, char *ret_c)
 		*ret_c = (char)(unsigned char)(high << 4 | low);
 		taken = 3;
 	}
-	/* A NUL would end the string for us, but not for a proxy that checks it in front of us. */
+	/* A NUL would end the string for us, but not for a proxy in front of us that checks it. */
 	return (unsigned char)*ret_c < 0x20 || *ret_c == 0x7f ? 0 : taken;
 }
 
@@ -115,7 +115,6 @@ char *http_decode_path(const char *target)
 	return percent_decode(target, strcspn(target, "?"), false);
 }
 
-/* Gathered in one pass over the headers. */
 struct header_census {
 	size_t count, bytes;
 	unsigned lengths, codings, hosts;
@@ -146,7 +145,7 @@ static enum MHD_Result count_framing_header(void *cls, enum MHD_ValueKind kind, 
 }
 
 /*
- * Two parsers of one byte stream must agree where a request ends; otherwise a second request can be
+ * Two parsers of one byte stream must agree where a request ends, or a second request can be
  * smuggled past the first parser. Reject everything ambiguous.
  */
 static int check_framing(const struct http_request *req, const struct header_census *census,
@@ -244,7 +243,7 @@ const char *http_path(const struct http_request *req)
 
 const char *http_query(const struct http_request *req, const char *name)
 {
-	/* The decoded copy is a cache: reading it does not change the request. */
+	/* The decoded copy is a cache. */
 	struct http_request *mut = (struct http_request *)(uintptr_t)req;
 	const char *raw = MHD_lookup_connection_value(req->conn->mhd, MHD_GET_ARGUMENT_KIND, name);
 	size_t count = req->texts ? str_list_count(req->texts) : 0;

@@ -9,27 +9,25 @@
 #include <string.h>
 
 /*
- * Theory of operation. A handler responds while microhttpd waits for it inside on_access, or later,
- * when the connection is suspended. Either way the response is kept in the request and passed on in
- * on_access, the only place where microhttpd accepts it; a later response resumes the connection
- * for that.
+ * Theory of operation. A handler responds while microhttpd waits inside on_access, or later, when
+ * the connection is suspended. Either way the response is kept in the request and passed on in
+ * on_access, the only place where microhttpd accepts it; a later response resumes the connection.
  */
 
 #define STREAM_PENDING_MAX (16u << 20)
-/* One piece may exceed what may wait: the last event of a stream repeats all output. The writer
- * bounds its size; this only keeps the arithmetic from wrapping. */
+/* One piece may exceed what may wait: a stream's last event repeats all output. The writer bounds
+ * its size; this keeps the arithmetic from wrapping. */
 #define STREAM_PIECE_MAX (1ul << 30)
 /* Status line and headers of a response sent outside microhttpd. */
 #define HEADER_BY_HAND_MAX 512
 #define STREAM_BLOCK       32768
 #define PROCESS_TIME_LEN   32
-/* Drop sent bytes from the front in steps of this size: moving the rest for each piece would
- * take quadratic time. */
+/* Drop sent bytes in steps of this size: moving the rest for each piece takes quadratic time. */
 #define STREAM_DROP_STEP (1u << 20)
 
 static void add_header(struct MHD_Response *response, const char *name, const char *value)
 {
-	/* Fails only for values with line breaks, which we never have, and without memory. */
+	/* Fails only for values with line breaks, which we never have. */
 	enum MHD_Result r = MHD_add_response_header(response, name, value);
 
 	assert(r == MHD_YES);
@@ -52,8 +50,7 @@ static void set_answer(struct http_request *req, struct MHD_Response *response, 
 	char process_time[PROCESS_TIME_LEN];
 
 	assert(response && !req->response && req->phase < REQUEST_ANSWERED);
-	/* The body of a rejected request is not read, so what follows on this connection is not
-	 * a request. */
+	/* The body of a rejected request is not read: what follows is not a request. */
 	if (req->phase == REQUEST_HEAD && request_has_body(req))
 		c->unread = req->close = true;
 	if (content_type)
@@ -78,9 +75,9 @@ static bool must_bypass_mhd(const struct http_request *req)
 }
 
 /*
- * microhttpd accepts no response in the middle of a header or a body, so a rejection there is sent
- * by us. No response is in progress on this connection, so the few bytes fit into the socket's
- * buffer. What does not fit is lost, as is the connection.
+ * microhttpd accepts no response in the middle of a header or a body, so we send a rejection
+ * ourselves. No response is in progress, so the few bytes fit into the socket's buffer; if not,
+ * they are lost with the connection.
  */
 static void reply_bypassing_mhd(struct http_request *req, const struct http_answer *a)
 {
@@ -105,7 +102,7 @@ static void reply_bypassing_mhd(struct http_request *req, const struct http_answ
 	req->status = a->status;
 	req->sent_bytes = a->len;
 	req->phase = REQUEST_SENDING;
-	/* A body that was held back: microhttpd calls with the rest, and is told to close. */
+	/* A held-back body: microhttpd calls with the rest, and is told to close. */
 	conn_wait(req->conn, WAIT_REQUEST);
 	conn_resume(req->conn);
 }
@@ -152,9 +149,9 @@ void http_reply_owned(struct http_request *req, const struct http_answer *a)
 
 /*
  * The client is gone. microhttpd closes a chunked response that ends with an error, but cleans it
- * up only when another connection is, while an older one lives. A failing write closes it for good:
- * shut the socket down first, so that nothing that looks like an end is sent, then end. A response
- * with a Content-Length has no end to write: one byte more forces the write.
+ * up only when another connection is cleaned up. A failing write closes it for good: shut the
+ * socket down, so that nothing that looks like an end is sent, then end. A response with a
+ * Content-Length has no end to write: one more byte forces the write.
  */
 static ssize_t abandon_stream(struct http_request *req, char *room)
 {
@@ -205,7 +202,6 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
 		request_gone(req);
 		return abandon_stream(req, room);
 	}
-	/* All was taken: free the memory for others. */
 	buf_done(&req->pending);
 	req->pending_off = 0;
 	response_quota_set(req, 0);
@@ -235,7 +231,7 @@ int http_stream_write(struct http_request *req, const char *data, size_t len)
 	if (req->cut)
 		return -ENOBUFS;
 	if (waiting > STREAM_PENDING_MAX || len > STREAM_PIECE_MAX) {
-		/* The hang-up that follows informs the handler, from the loop as always. */
+		/* The hang-up that follows informs the handler. */
 		conn_cut(req->conn);
 		return -ENOBUFS;
 	}

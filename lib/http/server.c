@@ -18,14 +18,13 @@
  * Theory of operation. microhttpd keeps all sockets of a listener in one epoll descriptor; the loop
  * watches that and calls MHD_run. MHD_run must not be entered from microhttpd's callbacks nor from
  * a handler's, so code that resumes a connection defers it to the end of the dispatch
- * (listener_run_soon): no detour through the kernel, and never two levels of it on the stack.
+ * (listener_run_soon).
  */
 
-/* Most bodies fit into this; the buffer grows only with bytes that arrive. */
+/* Most bodies fit; the buffer grows only with bytes that arrive. */
 #define BODY_FIRST 16384u
 /* microhttpd's memory for parsed headers: a record for each line, argument and cookie, and the
- * response header. Enough for the maximum of the first two and some hundreds of cookies; a
- * client that sends more cookies is cut off. */
+ * response header. Enough for the maximum of the first two and some hundreds of cookies. */
 #define POOL_RECORDS 65536
 
 static void listener_run(void *arg)
@@ -91,7 +90,7 @@ static enum MHD_Result take_header(struct http_request *req, const char *target)
 		return response_queue(req);
 	}
 	buf_init(&req->body, max);
-	/* Content-Length is only a promise: reserve no more than the first piece. */
+	/* Content-Length is only a promise. */
 	if (buf_reserve(&req->body, announced < BODY_FIRST ? announced : BODY_FIRST) < 0)
 		return MHD_NO;
 	req->phase = REQUEST_BODY;
@@ -104,15 +103,14 @@ static enum MHD_Result take_body(struct http_request *req, const char *data, siz
 
 	if (request_add_body(req, data, len, &err) == 0)
 		return MHD_YES;
-	/* Respond and close at once: without a length in the header there is no telling how much
-	 * more would come. */
+	/* Close at once: without a length we cannot tell how much more would come. */
 	reply_own_error(req, &err);
 	return MHD_NO;
 }
 
 /*
- * Pass to the sink. What it does not take stays with microhttpd, and the connection is suspended:
- * then the client waits for us, and its timeout stops.
+ * What the sink does not take stays with microhttpd, and the connection is suspended: the client
+ * waits for us, so its timeout stops.
  */
 static enum MHD_Result pass_to_sink(struct http_request *req, const char *data, size_t *len)
 {
@@ -205,9 +203,9 @@ static struct http_conn *conn_of(struct MHD_Connection *mhd)
 }
 
 /*
- * microhttpd is about to create a record for each argument, and closes silently when its memory is
- * too small. So the line is checked before, and the response sent here: without waiting for the
- * rest of the header, and with nothing from microhttpd after it.
+ * microhttpd creates a record for each argument, and closes silently when its memory is too small.
+ * So the line is checked before, and the response sent here, without the rest of the header and
+ * with nothing from microhttpd after it.
  */
 static void reject_request_line(struct http_request *req, const char *target)
 {
@@ -220,7 +218,6 @@ static void reject_request_line(struct http_request *req, const char *target)
 	(void)shutdown(req->conn->fd, SHUT_WR);
 }
 
-/* The request line was read: a request starts. */
 static void *on_request_line(void *cls, const char *target, struct MHD_Connection *mhd)
 {
 	struct http_conn *c = conn_of(mhd);
@@ -230,7 +227,7 @@ static void *on_request_line(void *cls, const char *target, struct MHD_Connectio
 		return NULL;
 	c->req = request_new(c, target);
 	reject_request_line(c->req, target);
-	/* The timeout of a connection's first request runs from its first byte. */
+	/* A connection's first timeout runs from its first byte. */
 	if (c->served)
 		conn_wait(c, WAIT_REQUEST);
 	c->served = true;
@@ -306,7 +303,7 @@ static void report_quiet(void *arg)
 
 void server_check_quiet(struct http_server *s)
 {
-	/* Deferred: microhttpd is on the stack, and the callback will want to free the server. */
+	/* Deferred: microhttpd is on the stack, and the callback frees the server. */
 	if (s->quiescing && s->conns_count == 0)
 		loop_defer(s->config.loop, report_quiet, s);
 }
@@ -324,7 +321,6 @@ struct http_server *http_server_new(const struct http_server_config *config)
 	s->peers = map_new();
 	s->body_quotas = map_new();
 	s->timer = timer_new(config->loop, conn_expire, s);
-	/* Only at start; without a descriptor there is no server. */
 	s->hangup_fd = fd_epoll();
 	assert(s->hangup_fd >= 0);
 	s->hangup_watch = watch_new(config->loop, s->hangup_fd, conn_hangups, s);
@@ -387,7 +383,6 @@ void http_server_free(struct http_server *s)
 	free(s);
 }
 
-/* Broken versions are disabled, whatever the client offers. */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 static struct MHD_OptionItem text_option(enum MHD_OPTION option, const char *text)
@@ -399,11 +394,11 @@ static struct MHD_OptionItem text_option(enum MHD_OPTION option, const char *tex
 static struct MHD_Daemon *start_mhd(struct http_listener *l, int fd, const struct http_tls *tls)
 {
 	const struct http_server_config *config = &l->server->config;
-	/* One daemon must hold what the server as a whole accepts, and the few more that
-	 * conn_opened rejects: microhttpd itself would silently stop accepting. */
+	/* One daemon must hold what the whole server accepts, plus those that conn_opened rejects:
+	 * microhttpd would silently stop accepting. */
 	unsigned limit = (unsigned)config->max_connections + 1024;
-	/* The header as received, cookies once more, and half of it free: microhttpd always
-	 * wants that much to read into. */
+	/* The header as received, cookies once more, and half free: microhttpd always wants that
+	 * much to read into. */
 	size_t pool = 2 * (config->max_header_bytes + REQUEST_LINE_MAX) + config->max_header_bytes +
 	              POOL_RECORDS;
 
@@ -459,7 +454,7 @@ int http_server_listen(struct http_server *s, int fd, const struct http_tls *tls
 	return 0;
 }
 
-/* Its connections continue; another listener has the socket. Freed with the last connection. */
+/* Its connections continue. Freed with the last one. */
 static void listener_retire(struct http_listener *l)
 {
 	(void)MHD_quiesce_daemon(l->mhd); /* returns l->fd, which is ours already */
@@ -479,8 +474,8 @@ static struct http_listener *find_tls(struct http_server *s)
 }
 
 /*
- * microhttpd cannot change a certificate. So a new daemon takes over the socket with its accept
- * queue before the old one lets go: no connection is refused meanwhile.
+ * microhttpd cannot change a certificate. So a new daemon takes over the socket and its accept
+ * queue before the old one lets go: no connection is refused.
  */
 int http_server_renew_tls(struct http_server *s, const struct http_tls *tls, struct error *err)
 {

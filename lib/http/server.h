@@ -3,17 +3,17 @@
 
 /*
  * DOC: HTTP/1.1 server on the loop: libmicrohttpd in external epoll mode (only lib/http includes
- * its header). It knows no routes. Limits, timeouts and strictness live here: a request reaches the
- * handler only when it is complete and within its limits.
+ * its header). It knows no routes. A request reaches the handler only when it is complete and
+ * within its limits.
  *
  * Life of a request: on_headers sets the body limit or rejects; the body is collected; on_request
- * is called once, with everything; the handler responds now or later with http_reply or
- * http_stream_*. When the client disconnects before the response is complete, the request's on_gone
- * is called and the request must not be used again. After http_reply or http_stream_end the request
- * belongs to the server again.
+ * is called once; the handler responds now or later with http_reply or http_stream_*. When the
+ * client disconnects before the response is complete, the request's on_gone is called and the
+ * request must not be used again. After http_reply or http_stream_end the request belongs to the
+ * server again.
  *
  * A client that closes its sending side counts as disconnected, as with most servers: a half-closed
- * socket cannot be told from a closed one before something is sent.
+ * socket looks like a closed one until something is sent.
  */
 
 #include "base/attr.h"
@@ -31,7 +31,6 @@ struct http_header {
 	const char *value;
 };
 
-/* How a request ended. */
 struct http_done {
 	int status;           /* 0: no response */
 	uint64_t body_bytes;  /* of the response, without its header */
@@ -41,18 +40,17 @@ struct http_done {
 
 struct http_handlers {
 	void *ctx;
-	/* The header is complete. Return 0 and *ret_max_body, or respond with http_reply (the
-	 * body is then not read) and return -1. A handler that streams the body calls
-	 * http_take_body here; on_request is then not called. */
+	/* The header is complete. Return 0 and *ret_max_body, or respond with http_reply (the body
+	 * is not read) and return -1. A handler that streams the body calls http_take_body here;
+	 * then on_request is not called. */
 	int (*on_headers)(void *ctx, struct http_request *req, size_t *ret_max_body);
-	/* The request is complete. */
 	void (*on_request)(void *ctx, struct http_request *req);
-	/* Format an error response of the server's own (413 for a body that grew, for example).
+	/* Format an error response of the server's own, such as 413 for a body that grew.
 	 * Requests that are too slow are cut off; bytes that are not HTTP get a bare status or
-	 * are cut off too. */
+	 * are cut off. */
 	void (*on_error)(void *ctx, struct http_request *req, const struct error *err);
-	/* The request is over; called once for each whose first line was read. Path and method
-	 * are "" if they could not be parsed. The request must not be used again. May be NULL. */
+	/* The request is over; called once for each whose first line was read. Path and method are
+	 * "" if they could not be parsed. May be NULL. */
 	void (*on_done)(void *ctx, const struct http_request *req, const struct http_done *done);
 };
 
@@ -80,22 +78,22 @@ struct http_server *http_server_new(const struct http_server_config *config)
 	attr_owned(http_server_free);
 /**
  * http_server_listen - serve @fd, a listening socket; takes ownership. May be repeated. @tls NULL:
- * plain; else only TLS 1.2 or newer.
+ * plain; else TLS 1.2 or newer.
  */
 int http_server_listen(struct http_server *s, int fd, const struct http_tls *tls,
                        struct error *err) attr_must_check;
 /**
- * http_server_renew_tls - new connections use @tls (checked by http_tls_check) from now on;
- * existing ones keep theirs. Does nothing without TLS listeners or while quiescing. Return: 0, or
- * -1 with *err and nothing changed.
+ * http_server_renew_tls - new connections use @tls (checked by http_tls_check); existing ones keep
+ * theirs. Does nothing without TLS listeners or while quiescing. Return: 0, or -1 with *err and
+ * nothing changed.
  */
 int http_server_renew_tls(struct http_server *s, const struct http_tls *tls,
                           struct error *err) attr_must_check;
 /** http_tls_check - whether both can be parsed and match; ERR_CONFIG says what is wrong. */
 int http_tls_check(const struct http_tls *tls, struct error *err) attr_must_check;
 /**
- * http_server_quiesce - accept no new connections and serve requests in progress to their end.
- * @on_quiet is called from the loop when no connection is left.
+ * http_server_quiesce - accept no new connections and finish requests in progress. @on_quiet is
+ * called from the loop when no connection is left.
  */
 void http_server_quiesce(struct http_server *s, void (*on_quiet)(void *ctx), void *ctx);
 size_t http_server_connections(const struct http_server *s);
@@ -120,32 +118,32 @@ const char *http_header(const struct http_request *req, const char *name);
 /** http_header_count - how often @name was sent: more than one Host is an attack. */
 unsigned http_header_count(const struct http_request *req, const char *name);
 bool http_is_unix(const struct http_request *req); /* arrived on the Unix socket */
-/** http_peer - the client, as limits count it: "192.0.2.1", "uid:1000", or "". */
+/** http_peer - the client as limits count it: "192.0.2.1", "uid:1000", or "". */
 const char *http_peer(const struct http_request *req);
-/** http_peer_uid - uid of the process that connected to the Unix socket. Return: 0 or -ENOENT. */
+/** http_peer_uid - uid of the peer on the Unix socket. Return: 0 or -ENOENT. */
 int http_peer_uid(const struct http_request *req, unsigned *ret_uid) attr_must_check;
 /**
  * http_is_crowded - the server, or this peer, has more connections than configured. A few more are
- * accepted to receive an error response, and so that a health check is still answered.
+ * accepted for an error response or a health check.
  */
 bool http_is_crowded(const struct http_request *req);
 const char *http_body(const struct http_request *req, size_t *ret_len);
-/** http_drop_body - free the body early, when the handler has parsed it. */
+/** http_drop_body - free the body early. */
 void http_drop_body(struct http_request *req);
-/** http_received_us - when its first line was read, by the monotonic clock. */
+/** http_received_us - when its first line was read (monotonic). */
 uint64_t http_received_us(const struct http_request *req);
 /** http_request_id - generated, or taken from X-Request-ID if that is well-formed. */
 const char *http_request_id(const struct http_request *req);
 
 #define HTTP_HEADERS_ADDED 8
 /**
- * http_add_header - add to the response, whoever creates it; @value is copied, @name is a literal.
- * At most HTTP_HEADERS_ADDED; not for responses in the middle of a body.
+ * http_add_header - add to the response; @value is copied, @name is a literal. At most
+ * HTTP_HEADERS_ADDED; not for responses in the middle of a body.
  */
 void http_add_header(struct http_request *req, const char *name, const char *value);
 
 #define HTTP_TAGS 4
-/** http_set_tag - attach a value of the handler's own to the request; 0 before it is set. */
+/** http_set_tag - attach a number to the request; 0 before it is set. */
 void http_set_tag(struct http_request *req, unsigned tag, uintptr_t value);
 uintptr_t http_tag(const struct http_request *req, unsigned tag);
 
@@ -155,14 +153,14 @@ const char *http_note(const struct http_request *req); /* NULL: none */
 
 /**
  * http_set_body_quota - charge this request's body to the quota of @name. Call from on_headers.
- * Each name with bodies in progress has a share of max_bodies_bytes that no other name can use.
+ * Each name with bodies in progress has its own share of max_bodies_bytes.
  */
 void http_set_body_quota(struct http_request *req, const char *name);
 
 /** http_set_gone - call @fn if the client disconnects before the response is complete. */
 void http_set_gone(struct http_request *req, void (*fn)(void *ctx), void *ctx);
 
-/* A complete response. Everything is borrowed for the call, except as in http_reply_owned. */
+/* A complete response, borrowed for the call, except as in http_reply_owned. */
 struct http_answer {
 	int status;
 	const char *content_type;
@@ -178,15 +176,15 @@ void http_reply(struct http_request *req, const struct http_answer *answer);
 void http_reply_owned(struct http_request *req, const struct http_answer *answer);
 
 /*
- * A streamed body of any size: nothing of it is kept here. Call from on_headers; then on_request is
- * not called. The client's timeout applies to every HTTP_STEP bytes, not to the whole: a slower
- * client is cut off. A response before the end of the body closes the connection.
+ * A streamed body of any size. Call from on_headers; then on_request is not called. The client's
+ * timeout applies to every HTTP_STEP bytes, not to the whole. A response before the end of the body
+ * closes the connection.
  */
 #define HTTP_STEP 65536
 
 struct http_body_events {
 	void *ctx;
-	/* Return: how many bytes were taken. If not all, no more come until http_body_resume. */
+	/* Return: bytes taken. If not all, no more come until http_body_resume. */
 	size_t (*on_data)(void *ctx, const char *data, size_t len);
 	void (*on_end)(void *ctx);
 };
@@ -198,8 +196,8 @@ uint64_t http_body_length(const struct http_request *req);
 
 /*
  * A streamed response with flow control: http_stream_start, then http_stream_write and _end as
- * below. @on_taken reports how many bytes were passed on towards the client; a writer that bounds
- * what is outstanding bounds the memory. A client that reads nothing for its timeout is cut off.
+ * below. @on_taken reports bytes passed on towards the client; a writer that bounds what is
+ * outstanding bounds the memory. A client that reads nothing for its timeout is cut off.
  */
 struct http_stream_head {
 	int status;
@@ -220,15 +218,15 @@ void http_stream_abort(struct http_request *req);
 /* A chunked response in pieces: begin, write ..., end. Pieces are kept until sent. */
 void http_stream_begin(struct http_request *req, int status, const char *content_type);
 /**
- * http_stream_write - copies. Return: 0, or -ENOBUFS when more than 16 MiB wait for the client, or
- * when it is among the slowest and others need the room: the connection is then cut.
+ * http_stream_write - copies. Return: 0, or -ENOBUFS with the connection cut, when more than 16 MiB
+ * wait for the client, or when it is among the slowest and others need the room.
  */
 int http_stream_write(struct http_request *req, const char *data, size_t len) attr_must_check;
 void http_stream_end(struct http_request *req);
 
 /**
  * http_cut_others - cut connections of @req's server whose request is with a handler and for which
- * @fn is true: the handler sees a disconnect. Not @req's own connection, and no WebSocket.
+ * @fn is true; never @req's own connection or a WebSocket.
  */
 void http_cut_others(const struct http_request *req,
                      bool (*fn)(void *ctx, const struct http_request *other), void *ctx);

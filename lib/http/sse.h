@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: framing of server-sent events (text/event-stream). The only place that writes it. */
+/* DOC: framing of server-sent events (text/event-stream). */
 
 #include "base/attr.h"
 #include "base/buf.h"
@@ -14,7 +14,9 @@ struct sse {
 	unsigned retry_ms; /* 0: none */
 };
 
-/** sse_open - everything before the data. The caller adds the data, which has no line breaks (JSON
- * has none), and calls sse_close. Return: 0 or -ENOBUFS, both. */
+/**
+ * sse_open - everything before the data. The caller adds the data, without line breaks, and calls
+ * sse_close. Return: 0 or -ENOBUFS, both.
+ */
 int sse_open(struct buf *b, const struct sse *event) attr_must_check;
 int sse_close(struct buf *b) attr_must_check;

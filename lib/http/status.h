@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the HTTP status codes that Millibox sends or tests for. No other header or source defines
- * them. Which error has which status is a column of base/error_codes.def.
+ * DOC: the HTTP status codes that Millibox sends or tests for. The status of an error is a column
+ * of base/error_codes.def.
  */
 
 enum http_status {

@@ -5,9 +5,8 @@
 #include <string.h>
 
 /*
- * Theory of operation. microhttpd does TLS with GnuTLS; this file has what it leaves to us:
- * explaining what is wrong with files before it rejects them silently, and sending the few
- * responses that it does not accept.
+ * Theory of operation. microhttpd does TLS with GnuTLS. This file explains what is wrong with files
+ * before microhttpd rejects them silently, and sends the few responses that it does not accept.
  */
 
 int http_tls_check(const struct http_tls *tls, struct error *err)
@@ -35,7 +34,7 @@ void tls_send(struct http_conn *c, const void *data, size_t len)
 
 	if (!info || !info->tls_session)
 		return;
-	/* What does not fit at once is lost, as is the connection. */
+	/* What does not fit is lost, as is the connection. */
 	(void)gnutls_record_send(info->tls_session, data, len);
 	(void)gnutls_bye(info->tls_session, GNUTLS_SHUT_WR);
 }

@@ -16,13 +16,13 @@
 
 /*
  * Theory of operation. After the 101 response microhttpd leaves the socket alone, and keeps the
- * connection and its request until MHD_upgrade_action closes it. Between the response and the
- * hand-over the request owns the WebSocket; after it the connection does.
+ * connection and its request until MHD_upgrade_action closes it. The request owns the WebSocket
+ * until the hand-over, then the connection does.
  *
- * wslay answers every ping: pongs that a client does not read would fill the memory. So nothing
- * more is read while much waits to be sent.
+ * wslay answers every ping: pongs that a client does not read would fill the memory. So nothing is
+ * read while much waits to be sent.
  *
- * Ending is marked at once and done from the loop (finish): neither wslay nor microhttpd may be on
+ * The end is marked at once and done from the loop (finish): neither wslay nor microhttpd may be on
  * the stack.
  */
 
@@ -31,10 +31,10 @@
 #define NONCE_LEN  16
 #define SHA1_LEN   20
 #define PING_US    (54 * USEC_PER_SEC)
-#define SILENCE_US (120 * USEC_PER_SEC) /* nothing received, not even answers to two pings */
+#define SILENCE_US (120 * USEC_PER_SEC) /* not even an answer to two pings */
 #define CLOSE_US   (5 * USEC_PER_SEC)   /* for the client to close as well */
-/* Per turn of the loop: a client that sends without pause must not starve others. Pieces are
- * small because everything in one piece is processed at once. */
+/* Per round: a client that sends without pause must not starve others. Everything in one piece is
+ * processed at once, so pieces are small. */
 #define TURN_MESSAGES 8
 #define TURN_BYTES    65536
 #define PIECE_BYTES   1024
@@ -64,8 +64,6 @@ struct http_ws {
 
 static void continue_receiving(void *arg);
 
-/* The end. */
-
 static void ws_free(struct http_ws *ws)
 {
 	if (ws->wslay)
@@ -82,8 +80,8 @@ static void finish_ws(void *arg)
 	struct http_listener *l = ws->conn->listener;
 
 	ws->conn->ws = NULL;
-	/* Unread input would turn the close into a reset, and the client would not see the close
-	 * code. With TLS the socket is not the client's. */
+	/* Unread input would turn the close into a reset, and the client would miss the close code.
+	 * With TLS the socket is not the client's. */
 	if (!ws->aborted && !l->is_tls && wslay_event_get_close_sent(ws->wslay))
 		linger_start(l->server, ws->fd);
 	loop_cancel(ws->loop, continue_receiving, ws);
@@ -121,8 +119,6 @@ void ws_unborn(struct http_ws *ws)
 	ws->events.on_closed(ws->events.ctx);
 	ws_free(ws);
 }
-
-/* Bytes. */
 
 static bool is_behind(const struct http_ws *ws)
 {
@@ -186,7 +182,7 @@ static ssize_t on_send(wslay_event_context_ptr ctx, const uint8_t *data, size_t 
 static void queue_close(struct http_ws *ws, enum http_ws_code code)
 {
 	ws->closing = true;
-	/* Rejected if a close is on its way already. */
+	/* Fails if a close is on its way. */
 	(void)wslay_event_queue_close(ws->wslay, (uint16_t)code, NULL, 0);
 }
 
@@ -207,7 +203,6 @@ static void on_msg(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_
 		ws->closing = true;
 }
 
-/* Send what waits, then wait for events. */
 static void pump_ws(struct http_ws *ws)
 {
 	int r;
@@ -217,7 +212,7 @@ static void pump_ws(struct http_ws *ws)
 	ws->inside = true;
 	r = wslay_event_send(ws->wslay);
 	ws->inside = false;
-	/* Pending messages count as a response: many clients that do not read must not fill the
+	/* Pending messages count as a response: clients that do not read must not fill the
 	 * memory. */
 	response_quota_set(ws->conn->req, waiting_bytes(ws));
 	if (r < 0 || (!wslay_event_want_read(ws->wslay) && !wslay_event_want_write(ws->wslay))) {
@@ -308,8 +303,6 @@ void http_ws_close(struct http_ws *ws, enum http_ws_code code)
 	queue_close(ws, code);
 	pump_ws(ws);
 }
-
-/* The beginning. */
 
 /* NOLINTNEXTLINE(readability-function-size): the parameters are microhttpd's */
 static void on_upgraded(void *cls, struct MHD_Connection *mhd, void *req_cls, const char *extra,

@@ -3,13 +3,12 @@
 
 /*
  * DOC: WebSocket (RFC 6455) on a connection of the server: microhttpd hands the socket over, wslay
- * (only lib/http includes its header) reads and writes frames, driven by the loop. Messages are
- * text and complete; a binary one closes the connection. Pings keep it alive and detect dead
- * clients.
+ * (only lib/http includes its header) reads and writes frames. Messages are text and complete; a
+ * binary one closes the connection. Pings keep it alive and detect dead clients.
  *
  * Life: http_ws_accept responds to the request; messages arrive in on_message; on_closed is called
- * once, from the loop, whichever side closed, and the handle is invalid when it returns. A client
- * that does not read is cut off.
+ * once, from the loop, whichever side closed, and then the handle is invalid. A client that does
+ * not read is cut off.
  */
 
 #include "base/attr.h"
@@ -26,9 +25,9 @@ struct http_ws_events {
 };
 
 struct http_ws_config {
-	size_t max_message;   /* bytes of one received message */
+	size_t max_message;   /* of one received message */
 	size_t max_waiting;   /* bytes that may wait for the client to read */
-	const char *protocol; /* selected if the client offers it; NULL: none */
+	const char *protocol; /* selected if offered; NULL: none */
 };
 
 /* Close codes. */
@@ -40,8 +39,8 @@ enum http_ws_code {
 };
 
 /**
- * http_ws_accept - respond to @req, which has no body, with 101. ERR_INVALID names the bad header;
- * no response was sent then.
+ * http_ws_accept - respond to @req, which has no body, with 101. ERR_INVALID names the bad header,
+ * with no response sent.
  */
 int http_ws_accept(struct http_request *req, const struct http_ws_config *config,
                    const struct http_ws_events *events, struct http_ws **ret_ws,

@@ -7,9 +7,8 @@
 
 /*
  * Theory of operation. Deferred work runs in libuv's check phase, right after the events of a
- * round. Work deferred while nothing else happens must not wait for the next event: an idle handle,
- * active only while something is deferred, keeps the round from blocking. The check handle is
- * always active, so that loop_run lasts until loop_stop even when nothing else is watched.
+ * round. An idle handle, active only while something is deferred, keeps the round from blocking.
+ * The check handle is always active, so that loop_run lasts until loop_stop.
  */
 
 struct deferred {
@@ -32,10 +31,7 @@ static void keep_awake(uv_idle_t *idle)
 	(void)idle;
 }
 
-/*
- * Run only what was deferred before this pass: work that defers itself again must not starve
- * events.
- */
+/* Only what was deferred before this pass: work that defers itself again must not starve events. */
 static void run_deferred(struct loop *loop)
 {
 	struct deferred *d;
@@ -72,7 +68,7 @@ struct loop *loop_new(void)
 	int r;
 
 	loop->end = &loop->deferred;
-	/* Only creating epoll and a few pipes can fail here, and nothing works without them. */
+	/* Fails only without descriptors; nothing works then. */
 	r = uv_loop_init(&loop->uv);
 	assert(r == 0);
 	r = uv_check_init(&loop->uv, &loop->check);
@@ -96,7 +92,7 @@ void loop_free(struct loop *loop)
 	uv_close((uv_handle_t *)&loop->check, NULL);
 	uv_close((uv_handle_t *)&loop->idle, NULL);
 	(void)uv_run(&loop->uv, UV_RUN_NOWAIT);
-	/* Busy: a watch or timer is still open, and its callback would use freed memory. */
+	/* Busy: a watch or timer is still open and would use freed memory. */
 	r = uv_loop_close(&loop->uv);
 	assert(r == 0);
 	(void)r;

@@ -4,7 +4,7 @@
 /*
  * DOC: one thread, one loop: thin adapters over libuv's handles (only lib/io includes uv.h).
  * Callbacks run on the loop, one at a time. An object may be freed in its own callback: the handle
- * is closed at once and the memory freed after the dispatch.
+ * is closed at once, the memory freed after the dispatch.
  *
  * Free every watch, timer, stream and signal_watch before its loop.
  */
@@ -27,7 +27,7 @@ void loop_run(struct loop *loop);
 /** loop_run_once - one round of events; @wait: block for the first event. For tests. */
 void loop_run_once(struct loop *loop, bool wait);
 void loop_stop(struct loop *loop);
-/** loop_defer - call @fn after the current dispatch, in order of deferring. */
+/** loop_defer - call @fn after the current dispatch, in order. */
 void loop_defer(struct loop *loop, loop_fn *fn, void *arg);
-/** loop_cancel - drop work deferred with the same @fn and @arg that has not run yet. */
+/** loop_cancel - drop deferred work with the same @fn and @arg. */
 void loop_cancel(struct loop *loop, loop_fn *fn, void *arg);

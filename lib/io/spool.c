@@ -13,8 +13,8 @@
 
 /*
  * Theory of operation. The loop adds to @waiting under the lock; the thread moves it to a batch of
- * its own and writes without the lock. Written records stay in the batch until they are synced: if
- * the sync fails, they are written again. What is left after a failure goes first next time.
+ * its own and writes without the lock. Written records stay in the batch until they are synced, and
+ * are written again if the sync fails. What is left after a failure goes first.
  */
 
 struct spool {
@@ -37,12 +37,12 @@ struct spool {
 struct batch {
 	struct buf data;
 	size_t written;     /* bytes of it that are written but not synced */
-	uint64_t settle_at; /* clock_us(); set while something is written and not synced */
-	int failed;         /* result of the last attempt: 0 or a negative errno */
+	uint64_t settle_at; /* set while something is written and not synced */
+	int failed;         /* of the last attempt: 0 or a negative errno */
 	bool last_try;
 };
 
-/* Return: false when the time is over. */
+/* Return: false on timeout. */
 static bool wait_until(struct spool *s, uint64_t at_us)
 {
 	const struct timespec until = {.tv_sec = (time_t)(at_us / USEC_PER_SEC),
@@ -51,7 +51,7 @@ static bool wait_until(struct spool *s, uint64_t at_us)
 	return pthread_cond_timedwait(&s->changed, &s->lock, &until) != ETIMEDOUT;
 }
 
-/* Until there is work, or until it is time to retry. */
+/* Until there is work or a retry is due. */
 static void wait_for_work(struct spool *s, const struct batch *b)
 {
 	uint64_t retry_at = clock_us() + s->config.retry_us;
@@ -67,7 +67,7 @@ static void wait_for_work(struct spool *s, const struct batch *b)
 			pthread_cond_wait(&s->changed, &s->lock);
 }
 
-/* Without memory, leave it where it is: the next turn retries. */
+/* Without memory it stays where it is; the next turn retries. */
 static void take_waiting(struct spool *s, struct batch *b)
 {
 	if (b->data.len > 0) {
@@ -135,7 +135,7 @@ static bool is_stopping(struct spool *s)
 
 /*
  * A failure is over only after a successful sync, so a retry is synced at once. Records written
- * before a write failed are synced as well.
+ * before the failure are synced too.
  */
 static void write_and_settle(struct spool *s, struct batch *b)
 {
@@ -232,7 +232,7 @@ int spool_add(struct spool *s, const char *record, size_t len)
 	int r = -ENOBUFS;
 
 	pthread_mutex_lock(&s->lock);
-	/* The bound covers both parts, and a record is queued whole or not at all. */
+	/* A record is queued whole or not at all. */
 	if (s->waiting.len + s->busy_bytes + len + 1 <= s->config.max_bytes &&
 	    buf_reserve(&s->waiting, len + 1) == 0) {
 		memcpy(s->waiting.data + s->waiting.len, record, len);

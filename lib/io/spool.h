@@ -5,10 +5,9 @@
  * DOC: a queue of records that a thread writes, so that adding one never blocks. What is added
  * while the thread is busy becomes its next batch. There are no callbacks; poll spool_error.
  *
- * Records are written at once, so that they survive this process, and synced from time to time, so
- * that they survive the machine: a sync costs as much for one as for many. The queue is bounded.
- * Records that could not be written or synced are kept and retried in order, so that a disk that is
- * full for a while loses only the records beyond the bound.
+ * Records are written at once, to survive this process, and synced from time to time, to survive
+ * the machine. The queue is bounded. Records that could not be written or synced are retried in
+ * order: a disk that is full for a while loses only the records beyond the bound.
  */
 
 #include "base/attr.h"
@@ -22,17 +21,16 @@ struct spool;
 struct spool_config {
 	void *ctx;
 	/*
-	 * In the thread: write the records of @data, each followed by a newline. Return: 0, or a
-	 * negative errno. *ret_taken: bytes of whole records that were written, also on failure.
+	 * In the thread: write the records of @data, each followed by a newline. Return: 0 or a
+	 * negative errno. *ret_taken: bytes of whole records written, also on failure.
 	 */
 	int (*write)(void *ctx, const char *data, size_t len, size_t *ret_taken);
 	/*
-	 * In the thread, at most settle_us after a write and before the end: sync what was written
-	 * since the last call. Return: 0, or a negative errno. *ret_undone: all of it is lost and
-	 * must be written again.
+	 * In the thread, at most settle_us after a write and before the end: sync what was written.
+	 * Return: 0 or a negative errno. *ret_undone: it is lost and must be written again.
 	 */
 	int (*settle)(void *ctx, bool *ret_undone);
-	/* Called first in the thread, for example to install a filter; NULL: none. */
+	/* Called first in the thread; NULL: none. */
 	int (*on_thread)(struct error *err);
 	size_t max_bytes;
 	uint64_t retry_us;
@@ -41,12 +39,11 @@ struct spool_config {
 
 /** spool_free - wait until everything is synced or has failed. */
 void spool_free(struct spool *s);
-/** spool_open - start the thread. */
 int spool_open(const struct spool_config *config, struct spool **ret_spool,
                struct error *err) attr_must_check;
 /** spool_add - queue a record without newlines. Return: 0, or -ENOBUFS: it is lost and counted. */
 int spool_add(struct spool *s, const char *record, size_t len) attr_must_check;
-/** spool_error - why nothing can be written at the moment: a negative errno; 0: no failure. */
+/** spool_error - why nothing can be written: a negative errno; 0: no failure. */
 int spool_error(struct spool *s);
 /** spool_lost - records lost for lack of room since the last call. */
 uint64_t spool_lost(struct spool *s);

@@ -10,11 +10,10 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* Bytes per read; the buffer grows by as much. */
 #define STREAM_READ_BYTES 16384
-/* Reads of one stream before the others get a turn. */
+/* Reads before other streams get a turn. */
 #define STREAM_READ_ROUNDS 8
-/* Move sent bytes out of the queue's front only in pieces this large. */
+/* Remove sent bytes only in pieces this large. */
 #define STREAM_COMPACT_BYTES (1024 * 1024)
 
 struct stream {
@@ -25,7 +24,7 @@ struct stream {
 	struct buf in;
 	struct buf out;
 	size_t sent;   /* bytes at the front of @out that were sent */
-	bool mute;     /* the peer does not read: drop writes */
+	bool mute;     /* peer does not read: drop writes */
 	bool closed;   /* no event may follow */
 	bool in_event; /* on_data is being called */
 };
@@ -177,7 +176,7 @@ void stream_free(struct stream *s)
 	if (!s)
 		return;
 	stream_close(s);
-	/* on_data's bytes are in our buffer, and our functions are still on the stack. */
+	/* on_data's bytes are in our buffer. */
 	loop_defer(s->loop, free_now, s);
 }
 

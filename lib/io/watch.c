@@ -32,7 +32,7 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	if (status < 0) {
 		/*
 		 * libuv stops a handle whose descriptor has an error (a peer that closed with
-		 * unread bytes is enough). Data before the error can still be read, so continue and
+		 * unread bytes is enough). Data before the error can still be read: continue, and
 		 * let read(2) or write(2) find the error.
 		 */
 		apply_events(w);

@@ -18,7 +18,7 @@ void watch_free(struct watch *w);
 /**
  * watch_new - the caller keeps @fd, which becomes non-blocking and must outlive the watch; one
  * watch per descriptor. Nothing is watched until watch_set. An error or hang-up is reported as all
- * requested events: the read or write that follows returns it.
+ * requested events.
  */
 struct watch *watch_new(struct loop *loop, int fd, watch_fn *fn, void *ctx) attr_owned(watch_free);
 /** watch_set - select events; 0 pauses. */

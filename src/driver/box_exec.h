@@ -12,7 +12,7 @@
 #define BOX_STDIN_MAX (64u * 1024 * 1024) /* per execution */
 #define BOX_EXECS_MAX 64                  /* executions at the same time */
 #define BOX_LABEL_MAX 64
-/* A kept box gets no more executions while this many ends are unacknowledged. */
+/* A kept box gets no more executions while so many ends are unacknowledged. */
 #define BOX_UNACKED_MAX 200
 
 enum output_stream {
@@ -70,8 +70,7 @@ struct run_plan {
 	const char *label; /* as in struct exec_plan */
 };
 
-/* An execution or runner in a box that an earlier daemon created. @label comes from the agent;
- * printable. */
+/* An execution or runner of a kept box. @label comes from the agent; printable. */
 struct box_resumed {
 	uint32_t id;
 	bool keep;       /* a resident runner */
@@ -86,11 +85,9 @@ struct box_grant {
 	uint64_t stdout_max;
 	uint64_t stderr_max;
 	uint32_t report_max;
-	bool forget; /* only its end matters: on_forgotten alone follows, and box_ack is not needed
-	              */
+	bool forget; /* only its end matters: on_forgotten alone follows, without box_ack */
 };
 
-/* How the main process ended, according to the agent and the kernel. */
 struct exec_facts {
 	bool signalled;
 	int status; /* exit code or signal */
@@ -103,7 +100,7 @@ struct exec_facts {
 	uint64_t stdout_bytes;
 	uint64_t stderr_bytes;
 	bool disk_full;
-	bool runner_lost; /* a run: the runner exited instead of answering; its on_done follows */
+	bool runner_lost; /* a run: the runner exited without an answer; its on_done follows */
 	bool untaken; /* its runner, or the prepared process, exited before it read the code: none
 	                 of it has run, even after on_started */
 	uint64_t changed_since_ns; /* the workspace has files; those with a change time of at least

@@ -12,8 +12,8 @@
 #define BOX_ID_RANDOM 25 /* 129 bits */
 
 /*
- * Wider than any policy and no wider than any backend accepts: a value outside is a bug of ours or
- * a lost unit, and 0 would mean "no limit" to some kernel interface.
+ * Wider than any policy and no wider than any backend accepts: a value outside is a bug or a lost
+ * unit, and 0 means "no limit" to some kernel interfaces.
  */
 static const struct {
 	const char *field;
@@ -50,7 +50,7 @@ static uint64_t limit_value(const struct box_limits *limits, size_t row)
 	return narrow;
 }
 
-/* The id becomes the name of cgroup directories: only these characters. */
+/* The id names cgroup directories. */
 static bool is_id(const char *id)
 {
 	size_t len = strnlen(id, BOX_ID_LEN);
@@ -88,7 +88,7 @@ const char *box_start_reason(enum box_start start)
 	return (unsigned)start < BOX_START_COUNT ? start_reasons[start] : NULL;
 }
 
-/* The root becomes a name in directories of the operator. */
+/* The root names a directory of the operator's. */
 static bool is_root(const char *name)
 {
 	size_t len = strnlen(name, BOX_ROOT_LEN);

@@ -3,7 +3,7 @@
 
 /*
  * DOC: the backend-neutral description of a box: the output of policy, the input of every driver.
- * It contains every decision; nothing later looks at the request again.
+ * Nothing later looks at the request again.
  */
 
 #include "base/error.h"
@@ -43,17 +43,16 @@ const char *box_network_name(enum box_network network);
 
 struct box_spec {
 	char id[BOX_ID_LEN];
-	char request_id[BOX_REQUEST_LEN]; /* the request it was created for; "": none. For logs only
-	                                   */
-	char root[BOX_ROOT_LEN];          /* name of a root that the driver knows; "": the host's */
+	char request_id[BOX_REQUEST_LEN]; /* for logs; "": none */
+	char root[BOX_ROOT_LEN];          /* a root that the driver knows; "": the host's */
 	struct box_limits limits;
 	uint32_t required_layers; /* mask of enum wire_layer; a box that lacks one is not used */
 	enum box_network network;
 	bool exec_tmp; /* programs in /tmp may be executed */
-	bool keep;     /* outlives the daemon, if the driver can; see box_adopt */
-	bool spare;    /* with keep: unassigned; outlives the daemon only after box_give */
-	/* Fork its first program from a zygote, if the driver has them: the command that starts
-	 * the zygote, and the modules it has imported. "": no. */
+	bool keep;     /* outlives the daemon if the driver can; see box_adopt */
+	bool spare;    /* with keep: outlives the daemon only after box_give */
+	/* Fork the first program from a zygote, if the driver has them: the command that starts the
+	 * zygote, and its modules. "": no. */
 	char zygote[BOX_ZYGOTE_LEN];
 	char modules[BOX_MODULES_LEN];
 };
@@ -69,15 +68,12 @@ enum box_start {
 	BOX_START_COUNT
 };
 
-/**
- * box_start_reason - why the start was cold although a zygote was requested; NULL: not applicable.
- */
+/** box_start_reason - why the start was cold although a zygote was requested; else NULL. */
 const char *box_start_reason(enum box_start start);
 
-/** box_spec_is_like - whether both describe the same box, except for ids. */
+/** box_spec_is_like - equal except for ids. */
 bool box_spec_is_like(const struct box_spec *a, const struct box_spec *b);
 /** box_spec_check - ranges that hold for every driver. */
 int box_spec_check(const struct box_spec *spec, struct error *err) attr_must_check;
 
-/** box_spec_make_id - a random id that no other box has. */
 void box_spec_make_id(char ret_id[BOX_ID_LEN]);

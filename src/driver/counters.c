@@ -10,13 +10,11 @@
 #include "base/file.h"
 #include "base/parse.h"
 
-/* The longest file, cpu.stat, has a dozen lines. */
 #define TEXT_MAX 2048
 
 /*
- * Both versions of cgroups have the same counters under different names and in different units. The
- * version of a directory is not tested: names do not overlap, and the first readable row of a
- * counter wins.
+ * Both cgroup versions have the same counters under different names and in different units. Names
+ * do not overlap, so the version is not tested: the first readable row of a counter wins.
  */
 
 struct source {
@@ -59,7 +57,6 @@ void counters_files_close(struct counters_files *files)
 		files->fds[i] = fd_close(files->fds[i]);
 }
 
-/* @kept: where to keep the descriptor, or NULL. */
 static int read_text(int dir, const char *name, int *kept, char ret_text[TEXT_MAX])
 {
 	if (!kept)
@@ -82,15 +79,15 @@ static int read_source(int dir, const struct source *source, int *kept, uint64_t
 
 	if (r < 0)
 		return r;
-	/* A file without the line is from another kernel: treat it as absent. */
+	/* A file without the line is from another kernel. */
 	r = source->key ? file_find_key(text, source->key, &value) : parse_u64(text, &value);
 	if (r >= 0)
 		*ret_value = value / source->divisor;
 	return r;
 }
 
-/* Once one name of a counter was found, its other names are known to be absent. If none was
- * found nothing is known: the group may be gone. */
+/* Once one name of a counter was found, its other names are absent. If none was found, the group
+ * may be gone. */
 static void learn_absent(uint32_t missed, const struct box_counters *c,
                          struct counters_absent *absent)
 {
@@ -115,7 +112,6 @@ void counters_read(const int dirs[COUNTERS_DIRS], struct counters_files *files,
 		const struct source *source = &sources[i];
 		uint64_t *at = (void *)((char *)ret_counters + source->counter);
 
-		/* A name of the other version, or a kernel without it: stays unknown. */
 		if ((source->uses & purpose) && *at == COUNTER_UNKNOWN && dirs[source->dir] >= 0 &&
 		    !(absent->rows & (1U << i)) &&
 		    read_source(dirs[source->dir], source, files ? &files->fds[i] : NULL, at) ==

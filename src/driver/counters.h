@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: the kernel's counters of a box, read from its cgroup directories. Runs in the daemon (the
- * directories came as descriptors), so that reading costs no round trip to the engine. Knows the
- * names of both cgroup versions.
+ * DOC: the kernel's counters of a box, read from its cgroup directories. The daemon has their
+ * descriptors, so reading costs no round trip to the engine.
  */
 
 #include <stdbool.h>
@@ -22,7 +21,7 @@ struct box_counters {
 
 #define COUNTER_UNKNOWN UINT64_MAX
 
-/* Which counters to read; others stay unknown. Each costs a system call. */
+/* Which counters to read; each costs a system call. */
 enum counters_for {
 	COUNTERS_FOR_BASELINE = 1, /* cumulative ones, to be subtracted later */
 	COUNTERS_FOR_RESULT = 2,
@@ -38,13 +37,13 @@ enum counters_dir {
 
 #define COUNTERS_ROWS 10
 
-/* Files of one box that stay open: reading one again costs a third of opening it again. */
+/* Open files of one box: reading again costs a third of opening again. */
 struct counters_files {
 	int fds[COUNTERS_ROWS]; /* owned; -1: not open */
 };
 
-/* Names that this host's groups do not have: trying each of them again for every box would cost
- * more than reading what exists. Zero: nothing is known. */
+/* Names that this host's groups do not have: trying them for every box would cost more than reading
+ * the rest. Zero: nothing is known. */
 struct counters_absent {
 	uint32_t rows;
 };
@@ -53,8 +52,8 @@ void counters_files_init(struct counters_files *files);
 void counters_files_close(struct counters_files *files);
 
 /**
- * counters_read - never fails: what cannot be read is unknown. @dirs: the box's groups; any may be
- * -1. @files NULL: keep none open.
+ * counters_read - what cannot be read is unknown. @dirs: the box's groups; any may be -1. @files
+ * NULL: keep none open.
  */
 void counters_read(const int dirs[COUNTERS_DIRS], struct counters_files *files,
                    enum counters_for purpose, struct counters_absent *absent,

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <string.h>
 
-/* "cgroup.memory, landlock": for the message that explains why there is no box. */
 static void append_layer_names(uint32_t layers, struct buf *b)
 {
 	for (unsigned i = 0; i < LAYER_COUNT; i++)
@@ -37,7 +36,7 @@ int box_create(struct driver *d, const struct box_spec *spec, const struct box_e
 		return error_wrap(err, "box");
 	if (driver_check_layers(d->caps.layers, required, err) < 0)
 		return -1;
-	/* Never less than was decided, and never more. */
+	/* Neither less nor more than was decided. */
 	if (spec->network != BOX_NETWORK_NONE &&
 	    !(d->caps.networks & BOX_NETWORK_BIT(spec->network)))
 		return error_set(err, ERR_UNAVAILABLE, 0, "driver '%s' does not support network %s",
@@ -77,10 +76,7 @@ void box_ack(struct box *box, uint32_t exec_id)
 		link_ack(box->link, exec_id);
 }
 
-/*
- * The agent resolves paths beneath their directory by itself. This is the first check, and the one
- * whose message names the field.
- */
+/* The agent resolves paths beneath their directory by itself; this check names the field. */
 static bool is_path_beneath(const char *path)
 {
 	size_t len;
@@ -182,7 +178,6 @@ void box_give(struct box *box, const struct box_events *events, const char *requ
 {
 	box->events = *events;
 	box->spec.request_id[0] = '\0';
-	/* A longer id is not one of ours. */
 	if (request_id)
 		(void)!str_copy(box->spec.request_id, BOX_REQUEST_LEN, request_id);
 	if (box->spec.spare && box->driver->ops->claim)

@@ -6,8 +6,7 @@
  * switch; everything else goes over the wire (link.c), written once for all drivers. Core never
  * compares a driver's name: capabilities say what a backend cannot guarantee.
  *
- * One thread, one loop: no function blocks, every callback runs on the loop, never inside the call
- * that caused it.
+ * No function blocks; every callback runs on the loop, never inside the call that caused it.
  */
 
 #include "base/error.h"
@@ -25,8 +24,8 @@ struct box;
 #define BOX_NETWORK_BIT(network) (1u << (network))
 
 struct driver_caps {
-	uint32_t layers;          /* mask of enum wire_layer that all of its boxes have */
-	uint32_t required_layers; /* layers without which a box is not used, see native.c */
+	uint32_t layers;          /* mask of enum wire_layer of all its boxes */
+	uint32_t required_layers; /* without them a box is not used, see native.c */
 	uint32_t networks;        /* mask of enum box_network that it supports, besides none */
 	bool can_mount;           /* host directories in a box */
 	bool has_mcp;             /* MCP servers' tools for code in a box */
@@ -37,52 +36,51 @@ struct driver_caps {
 	bool can_keep;      /* boxes may outlive this daemon */
 	bool has_roots;     /* supports roots other than the host's */
 	bool counts_usage;  /* box_counters are real */
-	const char *cgroup; /* "v1", "v2", "hybrid", "none": for people */
-	const char *ids;    /* "range", "subid", "single": for people */
+	const char *cgroup; /* "v1", "v2", "hybrid", "none" */
+	const char *ids;    /* "range", "subid", "single" */
 };
 
 /*
- * Callbacks of a box; @ctx is the caller's. After box_destroy only on_gone follows, and after that
- * nothing. Callbacks may call box_* functions, including box_destroy; the box is freed only after
- * on_gone returns. All are required unless noted.
+ * Callbacks of a box. After box_destroy only on_gone follows, and then nothing. Callbacks may call
+ * box_* functions, including box_destroy; the box is freed after on_gone returns. All are required
+ * unless noted.
  */
 struct box_events {
 	void *ctx;
-	/* The agent sent HELLO and has all required layers; programs may be started. Programs
-	 * passed earlier are queued and sent as soon as the stream exists. */
+	/* The agent sent HELLO and has all required layers. Programs passed earlier are queued and
+	 * sent as soon as the stream exists. */
 	void (*on_ready)(void *ctx);
 	void (*on_started)(void *ctx, uint32_t exec_id);
 	void (*on_output)(void *ctx, uint32_t exec_id, enum output_stream stream, const char *data,
 	                  size_t len);
 	/* Untrusted bytes from the runner. */
 	void (*on_report)(void *ctx, uint32_t exec_id, const char *data, size_t len);
-	/* A system call was refused @count times so far; @what is its name, or its number as
-	 * text. */
+	/* A system call was refused @count times so far; @what is its name or number. */
 	void (*on_denial)(void *ctx, uint32_t exec_id, const char *what, uint64_t count);
 	void (*on_done)(void *ctx, uint32_t exec_id, const struct exec_facts *facts);
-	/* This execution could not be started; the box itself continues. */
+	/* The execution could not be started; the box continues. */
 	void (*on_exec_failed)(void *ctx, uint32_t exec_id, const struct error *err);
-	/* The box is unusable: it could not be built, or its agent vanished or broke the
-	 * protocol. Everything unfinished is lost. on_gone follows after box_destroy. */
+	/* The box is unusable: it could not be built, or its agent vanished or broke the protocol.
+	 * Everything unfinished is lost. */
 	void (*on_lost)(void *ctx, const struct error *err);
 	/* Nothing of the box is left on the host. */
 	void (*on_gone)(void *ctx);
 	/* The program of box_prepare waits for its box_run. May be NULL if nothing is prepared. */
 	void (*on_prepared)(void *ctx, uint32_t exec_id);
-	/* Only for an adopted box, after on_ready; else may be NULL. Called for each execution
-	 * and runner whose end was not acknowledged, in order of creation; a negative result
-	 * ends the box (on_lost). Then on_resumed, with the largest id ever used, and then all
-	 * their events again, from on_started on. */
+	/* Only for an adopted box, after on_ready; else may be NULL. Called for each execution and
+	 * runner whose end was not acknowledged, in order of creation; a negative result ends the
+	 * box (on_lost). Then on_resumed, with the largest id ever used, and all their events again
+	 * from on_started on. */
 	int (*on_resume)(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant);
 	void (*on_resumed)(void *ctx, uint32_t last_id);
-	/* An execution for which on_resume set forget has ended. */
+	/* An execution with forget set has ended. */
 	void (*on_forgotten)(void *ctx, uint32_t exec_id);
 };
 
-/* One backend. All functions run in the daemon, on the loop, and must not block. */
+/* One backend. Everything runs on the loop and must not block. */
 struct driver_ops {
 	const char *name;
-	/* Start creating a box. Later failures are reported by on_lost. */
+	/* Later failures are reported by on_lost. */
 	int (*create)(struct driver *d, const struct box_spec *spec,
 	              const struct box_events *events, struct box **ret_box, struct error *err);
 	/* NULL: no box outlives a daemon. */
@@ -94,12 +92,11 @@ struct driver_ops {
 	void (*leave)(struct driver *d);
 	/* NULL: not supported. A later failure ends the box with on_lost. */
 	int (*freeze)(struct box *box, bool frozen, struct error *err);
-	/* May be NULL. A spare box was assigned and is kept from now on. Called by box_give. */
+	/* May be NULL. A spare box was assigned (box_give) and is kept from now on. */
 	void (*claim)(struct box *box);
-	/* Read the kernel's counters. */
 	void (*counters)(struct box *box, enum counters_for purpose,
 	                 struct box_counters *ret_counters);
-	/* End everything in the box at once; idempotent; never fails; on_gone follows. */
+	/* Kill everything in the box; idempotent; never fails; on_gone follows. */
 	void (*destroy)(struct box *box);
 	/* Remaining boxes end without a callback. The loop must still exist. */
 	void (*free)(struct driver *d);
@@ -110,51 +107,50 @@ struct driver {
 	struct driver_caps caps;
 };
 
-/** box_create - check @spec against the driver's capabilities, then create the box. */
+/** box_create - check @spec against the driver's capabilities, then create. */
 int box_create(struct driver *d, const struct box_spec *spec, const struct box_events *events,
                struct box **ret_box, struct error *err) attr_must_check;
 /**
- * box_adopt - take over box @spec->id, which an earlier daemon created with @spec and keep. On the
- * loop, before driver_settle. ERR_NOT_FOUND: it no longer exists. *ret_frozen: it is frozen, and no
- * callback (not even on_ready) follows until it is thawed.
+ * box_adopt - take over box @spec->id, which an earlier daemon created with @spec and keep. Before
+ * driver_settle. ERR_NOT_FOUND: it no longer exists. *ret_frozen: no callback (not even on_ready)
+ * follows until it is thawed.
  */
 int box_adopt(struct driver *d, const struct box_spec *spec, const struct box_events *events,
               struct box **ret_box, bool *ret_frozen, struct error *err) attr_must_check;
 /** driver_settle - adoption is complete: end the remaining kept boxes. */
 void driver_settle(struct driver *d);
 /**
- * driver_leave - the daemon stops, or cannot start, and kept boxes (adopted or not) must outlive
- * it. Before driver_free.
+ * driver_leave - the daemon stops, or cannot start, and kept boxes must outlive it. Before
+ * driver_free.
  */
 void driver_leave(struct driver *d);
 /**
- * box_ack - in a kept box: the end (on_done, on_exec_failed) of an execution or runner is recorded
- * durably; no later daemon will see it again. No effect in other boxes.
+ * box_ack - in a kept box: the end of an execution or runner is recorded durably; no later daemon
+ * sees it again.
  */
 void box_ack(struct box *box, uint32_t exec_id);
 /** box_exec - run a program. Later errors are reported by on_exec_failed. */
 int box_exec(struct box *box, const struct exec_plan *plan, struct error *err) attr_must_check;
 /**
- * box_prepare - start a program's process, which then waits for its code. on_prepared follows, or
+ * box_prepare - start a program's process, which waits for its code. on_prepared follows, or
  * on_exec_failed, also if the process exits while it waits. Not in a kept box.
  */
 int box_prepare(struct box *box, const struct prepare_plan *plan,
                 struct error *err) attr_must_check;
 /**
- * box_give - assign the box: @events replace its callbacks, and log lines name @request_id (NULL:
+ * box_give - assign the box: @events replace its callbacks, log lines name @request_id (NULL:
  * none). A spare box is kept from now on.
  */
 void box_give(struct box *box, const struct box_events *events, const char *request_id);
 /**
- * box_run - run code in a resident runner; on_started ... on_done come with @plan's id. If the
- * runner exits instead, on_done of the run says so, and on_done of the runner follows. A prepared
- * program (after on_prepared) becomes the program that box_exec would have started.
+ * box_run - run code in a resident runner; events come with @plan's id. If the runner exits,
+ * on_done of the run says so, and on_done of the runner follows. A prepared program becomes the
+ * program that box_exec would have started.
  */
 int box_run(struct box *box, const struct run_plan *plan, struct error *err) attr_must_check;
 /**
- * box_stdin - bytes for an execution's stdin; queued until there is room, at most BOX_STDIN_MAX
- * (ERR_TOO_LARGE beyond). Bytes for an execution that has ended are dropped: the writer cannot know
- * yet.
+ * box_stdin - queued until there is room, at most BOX_STDIN_MAX (ERR_TOO_LARGE beyond). Bytes for
+ * an execution that has ended are dropped: the writer cannot know yet.
  */
 int box_stdin(struct box *box, uint32_t exec_id, const void *data, size_t len,
               struct error *err) attr_must_check;
@@ -166,11 +162,11 @@ void box_destroy(struct box *box);
 const char *box_id(const struct box *box);
 
 /*
- * Files of the workspace. Each operation runs inside the box with the payload's rights; several may
- * run at a time (BOX_FILE_OPS_MAX), beside executions.
+ * Files of the workspace. Operations run inside the box with the payload's rights, at most
+ * BOX_FILE_OPS_MAX at a time, beside executions.
  */
 #define BOX_FILE_OPS_MAX 8
-#define BOX_FILE_WINDOW  (256u * 1024) /* bytes in flight in one direction of one operation */
+#define BOX_FILE_WINDOW  (256u * 1024) /* in flight in one direction of one operation */
 #define BOX_SHA256_LEN   32
 
 struct box_file;
@@ -211,10 +207,10 @@ struct box_file_request {
 	bool replace;     /* MOVE: overwrite a file */
 };
 
-/* Untrusted, like all names that a payload chooses: any bytes but NUL. Borrowed for the call. */
+/* Untrusted: names of any bytes but NUL. Borrowed for the call. */
 struct box_file_entry {
 	enum box_file_type type;
-	const char *path; /* relative to the request's path; "": that path itself */
+	const char *path; /* below the request's path; "": that path itself */
 	uint64_t size, mtime_ns, ctime_ns, inode;
 	uint32_t mode;
 	const char *target;    /* of a link, else "" */
@@ -227,8 +223,8 @@ struct box_file_summary {
 };
 
 /*
- * Called from the loop only, never inside a call. on_done or on_failed is the last one; after it,
- * and after box_file_cancel, the operation is freed. All are required.
+ * Called from the loop, never inside a call. on_done or on_failed is the last one; after it, and
+ * after box_file_cancel, the operation is freed. All are required.
  */
 struct box_file_events {
 	void *ctx;
@@ -242,24 +238,21 @@ struct box_file_events {
 };
 
 /**
- * box_file_open - start an operation. If the box is lost, on_failed comes before its on_lost;
- * cancel all operations before destroying the box.
+ * box_file_open - if the box is lost, on_failed comes before its on_lost; cancel all operations
+ * before destroying the box.
  */
 int box_file_open(struct box *box, const struct box_file_request *request,
                   const struct box_file_events *events, struct box_file **ret_file,
                   struct error *err) attr_must_check;
-/**
- * box_file_write - for WRITE and UNTAR. Return: how many bytes were accepted; if not all, on_room
- * follows.
- */
+/** box_file_write - for WRITE and UNTAR. Return: bytes accepted; if not all, on_room follows. */
 size_t box_file_write(struct box_file *file, const char *data, size_t len);
-/** box_file_end - the data are complete. Without it nothing is written. */
+/** box_file_end - without it nothing is written. */
 void box_file_end(struct box_file *file);
 /** box_file_grant - @bytes of on_data were consumed: as many more may come. */
 void box_file_grant(struct box_file *file, size_t bytes);
 void box_file_cancel(struct box_file *file);
-/** box_layers - mask of enum wire_layer that this box actually has. */
+/** box_layers - mask of enum wire_layer of this box. */
 uint32_t box_layers(const struct box *box);
-/** box_start - how its first program was started; valid from its on_started on. */
+/** box_start - how its first program was started; valid from its on_started. */
 enum box_start box_start(const struct box *box);
 void driver_free(struct driver *d);

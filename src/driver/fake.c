@@ -26,7 +26,7 @@ struct kept {
 	bool frozen;
 };
 
-struct told {
+struct received {
 	struct list node;
 	struct fake_exec exec;
 	struct buf stdin_data;
@@ -36,7 +36,7 @@ struct told {
 struct fake_box {
 	struct box base;
 	struct list node;
-	struct list told; /* struct told, owned */
+	struct list received; /* struct received, owned */
 	struct link_events link_events;
 	struct box_counters counters;
 	bool ready, lost, destroyed, frozen;
@@ -52,9 +52,7 @@ static struct fake_box *fake_box(const struct box *box)
 	return CONTAINER_OF(box, struct fake_box, base);
 }
 
-/* What the agent received. */
-
-static void told_free(struct told *t)
+static void received_free(struct received *t)
 {
 	struct fake_exec *e = &t->exec;
 
@@ -74,18 +72,18 @@ static void told_free(struct told *t)
 	free(t);
 }
 
-static struct told *told_of(struct fake_box *b, uint32_t id)
+static struct received *received_of(struct fake_box *b, uint32_t id)
 {
-	struct told *t;
+	struct received *t;
 
-	LIST_FOREACH (t, &b->told, struct told, node)
+	LIST_FOREACH (t, &b->received, struct received, node)
 		if (t->exec.id == id)
 			return t;
-	t = NEW(struct told);
+	t = NEW(struct received);
 	t->exec.id = id;
 	buf_init(&t->stdin_data, FAKE_KEPT_MAX);
 	buf_init(&t->file, FAKE_KEPT_MAX);
-	list_append(&b->told, &t->node);
+	list_append(&b->received, &t->node);
 	return t;
 }
 
@@ -100,9 +98,9 @@ static char **copy_strings(const struct wire_strs *strs)
 	return list;
 }
 
-/* All of these decode what our own link encoded: a failure is a bug of the wire. */
+/* All of these decode what our own link encoded. */
 
-static void told_put_begin(struct told *t, const struct frame *frame)
+static void receive_put_begin(struct received *t, const struct frame *frame)
 {
 	struct fake_exec *e = &t->exec;
 	struct msg_put_begin m;
@@ -116,7 +114,7 @@ static void told_put_begin(struct told *t, const struct frame *frame)
 	                                                .source = m.place == WIRE_PLACE_RUN};
 }
 
-static void told_put_data(struct told *t, const struct frame *frame)
+static void receive_put_data(struct received *t, const struct frame *frame)
 {
 	struct msg_put_data m;
 	int r = msg_put_data_decode(frame, &m);
@@ -127,7 +125,7 @@ static void told_put_data(struct told *t, const struct frame *frame)
 	(void)r;
 }
 
-static void told_put_end(struct told *t, const struct frame *frame)
+static void receive_put_end(struct received *t, const struct frame *frame)
 {
 	struct fake_file *file = &t->exec.files[t->exec.files_count - 1];
 
@@ -135,7 +133,7 @@ static void told_put_end(struct told *t, const struct frame *frame)
 	file->data = buf_take(&t->file, &file->len);
 }
 
-static void told_exec(struct told *t, const struct frame *frame)
+static void receive_exec(struct received *t, const struct frame *frame)
 {
 	struct fake_exec *e = &t->exec;
 	struct msg_exec m;
@@ -153,7 +151,7 @@ static void told_exec(struct told *t, const struct frame *frame)
 	e->keep = m.keep;
 }
 
-static void told_prepare(struct told *t, const struct frame *frame)
+static void receive_prepare(struct received *t, const struct frame *frame)
 {
 	struct fake_exec *e = &t->exec;
 	struct msg_prepare m;
@@ -167,7 +165,7 @@ static void told_prepare(struct told *t, const struct frame *frame)
 }
 
 /* A run has arguments where a program has argv. */
-static void told_run(struct told *t, const struct frame *frame)
+static void receive_run(struct received *t, const struct frame *frame)
 {
 	struct fake_exec *e = &t->exec;
 	struct msg_run m;
@@ -185,7 +183,7 @@ static void told_run(struct told *t, const struct frame *frame)
 	e->stdin_open = m.stdin_open;
 }
 
-static void told_stdin(struct told *t, const struct frame *frame)
+static void receive_stdin(struct received *t, const struct frame *frame)
 {
 	struct msg_stdin_data m;
 	int r = msg_stdin_data_decode(frame, &m);
@@ -198,13 +196,13 @@ static void told_stdin(struct told *t, const struct frame *frame)
 	t->exec.stdin_len = t->stdin_data.len;
 }
 
-static void told_stdin_end(struct told *t, const struct frame *frame)
+static void receive_stdin_end(struct received *t, const struct frame *frame)
 {
 	(void)frame;
 	t->exec.stdin_open = false;
 }
 
-static void told_signal(struct told *t, const struct frame *frame)
+static void receive_signal(struct received *t, const struct frame *frame)
 {
 	struct msg_signal m;
 	int r = msg_signal_decode(frame, &m);
@@ -215,7 +213,7 @@ static void told_signal(struct told *t, const struct frame *frame)
 	t->exec.signals++;
 }
 
-static void told_label(struct told *t, const struct frame *frame)
+static void receive_label(struct received *t, const struct frame *frame)
 {
 	struct msg_label m;
 	int r = msg_label_decode(frame, &m);
@@ -225,22 +223,21 @@ static void told_label(struct told *t, const struct frame *frame)
 	t->exec.label = xmemdup0(m.text.data, m.text.len);
 }
 
-static void told_ack(struct told *t, const struct frame *frame)
+static void receive_ack(struct received *t, const struct frame *frame)
 {
 	(void)frame;
 	t->exec.acked = true;
 }
 
-static void (*const tellers[MSG_COUNT])(struct told *t, const struct frame *frame) = {
-	[MSG_PUT_BEGIN] = told_put_begin, [MSG_PUT_DATA] = told_put_data,
-	[MSG_PUT_END] = told_put_end,     [MSG_EXEC] = told_exec,
-	[MSG_STDIN] = told_stdin,         [MSG_STDIN_END] = told_stdin_end,
-	[MSG_SIGNAL] = told_signal,       [MSG_RUN] = told_run,
-	[MSG_LABEL] = told_label,         [MSG_ACK] = told_ack,
-	[MSG_PREPARE] = told_prepare,
+static void (*const receivers[MSG_COUNT])(struct received *t, const struct frame *frame) = {
+	[MSG_PUT_BEGIN] = receive_put_begin, [MSG_PUT_DATA] = receive_put_data,
+	[MSG_PUT_END] = receive_put_end,     [MSG_EXEC] = receive_exec,
+	[MSG_STDIN] = receive_stdin,         [MSG_STDIN_END] = receive_stdin_end,
+	[MSG_SIGNAL] = receive_signal,       [MSG_RUN] = receive_run,
+	[MSG_LABEL] = receive_label,         [MSG_ACK] = receive_ack,
+	[MSG_PREPARE] = receive_prepare,
 };
 
-/* Read what the link sent to the agent. */
 static void listen_to_host(struct fake_box *b)
 {
 	struct buf *bytes = link_output(b->base.link);
@@ -249,20 +246,18 @@ static void listen_to_host(struct fake_box *b)
 
 	while (bytes->len && (used = frame_parse(bytes->data, bytes->len, &frame)) > 0) {
 		assert(frame.type < MSG_COUNT);
-		if (tellers[frame.type])
-			tellers[frame.type](told_of(b, frame.id), &frame);
+		if (receivers[frame.type])
+			receivers[frame.type](received_of(b, frame.id), &frame);
 		buf_consume(bytes, (size_t)used);
 	}
 }
 
-/* The driver. */
-
 static void free_box(struct fake_box *b)
 {
-	struct told *t;
+	struct received *t;
 
-	LIST_FOREACH (t, &b->told, struct told, node)
-		told_free(t);
+	LIST_FOREACH (t, &b->received, struct received, node)
+		received_free(t);
 	list_remove(&b->node);
 	link_free(b->base.link);
 	free(b);
@@ -304,7 +299,7 @@ static struct fake_box *new_box(struct fake_driver *f, const struct box_spec *sp
 	                       .layers = f->base.caps.layers};
 	b->link_events =
 		(struct link_events){.ctx = b, .on_hello = on_hello, .on_lost = on_link_lost};
-	list_init(&b->told);
+	list_init(&b->received);
 	list_append(&f->boxes, &b->node);
 	b->base.link = link_new(f->loop, b->base.spec.id, &b->link_events, &b->base.events);
 	link_set_request(b->base.link, b->base.spec.request_id);
@@ -524,11 +519,11 @@ void fake_set_layers(struct box *box, uint32_t layers)
 const struct fake_exec *fake_exec_of(struct box *box, uint32_t exec_id)
 {
 	struct fake_box *b = fake_box(box);
-	struct told *t;
+	struct received *t;
 
 	if (!b->destroyed)
 		listen_to_host(b);
-	LIST_FOREACH (t, &b->told, struct told, node)
+	LIST_FOREACH (t, &b->received, struct received, node)
 		if (t->exec.id == exec_id)
 			return &t->exec;
 	return NULL;
@@ -540,12 +535,12 @@ const struct fake_exec *fake_exec_last(struct box *box)
 
 	if (!b->destroyed)
 		listen_to_host(b);
-	if (list_is_empty(&b->told))
+	if (list_is_empty(&b->received))
 		return NULL;
-	return &LIST_ENTRY(b->told.prev, struct told, node)->exec;
+	return &LIST_ENTRY(b->received.prev, struct received, node)->exec;
 }
 
-/* The agent's side: real frames through the real link. */
+/* Real frames through the real link. */
 
 static void send_as_agent(struct box *box, struct buf *bytes, int encoded)
 {
@@ -558,7 +553,7 @@ static void send_as_agent(struct box *box, struct buf *bytes, int encoded)
 	(void)used;
 }
 
-/* Most tests do not care when the agent sends HELLO: send it before its first message. */
+/* Most tests do not care when HELLO comes: send it before the first message. */
 static void send_hello_once(struct box *box)
 {
 	if (!fake_box(box)->ready)

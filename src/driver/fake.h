@@ -2,12 +2,11 @@
 #pragma once
 
 /*
- * DOC: an in-memory driver for tests: boxes without processes, whose agent is played by the test.
- * It has the ops of every driver and a real link, so that everything is encoded, bounded and
- * decoded as in production. Linked into tests only.
+ * DOC: an in-memory driver for tests: boxes without processes, whose agent is played by the test,
+ * over a real link. Linked into tests only.
  *
- * Callbacks that the test causes with a fake_* function run inside that function; those that core
- * causes (on_gone after box_destroy) run on the loop.
+ * Callbacks that a fake_* function causes run inside that function; those that core causes (on_gone
+ * after box_destroy) run on the loop.
  */
 
 #include "driver/driver.h"
@@ -21,11 +20,10 @@ void fake_refuse_next(struct driver *d, const struct error *err);
 /** fake_hold_gone - while on, on_gone waits for fake_gone. Off by default. */
 void fake_hold_gone(struct driver *d, bool hold);
 
-/** fake_keep - pretend that an earlier daemon left a box: box_adopt finds it. */
+/** fake_keep - a box of an earlier daemon, for box_adopt. */
 void fake_keep(struct driver *d, const char *id, bool frozen);
 /** fake_kept - number of kept boxes not adopted. */
 size_t fake_kept(const struct driver *d);
-/** fake_has_left - whether driver_leave was called. */
 bool fake_has_left(const struct driver *d);
 
 /** fake_box_count - boxes that are not gone. */
@@ -36,7 +34,6 @@ const struct box_spec *fake_spec(const struct box *box);
 bool fake_is_destroyed(const struct box *box);
 bool fake_is_frozen(const struct box *box);
 void fake_set_counters(struct box *box, const struct box_counters *counters);
-/** fake_set_layers - the result of box_layers. */
 void fake_set_layers(struct box *box, uint32_t layers);
 
 struct fake_file {
@@ -47,7 +44,7 @@ struct fake_file {
 	bool source;
 };
 
-/* What the agent received for one execution, runner or run. All owned. */
+/* What the agent received for one execution, runner or run. Owned. */
 struct fake_exec {
 	uint32_t id;
 	bool keep;       /* a resident runner */
@@ -71,18 +68,15 @@ struct fake_exec {
 	uint32_t report_max;
 };
 
-/**
- * fake_exec_last - the newest execution of the box with everything received so far; NULL: none.
- * Borrowed until the box is gone.
- */
+/** fake_exec_last - the newest execution of the box; NULL: none. Borrowed until the box is gone. */
 const struct fake_exec *fake_exec_last(struct box *box);
 
-/** fake_exec_of - likewise, by id; NULL: unknown id. */
+/** fake_exec_of - by id; NULL: unknown id. */
 const struct fake_exec *fake_exec_of(struct box *box, uint32_t exec_id);
 
 /* The agent's side. */
 void fake_ready(struct box *box);
-/** fake_resume - an adopted box: HELLO, then @count calls of fake_describe follow. */
+/** fake_resume - HELLO of an adopted box; @count calls of fake_describe follow. */
 void fake_resume(struct box *box, uint32_t last_id, uint32_t count);
 void fake_describe(struct box *box, const struct box_resumed *what);
 void fake_prepared(struct box *box, uint32_t exec_id);
@@ -95,5 +89,5 @@ void fake_done(struct box *box, uint32_t exec_id, const struct exec_facts *facts
 void fake_exec_failed(struct box *box, uint32_t exec_id, const struct error *err);
 /** fake_lost - the box ends by itself. */
 void fake_lost(struct box *box, const struct error *err);
-/** fake_gone - the box was destroyed and fake_hold_gone is on: release it. */
+/** fake_gone - release a destroyed box held by fake_hold_gone. */
 void fake_gone(struct box *box);

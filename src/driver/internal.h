@@ -9,7 +9,7 @@
 #include "driver/driver.h"
 #include "driver/link.h"
 
-/* The part of a box that driver.c knows: first member of every backend's box. */
+/* First member of every backend's box. */
 struct box {
 	struct driver *driver;
 	struct link *link; /* owned; lives as long as the box */
@@ -21,7 +21,6 @@ struct box {
 };
 
 #define BOX_CTX_LEN (BOX_ID_LEN + BOX_REQUEST_LEN + 32)
-/** box_log_ctx - the request and box of a log line. */
 const char *box_log_ctx(const struct box *box, char ret_ctx[BOX_CTX_LEN]);
 #define box_log(box, level, ...)                                                                   \
 	do {                                                                                       \
@@ -33,7 +32,7 @@ const char *box_log_ctx(const struct box *box, char ret_ctx[BOX_CTX_LEN]);
 /** driver_check_layers - ERR_UNAVAILABLE with the names of the missing ones. */
 int driver_check_layers(uint32_t have, uint32_t required, struct error *err) attr_must_check;
 
-/* One execution, from link_exec or link_run until DONE or FAILED. */
+/* From link_exec or link_run until DONE or FAILED. */
 struct link_exec {
 	struct list node; /* link.execs */
 	uint32_t id;
@@ -53,13 +52,13 @@ struct link_exec {
 	uint32_t denials;
 	uint64_t changed_since_ns; /* from CHANGED */
 	bool stdin_open;           /* stdin may still be written */
-	bool stdin_ended;          /* STDIN_END was requested; sent after the last byte */
+	bool stdin_ended;          /* STDIN_END is sent after the last byte */
 	uint32_t stdin_room;       /* bytes the agent accepts now */
 	struct buf stdin_kept;     /* bytes without room */
-	size_t stdin_sent;         /* bytes of those already sent, at the front */
+	size_t stdin_sent;         /* of those already sent, at the front */
 };
 
-/* One file operation, from box_file_open until FILE_DONE or FILE_FAILED. */
+/* From box_file_open until FILE_DONE or FILE_FAILED. */
 struct box_file {
 	struct list node; /* link.files */
 	struct link *link;
@@ -85,33 +84,27 @@ struct link {
 	struct list files; /* struct box_file, owned */
 	size_t files_count;
 	uint32_t last_file;
-	uint64_t strays; /* bytes that may still arrive from cancelled file operations */
+	uint64_t strays; /* bytes that cancelled file operations may still send */
 	uint32_t logs;
 	bool opened;
 	bool closed;
 	bool greeted;       /* HELLO was received */
-	bool resuming;      /* adopted: RESUME and all DESCRIBEs are still to come */
+	bool resuming;      /* adopted: RESUME and all DESCRIBEs are to come */
 	uint32_t described; /* DESCRIBEs still to come, after RESUME */
 	uint32_t last_id;   /* of an adopted box */
 };
 
-/** link_find - the execution with this id, or NULL. */
 struct link_exec *link_find(struct link *l, uint32_t id);
-/** link_add - a new execution. */
 struct link_exec *link_add(struct link *l, uint32_t id);
-/** link_forget - the execution has ended. */
 void link_forget(struct link *l, struct link_exec *e);
-/** link_pump_stdin - send as much queued stdin as there is room for. */
 void link_pump_stdin(struct link *l, struct link_exec *e);
-/** link_out - the buffer for outgoing frames. */
 struct buf *link_out(struct link *l);
-/** link_flush - send it. */
 void link_flush(struct link *l);
 
 /* link_input.c */
 /** link_violation - ERR_PROTOCOL: "... @frame's type @what". Return: always -1. */
 int link_violation(struct error *err, const struct frame *frame, const char *what);
-/** link_plain_text - @text as one line of printable characters, because people may read it. */
+/** link_plain_text - @text as one line of printable characters. */
 void link_plain_text(struct wire_bytes text, char *ret_text, size_t size);
 
 /* link_file.c */
@@ -119,7 +112,7 @@ void link_plain_text(struct wire_bytes text, char *ret_text, size_t size);
  * link_file_take - a frame of a file operation. Return: 0, or -1 with *err: a protocol violation.
  */
 int link_file_take(struct link *l, const struct frame *frame, struct error *err) attr_must_check;
-/** link_files_fail - the link has ended: fail all of them. */
+/** link_files_fail - the link has ended. */
 void link_files_fail(struct link *l, const struct error *err);
 void link_file_forget(struct box_file *file);
 

@@ -9,22 +9,20 @@
 #include <limits.h>
 
 /*
- * Theory of operation. This file is the sending half and the lifecycle; link_input.c handles what
- * comes from the agent.
+ * Theory of operation. This file sends and owns the lifecycle; link_input.c handles what comes from
+ * the agent.
  *
  * Nothing waits for HELLO: SETUP, files and EXEC are in the socket's buffer before the agent has
- * run its first instruction, which saves a round trip. Is it safe to send a program before the
- * agent has said which layers it has? The engine's layers are known when the socket arrives (the
- * backend opens no link to a box that lacks one). For the agent's own layers HELLO is only a claim,
- * made before any of them was applied to a program; what prevents a program from running without
- * them is that the agent treats every failing step between fork and exec as fatal and answers
- * FAILED. The one layer that may be missing on purpose is Landlock, which an older kernel lacks:
- * SETUP says whether that is fatal too. So an EXEC sent before HELLO cannot run with less than was
- * requested, and the check at HELLO is a second barrier: it ends a box whose agent says that it
- * lacks something.
+ * run its first instruction, which saves a round trip. This is safe. The engine's layers are known
+ * when the socket arrives (the backend opens no link to a box that lacks one). For the agent's own
+ * layers HELLO is only a claim, made before any of them was applied; what prevents a program from
+ * running without them is that the agent treats every failing step between fork and exec as fatal
+ * and answers FAILED. Only Landlock may be missing on purpose, on an older kernel: SETUP says
+ * whether that is fatal too. The check at HELLO is a second barrier: it ends a box whose agent says
+ * that it lacks something.
  *
- * Stdin has a window (WIRE_STDIN_WINDOW), so that a program that does not read fills our bounded
- * buffer and not the agent's memory, and so that its bytes do not block other frames.
+ * Stdin has a window (WIRE_STDIN_WINDOW): a program that does not read fills our bounded buffer and
+ * not the agent's memory, and its bytes do not block other frames.
  */
 
 struct buf *link_out(struct link *l)
@@ -62,7 +60,7 @@ struct link *link_new(struct loop *loop, const char *box_id, const struct link_e
                       const struct box_events *box)
 {
 	struct link *l = NEW(struct link);
-	/* Room for SETUP, so that what was queued before link_open always fits behind it. */
+	/* Room for SETUP in front of what was queued before link_open. */
 	struct stream_limits limits = {.read_max = FRAME_MAX_LEN,
 	                               .write_max = LINK_QUEUE_MAX + FRAME_MAX_LEN};
 	struct stream_events stream = {
@@ -194,7 +192,7 @@ static struct wire_strs list_strings(const char *const *list)
 {
 	struct wire_strs strs = {.items = list};
 
-	/* One more than the wire allows is enough for its encoder to reject the list. */
+	/* One more than the wire allows makes its encoder reject the list. */
 	while (list[strs.count] && strs.count <= WIRE_STRS_MAX)
 		strs.count++;
 	return strs;
@@ -229,7 +227,6 @@ static int encode_run(struct buf *b, const struct run_plan *plan)
 	return msg_run_encode(b, plan->id, &run);
 }
 
-/* A program (@exec) or a run that is about to be sent. */
 struct handover {
 	const struct exec_plan *exec;
 	const struct run_plan *run;
@@ -274,7 +271,7 @@ static int reject_strings(struct error *err, int r)
 	                 FRAME_MAX_PAYLOAD, WIRE_STRS_MAX);
 }
 
-/* All or nothing: a part of a program in the queue would violate the protocol. */
+/* All or nothing: part of a program would violate the protocol. */
 static int encode_plan(struct link *l, const struct handover *h, struct error *err)
 {
 	struct buf *b = link_out(l);
@@ -312,7 +309,7 @@ struct link_exec *link_add(struct link *l, uint32_t id)
 	return e;
 }
 
-/* Return: the new execution, with its frames in the queue, or NULL with *err. */
+/* Return: the new execution, with its frames queued, or NULL with *err. */
 static struct link_exec *queue_execution(struct link *l, const struct handover *h,
                                          struct error *err)
 {
@@ -375,7 +372,6 @@ int link_prepare(struct link *l, const struct prepare_plan *plan, struct error *
 	return 0;
 }
 
-/* Output limits of an execution. */
 static void set_grants(struct link_exec *e, const struct run_plan *plan)
 {
 	e->output_max[OUTPUT_STDOUT] = plan->stdout_max;
@@ -425,8 +421,8 @@ int link_run(struct link *l, const struct run_plan *plan, struct error *err)
 }
 
 /*
- * The window keeps one stdin from filling the queue, but many stdins or unread signals could: what
- * the queue does not take stays here and is sent with the next credit.
+ * The window keeps one stdin from filling the queue, but many stdins or signals could: what the
+ * queue does not take is sent with the next credit.
  */
 static bool send_stdin_piece(struct link *l, struct link_exec *e)
 {
@@ -464,7 +460,7 @@ void link_pump_stdin(struct link *l, struct link_exec *e)
 	link_flush(l);
 }
 
-/* Return: 0 with *ret_exec, NULL if the execution has ended already; or -1 with *err. */
+/* Return: 0 with *ret_exec (NULL: has ended), or -1 with *err. */
 static int find_stdin(struct link *l, uint32_t id, struct link_exec **ret_exec, struct error *err)
 {
 	struct link_exec *e;
@@ -508,7 +504,7 @@ void link_ack(struct link *l, uint32_t exec_id)
 {
 	struct msg_ack msg = {0};
 
-	/* If this is lost, the agent reports it to a later daemon, which then forgets it. */
+	/* If this is lost, the agent reports the end to a later daemon, which forgets it. */
 	if (!l->closed && msg_ack_encode(link_out(l), exec_id, &msg) == 0)
 		link_flush(l);
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the host end of the wire: calls become frames for the agent, its frames become callbacks.
- * Written once for all drivers: a backend provides a connected socket and the values of SETUP.
+ * DOC: the host end of the wire: calls become frames for the agent, its frames become callbacks. A
+ * backend provides a connected socket and the values of SETUP.
  *
  * The agent's bytes are hostile: a program that takes over the agent speaks here. Any protocol
  * violation ends the link (on_lost, ERR_PROTOCOL); nothing is guessed or repaired. All buffers are
@@ -20,20 +20,19 @@
 struct link;
 struct loop;
 
-/* Everything for the agent that the socket did not take yet. */
 #define LINK_QUEUE_MAX (BOX_FILES_MAX + BOX_FILES_MAX / 8)
-/* How long the pipes of an execution are read after its main process exited. They are empty by
- * then unless a process it left behind holds them open. */
+/* How long an execution's pipes are read after its main process exited: they are empty then, unless
+ * a process it left behind holds them open. */
 #define LINK_DRAIN_MS 100
-/* More kinds than there are system calls, and more lines than a healthy agent logs. */
+/* More kinds than system calls, more lines than a healthy agent logs. */
 #define LINK_DENIALS_MAX 1024
 #define LINK_LOGS_MAX    1024
-/* Bytes accepted of an execution that is to be forgotten: more than any limit. */
+/* Bytes accepted of a forgotten execution: more than any limit. */
 #define LINK_FORGOTTEN_MAX ((size_t)8 * 1024 * 1024 * 1024)
 
 /*
- * The layers that the agent itself adds to a box, and all that it may claim: an agent that was
- * taken over must not put the engine's layers into the receipt.
+ * The layers that the agent adds to a box, and all that it may claim: an agent that was taken over
+ * must not put the engine's layers into the receipt.
  */
 #define LINK_AGENT_LAYERS                                                                          \
 	(LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS) | LAYER_BIT(LAYER_SECCOMP) |        \
@@ -41,31 +40,28 @@ struct loop;
 
 struct link_events {
 	void *ctx;
-	/* HELLO was received. Layers and version are the agent's claim; the backend decides what
-	 * they must be. May close the link. */
+	/* Layers and version are the agent's claim; the backend decides what they must be. May
+	 * close the link. */
 	void (*on_hello)(void *ctx, const struct msg_hello *hello);
 	/* May be NULL. A program started, and whether as a zygote's child. */
 	void (*on_injected)(void *ctx, bool injected);
-	/* The stream ended (ERR_AGENT_LOST), or was closed because the agent broke the protocol
-	 * (ERR_PROTOCOL) or gave the box up (its own code). Nothing follows. */
+	/* The stream ended (ERR_AGENT_LOST), or the agent broke the protocol (ERR_PROTOCOL) or gave
+	 * the box up (its own code). Nothing follows. */
 	void (*on_lost)(void *ctx, const struct error *err);
 };
 
 void link_free(struct link *l);
 /**
- * link_new - @events gets the link's own events, @box those of executions; both are borrowed and
- * must outlive the link. @box_id is for log lines, borrowed too.
+ * link_new - @events gets the link's own events, @box those of executions; these and @box_id are
+ * borrowed and must outlive the link.
  */
 struct link *link_new(struct loop *loop, const char *box_id, const struct link_events *events,
                       const struct box_events *box) attr_owned(link_free);
-/**
- * link_set_request - the request the box was created for, for log lines; borrowed, and read
- * whenever a line is logged.
- */
+/** link_set_request - for log lines; borrowed. */
 void link_set_request(struct link *l, const char *request_id);
 /**
- * link_open - takes ownership of @fd. SETUP is sent first, then everything queued before. With @fd
- * -1 the bytes stay in link_output, for a test that plays the agent.
+ * link_open - takes ownership of @fd. SETUP is sent first, then everything queued before. @fd -1:
+ * the bytes stay in link_output, for tests.
  */
 void link_open(struct link *l, int fd, const struct msg_setup *setup);
 /** link_adopt - like link_open, for a box that an earlier daemon set up. */
@@ -78,7 +74,7 @@ void link_drain(struct link *l);
  * link_input - bytes of the agent. Return: bytes used; fewer than @len only for a partial frame.
  */
 size_t link_input(struct link *l, const char *data, size_t len);
-/** link_output - unsent bytes, for a test that plays the agent and may consume them. */
+/** link_output - unsent bytes, for tests. */
 struct buf *link_output(struct link *l);
 
 /* See the functions of the same names in driver.h. */

@@ -5,9 +5,9 @@
 #include "driver/internal.h"
 
 /*
- * Theory of operation. File operations have their own ids, assigned here, never reused while the
- * box lives: a frame of a cancelled operation may still be on its way, and is dropped. A frame with
- * an id that was never assigned is a protocol violation.
+ * Theory of operation. File operations have their own ids, never reused while the box lives: a late
+ * frame of a cancelled operation is dropped. A frame with an id that was never assigned is a
+ * protocol violation.
  *
  * Both directions have a window that counts whole frames, so that neither bytes nor many small
  * frames fill the memory of daemon or agent, and a slow client delays only itself.
@@ -128,8 +128,8 @@ size_t box_file_write(struct box_file *file, const char *data, size_t len)
 	return taken;
 }
 
-/* The queue has room for small messages beyond all windows; an agent that lets it fill up
- * otherwise is stuck, and its box will be ended. */
+/* The queue has room for small messages beyond all windows; an agent that still lets it fill up is
+ * stuck, and its box will be ended. */
 void box_file_end(struct box_file *file)
 {
 	const struct msg_file_end end = {0};
@@ -166,8 +166,6 @@ void box_file_cancel(struct box_file *file)
 	link_file_forget(file);
 }
 
-/* Messages of the agent. */
-
 static int take_room(struct box_file *file, const struct frame *frame, struct error *err)
 {
 	struct msg_file_room room;
@@ -184,7 +182,7 @@ static int take_room(struct box_file *file, const struct frame *frame, struct er
 	return 0;
 }
 
-/* Charge the grant, header included. Return: whether it was sufficient. */
+/* Charge the grant, header included. Return: false: exceeded. */
 static bool use_grant(struct box_file *file, const struct frame *frame)
 {
 	uint32_t bytes = FRAME_HEADER_LEN + frame->len;
@@ -247,7 +245,7 @@ static int take_done(struct box_file *file, const struct frame *frame, struct er
 
 	if (msg_file_done_decode(frame, &msg) < 0 || msg.truncated > 1)
 		return link_violation(err, frame, "is malformed");
-	/* It cannot be done before it was sent the end. */
+	/* It cannot be done before the end was sent. */
 	if ((file->op == BOX_FILE_WRITE || file->op == BOX_FILE_UNTAR) && !file->ended)
 		return link_violation(err, frame, "arrives before the end");
 	summary = (struct box_file_summary){msg.truncated, msg.entries, msg.bytes};
@@ -256,7 +254,7 @@ static int take_done(struct box_file *file, const struct frame *frame, struct er
 	return 0;
 }
 
-/* Errors that a file operation can have; anything else is a failure of the box. */
+/* Any other error is a failure of the box. */
 static enum error_code accepted_code(uint32_t code)
 {
 	static const enum error_code codes[] = {
@@ -270,7 +268,7 @@ static enum error_code accepted_code(uint32_t code)
 	return ERR_BOX_FAILED;
 }
 
-/* The agent puts the field's name in front of the text; only known names are accepted. */
+/* The agent puts the field's name in front; only known names are accepted. */
 static void set_failure(const struct msg_file_failed *msg, const char *text, struct error *failure)
 {
 	static const char *const fields[] = {"path", "to"};

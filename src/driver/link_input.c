@@ -12,14 +12,14 @@
 /*
  * Theory of operation. Everything here judges bytes of a process that may have been taken over by
  * the program it runs. A frame is accepted only if the table below knows its type, it is allowed at
- * this point, it belongs to a live execution, and it stays within what that execution was granted.
- * The first violation ends the box: after it nothing that the peer sends can be relied on.
+ * this point, it belongs to a live execution, and it stays within that execution's grants. The
+ * first violation ends the box: nothing that the peer sends afterwards can be relied on.
  *
- * Every frame uses up something that was granted (bytes of output, of report, of stdin taken,
- * denials, log lines, the state of an execution). So even an agent that keeps to the rules cannot
- * send without end and monopolize the loop.
+ * Every frame uses up something that was granted (bytes of output, report or stdin taken, denials,
+ * log lines, the state of an execution). So even an agent that keeps to the rules cannot send
+ * without end and monopolize the loop.
  *
- * A callback may destroy the box, which closes the link (memory stays until the box is gone): so a
+ * A callback may destroy the box, which closes the link (memory stays until the box is gone): a
  * handler touches nothing after its callback.
  */
 
@@ -77,7 +77,7 @@ static int take_started(struct link *l, struct link_exec *e, const struct frame 
 
 	if (msg_started_decode(frame, &started) < 0)
 		return link_violation(err, frame, "is malformed");
-	/* An earlier daemon's run may have lost its runner since. */
+	/* A resumed run may have lost its runner. */
 	if (e->runner && !e->resumed && !link_find(l, e->runner))
 		return link_violation(err, frame, "names a run without a runner");
 	if (e->prepared)
@@ -110,7 +110,7 @@ static int take_stdin_room(struct link *l, struct link_exec *e, const struct fra
 
 	if (msg_stdin_room_decode(frame, &room) < 0)
 		return link_violation(err, frame, "is malformed");
-	/* Room comes from bytes that were taken: with more, the agent could fill our queue. */
+	/* Room comes from bytes taken: with more, the agent could fill our queue. */
 	if (room.bytes == 0 || room.bytes > WIRE_STDIN_WINDOW - e->stdin_room)
 		return link_violation(err, frame, "grants 0 bytes or more than the window");
 	e->stdin_room += room.bytes;
@@ -157,7 +157,6 @@ static int take_report(struct link *l, struct link_exec *e, const struct frame *
 	return 0;
 }
 
-/* The name of a system call, or its number if libseccomp has no name. */
 static void name_syscall(uint32_t number, char *ret_name, size_t size)
 {
 	cleanup_free char *name = NULL;
@@ -408,7 +407,7 @@ static const struct {
 	[MSG_DESCRIBE] = {take_describe, PHASE_DESCRIBE},
 };
 
-/* Return: as out_of_place, for RESUME and DESCRIBE. */
+/* As out_of_place, for RESUME and DESCRIBE. */
 static const char *out_of_resume(const struct link *l, enum phase phase, const struct frame *frame,
                                  const struct link_exec *e)
 {
@@ -442,7 +441,7 @@ static const char *out_of_place(const struct link *l, enum phase phase, const st
 	return NULL;
 }
 
-/* Its end was recorded by a daemon that died before it could acknowledge. */
+/* A daemon recorded its end and died before the acknowledgement. */
 static int take_forgotten(struct link *l, struct link_exec *e, const struct frame *frame,
                           struct error *err)
 {

@@ -14,13 +14,13 @@
 
 /*
  * Theory of operation. One socket to the engine carries requests and replies of fixed layout. The
- * engine is trusted, but a malformed message means that two parts of Millibox disagree: then the
- * engine is given up as a whole (native_lose), because guessing about a privileged process is
- * worse. The daemon exits, its supervisor restarts it, and the new engine sweeps.
+ * engine is trusted, but after a malformed message it is given up as a whole (native_lose):
+ * guessing about a privileged process is worse. The daemon exits, its supervisor restarts it, and
+ * the new engine sweeps.
  *
- * The kill switch does not depend on the engine: a box is killed through cgroup.kill, whose
- * descriptor came with it (through its pidfd where there is none), and only then is the engine
- * asked to remove it. A stuck or stopped engine delays only the cleanup.
+ * The kill switch does not depend on the engine: the daemon kills a box through cgroup.kill, whose
+ * descriptor came with it (or through its pidfd), and only then asks the engine to remove it. A
+ * stuck or stopped engine delays only the cleanup.
  *
  * Which layers are required:
  *
@@ -31,9 +31,9 @@
  *              them and the receipt says so.
  *   otherwise  user pid mnt net caps no_new_privs seccomp: less is no isolation at all.
  *
- * time and landlock are never required: a kernel of a supported Debian may lack them, and each
- * repeats what other layers do. Engine layers are checked when CREATED arrives, before a byte is
- * sent to the agent; for the agent's own see link.c.
+ * time and landlock are never required: a supported kernel may lack them, and other layers do the
+ * same. Engine layers are checked when CREATED arrives, before a byte is sent to the agent; for the
+ * agent's own see link.c.
  */
 
 /* Messages read from the socket before other events get a turn. */
@@ -86,7 +86,7 @@ static void send_waiting(struct native *n)
 
 		if (r == -EAGAIN)
 			return;
-		/* A dead engine is detected by reading, which comes right after. */
+		/* A dead engine is found by the read that follows. */
 		list_remove(&w->node);
 		free(w);
 	}
@@ -121,8 +121,8 @@ uint32_t native_send(struct native *n, struct engine_request *request)
 	return r < 0 ? 0 : request->seq;
 }
 
-/* Reap the engine if it has exited, and report how. A process closes its sockets a moment before
- * it can be reaped; this is the end of everything, so waiting is fine. */
+/* Reap the engine and report how it ended. A process closes its sockets a moment before it can be
+ * reaped; waiting is fine here. */
 static void describe_engine_end(struct native *n, struct error *err)
 {
 	int status = native_wait_engine(n->pid, USEC_PER_SEC / 10);
@@ -137,7 +137,7 @@ static void describe_engine_end(struct native *n, struct error *err)
 	                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* Return: 1 when there may be more, 0 when not, -1 with *err: the engine is unusable. */
+/* Return: 1: maybe more, 0: no more, -1 with *err: the engine is unusable. */
 static int receive_reply(struct native *n, struct error *err)
 {
 	struct engine_reply reply;
@@ -147,8 +147,8 @@ static int receive_reply(struct native *n, struct error *err)
 
 	if (len == -EAGAIN)
 		return 0;
-	/* The engine died with unread requests; the error is reported once and before data it
-	 * still sent, which the next read returns. */
+	/* The engine died with unread requests. The error comes once, before data that the next
+	 * read returns. */
 	if (len == -ECONNRESET)
 		return 1;
 	if (len == 0) {
@@ -191,7 +191,7 @@ void native_lose(struct native *n, const struct error *err)
 	n->on_engine_lost(n->ctx, err);
 }
 
-/* Otherwise it would wait for another daemon, if it keeps boxes. */
+/* Otherwise an engine that keeps boxes would wait for another daemon. */
 static void send_shutdown(struct native *n)
 {
 	struct engine_request request = {.op = ENGINE_END};
@@ -200,7 +200,7 @@ static void send_shutdown(struct native *n)
 	(void)native_send(n, &request);
 }
 
-/* The engine ends them; descriptors we received for them are closed at once. */
+/* The engine ends them; close their descriptors at once. */
 static void native_settle(struct driver *d)
 {
 	struct native *n = native(d);
@@ -211,7 +211,7 @@ static void native_settle(struct driver *d)
 
 		memcpy(request.box_id, kept->id, sizeof(request.box_id));
 		log_info("box %s belongs to no session, ending it", kept->id);
-		/* Its GONE will be ignored. 0: the engine has just died; reading reports it. */
+		/* Its GONE will be ignored. 0: the engine has just died. */
 		(void)native_send(n, &request);
 		native_kept_free(kept);
 	}
@@ -254,7 +254,7 @@ static void native_free(struct driver *d)
 		native_box_free(b);
 	if (!stays && n->sock >= 0 && d->caps.can_keep)
 		send_shutdown(n);
-	/* EOF on the socket tells the engine to end all boxes, clean up and exit. */
+	/* EOF tells the engine to end all boxes, clean up and exit. */
 	n->sock = fd_close(n->sock);
 	if (!stays && !has_ended(n))
 		log_warn("millibox-engine is slow to exit, ignoring");
@@ -308,7 +308,7 @@ static struct driver_caps caps_of(const struct engine_probe *probe, bool strict,
 	};
 }
 
-/* As many boxes as use a quarter of our descriptors. */
+/* Limits counter files to a quarter of our descriptors. */
 static size_t boxes_to_keep_counted(void)
 {
 	struct rlimit files = {0};

@@ -3,7 +3,7 @@
 
 /*
  * DOC: the native driver, whose boxes are built by millibox-engine. Only the daemon's start
- * includes this header: everything else works through driver.h.
+ * includes this header.
  */
 
 #include "base/attr.h"
@@ -18,11 +18,11 @@ struct native_config {
 	const char *engine_path; /* borrowed for the call */
 	const char *agent_path;
 	const char *zygote_path;      /* library of zygotes; NULL: no zygotes */
-	uint64_t zygote_forks;        /* replace a zygote after this many children */
-	uint64_t zygote_memory_bytes; /* replace a zygote that has grown to this */
+	uint64_t zygote_forks;        /* replace it after this many children */
+	uint64_t zygote_memory_bytes; /* replace it when it has grown to this */
 	const char *runners_dir;
 	const char *runtime_dir;
-	const char *const *roots; /* NULL-terminated: directories whose subdirectories are roots */
+	const char *const *roots; /* directories whose subdirectories are roots */
 	const char *log_level;    /* passed to the engine as they are */
 	const char *log_format;
 	uint64_t uid_base;
@@ -34,7 +34,7 @@ struct native_config {
 	 * state directory, and how long kept boxes outlive this daemon. NULL or 0: none do. */
 	const char *handover;
 	uint64_t lease_us;
-	/* Called from the loop when the engine is gone: no more boxes can be created. */
+	/* From the loop: no more boxes can be created. */
 	void (*on_engine_lost)(void *ctx, const struct error *err);
 	void *ctx;
 };
@@ -46,5 +46,4 @@ struct native_config {
  */
 int native_spawn(const struct native_config *config, struct driver **ret_driver,
                  struct error *err) attr_must_check;
-/** native_attach_loop - run the driver on @loop from now on. */
 int native_attach_loop(struct driver *d, struct loop *loop, struct error *err) attr_must_check;

@@ -14,9 +14,8 @@
 #include <unistd.h>
 
 /*
- * A file can be as large as its file system; a program that fills it should get ENOSPC, and not
- * SIGXFSZ from RLIMIT_FSIZE, which would hide the cause. So the limit is a little higher, and stops
- * only sparse files.
+ * A program that fills its file system should get ENOSPC, not SIGXFSZ from RLIMIT_FSIZE, which
+ * would hide the cause. So the limit is a little higher, and stops only sparse files.
  */
 #define FSIZE_SLACK_BYTES (1024 * 1024)
 
@@ -56,8 +55,8 @@ static void set_state(struct native_box *b, enum native_state next)
 
 /*
  * The kill switch, which needs no other process: cgroup.kill ends every process of the box,
- * including forks in flight. Where the host lacks it, the death of PID 1 ends its pid namespace;
- * the daemon may signal it only if both have the same user, otherwise the engine's DESTROY does it.
+ * including forks in flight. Without it the death of PID 1 ends the pid namespace; the daemon may
+ * signal it only as the same user, else the engine's DESTROY does it.
  */
 static void kill_box(struct native_box *b)
 {
@@ -79,7 +78,7 @@ static void finish_box(void *arg)
 	native_box_free(b);
 }
 
-/* The last state: on_gone is never called from inside box_destroy. */
+/* on_gone is never called from inside box_destroy. */
 static void end_box(struct native_box *b)
 {
 	set_state(b, NATIVE_GONE);
@@ -103,8 +102,7 @@ static void on_overdue(void *ctx)
 	struct native_box *b = ctx;
 	struct error err = {0};
 
-	/* A program that dies slowly delays only its own box: that keeps its place until it is
-	 * gone, and the engine continues with all others. */
+	/* A program that dies slowly keeps only its own box's place. */
 	if (b->state == NATIVE_DESTROYING) {
 		box_log(&b->base, LOG_LEVEL_WARN, "is slow to end, waiting");
 		return;
@@ -145,8 +143,7 @@ static void on_injected(void *ctx, bool injected)
 
 /*
  * A box that ends while it is being built closes its stream, and the engine's reason ("mount /proc:
- * ...") is on its way: wait a moment for it rather than report "ended". An adopted box was built
- * long ago: there is no reason to wait for.
+ * ...") is on its way: wait for it rather than report "ended". An adopted box was built long ago.
  */
 static void on_link_lost(void *ctx, const struct error *err)
 {
@@ -275,12 +272,12 @@ static void ask_to_freeze(struct native_box *b)
 	b->freeze_seq = native_send(native_of(b), &request);
 }
 
-/* One request at a time; a change of mind meanwhile is handled with the reply. */
+/* One request at a time; a change meanwhile is handled with the reply. */
 int native_box_freeze(struct box *box, bool frozen, struct error *err)
 {
 	struct native_box *b = native_box(box);
 
-	/* A box that was frozen when it was adopted is not ready before it is thawed. */
+	/* A box adopted while frozen is not ready before it is thawed. */
 	if (b->state != NATIVE_READY && !(b->adopted && b->state == NATIVE_BUILDING))
 		return error_set(err, ERR_CONFLICT, 0, "box %s is not ready", box->spec.id);
 	b->freeze_wanted = frozen;
@@ -306,7 +303,7 @@ void native_box_frozen(struct native_box *b)
 	b->freeze_seq = 0;
 	if (b->adopted && b->state == NATIVE_BUILDING && !b->freeze_wanted)
 		timer_start(b->timer, NATIVE_HELLO_TIMEOUT_US);
-	/* 0 again: the engine has just died; reading its socket reports it. */
+	/* 0 again: the engine has just died. */
 	if (is_in(b, STATES_ALIVE) && b->freeze_wanted != b->freeze_asked)
 		ask_to_freeze(b);
 }
@@ -341,7 +338,7 @@ void native_box_destroy(struct box *box)
 		end_box(b);
 		return;
 	}
-	/* 0: the engine has just died; reading its socket reports it and ends this box too. */
+	/* 0: the engine has just died; reading its socket ends this box too. */
 	b->destroy_seq = native_send(native_of(b), &request);
 	timer_start(b->timer, NATIVE_GONE_TIMEOUT_US);
 }
@@ -380,14 +377,14 @@ void native_box_created(struct native_box *b, const struct engine_created *creat
 	memcpy(b->fds, fds, sizeof(b->fds));
 	b->created = true;
 	if (b->state != NATIVE_CREATING) {
-		/* Destroyed before it existed: DESTROY takes longer than this. */
+		/* Do not wait for DESTROY. */
 		kill_box(b);
 		return;
 	}
 	set_state(b, NATIVE_BUILDING);
 	b->base.layers = created->layers;
 	b->base.start = native_start_of(&b->base.spec, created->start);
-	/* Send nothing to a box that lacks a layer which only the engine provides. */
+	/* Send nothing to a box that lacks an engine layer. */
 	if (driver_check_layers(created->layers | LINK_AGENT_LAYERS, b->required, &err) < 0) {
 		lose_box(b, &err);
 		return;
@@ -415,7 +412,7 @@ int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct
 	assert(n->loop);
 	if (!kept)
 		return error_set(err, ERR_NOT_FOUND, 0, "box %s is gone", spec->id);
-	/* Its layers are the same as before, but the required ones may have changed. */
+	/* The required layers may have changed. */
 	if (driver_check_layers(kept->created.layers | LINK_AGENT_LAYERS,
 	                        spec->required_layers | d->caps.required_layers, err) < 0)
 		return -1;
@@ -438,8 +435,8 @@ int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct
 }
 
 /*
- * However it failed, the engine may still be busy with what it had started: box_destroy requests
- * its removal as for any box, and GONE is the reply even if nothing was created.
+ * The engine may still be busy with what it had started: box_destroy requests removal as for any
+ * box, and GONE comes even if nothing was created.
  */
 void native_box_failed(struct native_box *b, const struct error *err)
 {
@@ -463,7 +460,7 @@ void native_box_gone(struct native_box *b, const struct engine_gone *gone)
 	b->engine_has = false;
 	if (gone->leftovers)
 		box_log(&b->base, LOG_LEVEL_DEBUG, "%u processes were left over", gone->leftovers);
-	/* Also for a box that is no longer wanted: nothing else would report it. */
+	/* Also for a destroyed box: nothing else would report it. */
 	if (is_fault(status))
 		box_log(&b->base, LOG_LEVEL_WARN, "%s", err.msg);
 	if (b->state == NATIVE_DESTROYING) {
@@ -472,7 +469,7 @@ void native_box_gone(struct native_box *b, const struct engine_gone *gone)
 	}
 	if (!is_in(b, STATES_ALIVE))
 		return;
-	/* Its last messages may still be in the socket: an execution may have ended before. */
+	/* Its last messages may still be in the socket. */
 	link_drain(b->base.link);
 	lose_box(b, &err);
 }

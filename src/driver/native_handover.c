@@ -20,18 +20,18 @@
  * it may block, within limits. We hold the lock of our state directory: if an engine answers to its
  * name, its daemon is dead.
  *
- * An engine of another build or configuration is not reused: it would enforce other rules than our
- * operator has set. It is told to end, together with its boxes.
+ * An engine of another build or configuration would enforce other rules than our operator has set.
+ * It is told to end, together with its boxes.
  */
 
-/* Return: the socket, or -1 if no engine answers to our name. */
+/* Return: the socket, or -1: no engine. */
 static int connect_to_engine(const struct native_config *config)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	cleanup_close int dir = fd_open(config->runtime_dir, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	cleanup_close int sock = fd_socket(AF_UNIX, SOCK_SEQPACKET, 0);
 
-	/* Through the open directory: the longest valid path would not fit into sun_path. */
+	/* The longest valid path would not fit into sun_path. */
 	if (dir < 0 || sock < 0 ||
 	    str_format(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/%s", dir,
 	               config->handover) < 0)
@@ -41,7 +41,7 @@ static int connect_to_engine(const struct native_config *config)
 	return TAKE_FD(sock);
 }
 
-/* The listener must be of our own user, like an engine that we would start. */
+/* The listener must run as our user, like an engine that we would start. */
 static int check_peer(int sock, pid_t *ret_pid)
 {
 	struct ucred peer = {.uid = (uid_t)-1};
@@ -65,7 +65,7 @@ static void wait_for_end(int pidfd)
 	(void)native_wait_readable(pidfd, clock_us() + NATIVE_END_TIMEOUT_US);
 }
 
-/* Return: its pidfd, or a negative errno: not a process of our user. */
+/* Return: its pidfd, or a negative errno: another user's process. */
 static int open_peer(int sock)
 {
 	pid_t pid = -1;

@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * DOC: the native driver, which talks to millibox-engine. Shared by its files only: native.c the
- * driver and the socket, native_spawn.c the engine's start, native_handover.c taking over a running
- * engine, native_zygote.c choice of zygotes, native_reply.c the engine's replies, native_box.c one
- * box.
+ * DOC: shared by the native driver's files: native.c the driver and the socket, native_spawn.c the
+ * engine's start, native_handover.c taking over a running engine, native_zygote.c choice of
+ * zygotes, native_reply.c the engine's replies, native_box.c one box.
  */
 
 #include "base/list.h"
@@ -18,16 +17,16 @@ struct map;
 struct timer;
 struct watch;
 
-/* How long the engine may take to probe the host, including newuidmap and a cgroup sweep. */
+/* For the engine's probe, including newuidmap and a cgroup sweep. */
 #define NATIVE_PROBE_TIMEOUT_US (20 * 1000000ULL)
-/* How long the end of a box may take before a warning is logged. Killing a process tree under a
- * tight memory limit can take seconds. */
+/* Until a warning about a box that does not end: killing a process tree under a tight memory limit
+ * can take seconds. */
 #define NATIVE_GONE_TIMEOUT_US (30 * 1000000ULL)
-/* How long to wait for the engine's reason when a box ended before HELLO. */
+/* Waiting for the engine's reason when a box ended before HELLO. */
 #define NATIVE_REASON_TIMEOUT_US (2 * 1000000ULL)
-/* How long native_free waits for the engine to clean up and exit. */
+/* For the engine to clean up and exit. */
 #define NATIVE_END_TIMEOUT_US (10 * 1000000ULL)
-/* How long the agent of an adopted box may take to send HELLO, from when it is not frozen. */
+/* For HELLO of an adopted box, while not frozen. */
 #define NATIVE_HELLO_TIMEOUT_US (15 * 1000000ULL)
 #define NATIVE_PROBE_SEQ        1
 
@@ -114,10 +113,7 @@ struct native_box {
 
 /** native_identity - a hash of the engine's build and options. */
 uint64_t native_identity(const struct native_config *config);
-/**
- * native_is_of_past - not a reply to our request: it is about the end or failure of a box of an
- * earlier daemon.
- */
+/** native_is_of_past - not a reply to us: the end or failure of an earlier daemon's box. */
 bool native_is_of_past(const struct engine_reply *reply);
 /** native_bad_reply - ERR_PROTOCOL: "millibox-engine @what". Return: always -1. */
 int native_bad_reply(struct error *err, const char *what);
@@ -127,8 +123,7 @@ int native_probe(int sock, struct engine_probe *ret_probe, struct error *err) at
 int native_wait_readable(int fd, uint64_t deadline_us);
 /**
  * native_handover_find - find the engine of an earlier daemon of our state directory. One of
- * another build or configuration is told to end and waited for. Return: whether there is one to
- * use.
+ * another build or configuration is told to end and waited for.
  */
 bool native_handover_find(const struct native_config *config, struct native_engine *ret_engine);
 /** native_handover_list - fill n->kept. An error means that the engine is unusable. */
@@ -136,25 +131,24 @@ int native_handover_list(struct native *n, struct error *err) attr_must_check;
 void native_kept_free(struct native_kept *kept);
 /**
  * native_sort_fds - move received descriptors to the slots that their mask names; those are then -1
- * in @fds. Return: 0, or -1 when they do not match.
+ * in @fds. Return: 0, or -1: mismatch.
  */
 int native_sort_fds(int *fds, size_t count, uint32_t mask, int ret_fds[ENGINE_FD_COUNT]);
 
-/** native_new - a driver for a running engine: takes ownership of @sock; @pid 0: not our child. */
+/** native_new - takes ownership of @sock; @pid 0: not our child. */
 struct driver *native_new(const struct native_config *config, int sock, pid_t pid,
                           const struct engine_probe *probe);
-/** native_start_engine - fork, exec, wait for the probe. Return: 0 with the three results. */
+/** native_start_engine - fork, exec, wait for the probe. */
 int native_start_engine(const struct native_config *config, int *ret_sock, pid_t *ret_pid,
                         struct engine_probe *ret_probe, struct error *err) attr_must_check;
 /** native_wait_engine - reap it, waiting at most @timeout_us. Return: wait status, or -ETIMEDOUT.
  */
 int native_wait_engine(pid_t pid, uint64_t timeout_us);
-/** native_required_layers - the rule; see native.c. */
+/** native_required_layers - see native.c. */
 uint32_t native_required_layers(const struct engine_probe *probe, bool strict);
 
 /** native_zygote - the number of @spec's zygote; 0: none available. */
 uint32_t native_zygote(struct native *n, const struct box_spec *spec);
-/** native_start_of - convert the engine's value. */
 enum box_start native_start_of(const struct box_spec *spec, uint32_t start);
 /** native_send - sets @request's seq. Return: the seq, or 0 when the engine is gone. */
 uint32_t native_send(struct native *n, struct engine_request *request);
@@ -162,13 +156,12 @@ uint32_t native_send(struct native *n, struct engine_request *request);
 void native_lose(struct native *n, const struct error *err);
 
 /**
- * native_reply - check one message of the engine and act on it. Takes ownership of the descriptors.
- * Return: 0, or -1: a protocol violation.
+ * native_reply - check one message of the engine and act on it; takes the descriptors. Return: 0,
+ * or -1: a protocol violation.
  */
 int native_reply(struct native *n, const void *data, size_t len, int *fds, size_t fds_count,
                  struct error *err) attr_must_check;
 
-/* One box; native_box_* handle its replies. */
 int native_box_create(struct driver *d, const struct box_spec *spec,
                       const struct box_events *events, struct box **ret_box, struct error *err);
 int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct box_events *events,

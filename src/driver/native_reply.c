@@ -6,8 +6,8 @@
 #include <string.h>
 
 /*
- * Every received descriptor is in @fds of native_reply, and is either moved to a box or closed at
- * the end, so none can leak.
+ * Every received descriptor is in @fds of native_reply and is either moved to a box or closed at
+ * the end.
  */
 
 int native_bad_reply(struct error *err, const char *what)
@@ -66,10 +66,10 @@ static int take_failed(struct native_box *b, struct message *m, struct error *er
 
 	failure->msg[sizeof(failure->msg) - 1] = '\0';
 	failure->field[sizeof(failure->field) - 1] = '\0';
-	/* As an unsigned number, because an enum may be signed. */
+	/* An enum may be signed. */
 	if (failure->code == ERR_NONE || (unsigned)failure->code >= ERR_COUNT)
 		failure->code = ERR_BOX_FAILED;
-	/* Then something of the box would stay: an engine that cannot destroy is unusable. */
+	/* Something of the box would stay: an engine that cannot destroy is unusable. */
 	if (b && b->destroy_seq && m->reply.seq == b->destroy_seq) {
 		*err = *failure;
 		return error_wrap(err, "millibox-engine cannot remove box %s", b->base.spec.id);
@@ -87,10 +87,7 @@ static int take_gone(struct native_box *b, struct message *m, struct error *err)
 	return 0;
 }
 
-/*
- * GONE and FAILED of an unknown box are fine: our DESTROY and the engine's own GONE may cross, and
- * then both sides have freed it when the reply to DESTROY arrives.
- */
+/* GONE and FAILED of an unknown box are fine: our DESTROY and the engine's own GONE may cross. */
 static const struct {
 	int (*take)(struct native_box *b, struct message *m, struct error *err);
 	bool has_fds;

@@ -17,8 +17,8 @@
 
 /*
  * Theory of operation. Runs once, before the loop and while the daemon still has its privileges, so
- * it may block. The engine inherits only its socket and stderr from the daemon: no environment
- * (LD_PRELOAD would control a privileged program), no descriptor, no blocked or ignored signal.
+ * it may block. The engine inherits only its socket and stderr: no environment (LD_PRELOAD would
+ * control a privileged program), no other descriptor, no blocked or ignored signal.
  */
 
 static void reset_signals(void)
@@ -70,12 +70,11 @@ attr_noreturn static void become_engine(const char *path, char *const argv[], in
 
 #define OPTIONS_MAX (20 + ENGINE_BASES_MAX)
 
-/* An option of the engine with a number or a word. */
 struct option {
 	const char *name;
 	uint64_t value;
 	const char *word;
-	bool essential; /* a different value makes a different engine */
+	bool essential; /* part of the engine's identity */
 	char text[24];
 };
 
@@ -135,7 +134,7 @@ static struct options options_of(const struct native_config *config)
 	return options;
 }
 
-/* FNV-1a. A party that could cause a collision could as well replace the engine. */
+/* FNV-1a. Whatever could cause a collision could as well replace the engine. */
 static uint64_t mix(uint64_t hash, const void *data, size_t len)
 {
 	const unsigned char *p = data;
@@ -245,7 +244,7 @@ static int read_reply(int sock, uint64_t deadline, struct engine_reply *ret_repl
 
 	if (r < 0)
 		return error_set(err, ERR_UNAVAILABLE, -r, "it does not respond");
-	/* If the engine died without reading, the first read is an error; the next returns its
+	/* If the engine died without reading, the first read is an error, the next returns its
 	 * data. */
 	do
 		len = fd_recv(sock, ret_reply, sizeof(*ret_reply), NULL, NULL);

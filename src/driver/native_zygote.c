@@ -7,8 +7,8 @@
 #include <string.h>
 
 /*
- * The engine has room for a few zygotes, and the driver chooses them: the least recently used one
- * is replaced, but not one in use. A box without room for its zygote is started cold.
+ * The engine has room for a few zygotes. The least recently used one is replaced, but not one in
+ * use; a box without a zygote is started cold.
  */
 
 #define IN_USE_US (60 * USEC_PER_SEC)
@@ -71,8 +71,7 @@ uint32_t native_zygote(struct native *n, const struct box_spec *spec)
 {
 	struct native_zygote *z;
 
-	/* Zygotes exist for the host's root only: another root's content was chosen by whoever
-	 * made it. */
+	/* Zygotes exist for the host's root only: another root's content is not the operator's. */
 	if (!spec->zygote[0] || !n->has_zygotes)
 		return 0;
 	z = find_zygote(n, spec);

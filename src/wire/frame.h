@@ -32,11 +32,9 @@ struct frame {
 };
 
 /**
- * frame_parse - examine the first @len bytes of a stream. Return: length of one complete frame
- * (then *ret_frame is filled), 0 when more bytes are needed, -EPROTO when no continuation can be a
- * frame.
+ * frame_parse - examine the start of a stream. Return: length of one complete frame (in
+ * *ret_frame), 0 when more bytes are needed, -EPROTO when no continuation can be a frame.
  */
 int frame_parse(const void *data, size_t len, struct frame *ret_frame) attr_must_check;
 
-/** frame_put_header - write the 12 bytes for @frame's type, id and len to @ret_header. */
 void frame_put_header(const struct frame *frame, uint8_t ret_header[FRAME_HEADER_LEN]);

@@ -3,9 +3,8 @@
 
 /*
  * DOC: how the first program of a box is forked from a zygote instead of being executed: the
- * messages between engine, zygote, its child and the agent. Structs of fixed layout, one per
- * message of SOCK_SEQPACKET sockets; all four have the same build. docs/internals/zygote.md
- * explains the design.
+ * messages between engine, zygote, its child and the agent. Structs of fixed layout over
+ * SOCK_SEQPACKET; all four have the same build. Design: docs/internals/zygote.md.
  *
  *   engine -> zygote  inject_fill   fork a child for this box
  *   zygote -> engine  inject_news   ready; child forked, or why not
@@ -18,14 +17,14 @@
 #include "wire/msg.h"
 #include <stdint.h>
 
-/* The agent's socket to a child that may come, if INJECT_WORD is among its arguments. */
+/* The agent's socket to a possible child, if INJECT_WORD is among its arguments. */
 #define INJECT_FD   5
 #define INJECT_WORD "inject"
 
 /* The zygote's socket, from its start. */
 #define ZYGOTE_SOCKET_FD  3
 #define ZYGOTE_LIBRARY_FD 4
-/* Tells a runner's script to become a zygote; its value is the library's descriptor. */
+/* Makes a runner's script a zygote; the value is the library's descriptor. */
 #define ZYGOTE_VARIABLE "MILLIBOX_ZYGOTE"
 
 #define INJECT_MAGIC 0x6d62696au
@@ -36,14 +35,14 @@ enum inject_group {
 
 /*
  * Descriptors, in this order: a pidfd of the box's PID 1; the child's end of the agent's socket;
- * groups: the v2 directory if INJECT_UNIFIED, then a tasks file per v1 hierarchy.
+ * the v2 directory if INJECT_UNIFIED; a tasks file per v1 hierarchy.
  */
 #define INJECT_FILL_FDS 2
 struct inject_fill {
 	uint32_t magic;
 	uint32_t groups;   /* mask of enum inject_group */
 	uint32_t agent_id; /* the agent's ids inside the box */
-	uint32_t own_ids;  /* 1: the box has its own host ids, and so its own keyrings */
+	uint32_t own_ids;  /* 1: the box has its own host ids and keyrings */
 };
 
 enum inject_word {
@@ -66,10 +65,10 @@ enum inject_flag {
 };
 
 /*
- * Second argument of the exit_group() by which a child announces its exit and exit code. The filter
- * refuses the call, and so the agent learns of it from the kernel, without a descriptor that the
- * program could see; then the child really exits, which takes longer than the caller needs to wait.
- * The kernel itself reads only the first argument. payload.txt has the same number.
+ * Second argument of the exit_group() by which a child announces its exit code. The filter refuses
+ * the call, and so the agent learns of it from the kernel, without a descriptor that the program
+ * could see; then the child really exits, which takes longer than the caller needs to wait. The
+ * kernel reads only the first argument. payload.txt has the same number.
  */
 #define INJECT_LEAVING 0x6c6c62646f6e65
 

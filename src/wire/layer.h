@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the isolation layers a box can have, as bits of masks on the wire, in engine replies and in
- * the receipt of every result. Pure; shared by all programs.
+ * DOC: the isolation layers of a box, as bits of masks on the wire, in engine replies and in
+ * receipts. Pure.
  */
 
 #include <stdint.h>
@@ -32,7 +32,7 @@ enum wire_layer {
 #define LAYER_BIT(layer) (1u << (layer))
 #define LAYERS_ALL       ((1u << LAYER_COUNT) - 1)
 
-/** layer_name - "user", "pid", ... "cgroup.memory": the name used in API, CLI and docs. */
+/** layer_name - "user", "cgroup.memory": as in API, CLI and docs. */
 const char *layer_name(enum wire_layer layer);
 /** layer_loss - what is lost without it, for people. */
 const char *layer_loss(enum wire_layer layer);

@@ -6,9 +6,9 @@
 #include <string.h>
 
 /*
- * Theory of operation. One primitive writer and one reader per field type; the functions of each
- * message are the list of its fields, generated from msg.def. Both keep the first failure and
- * ignore what follows, so a message needs one check at its end.
+ * Theory of operation. One writer and one reader per field type; the functions of each message are
+ * its list of fields, generated from msg.def. Both keep the first failure and ignore what follows,
+ * so a message needs one check at its end.
  */
 
 struct writer {
@@ -81,7 +81,7 @@ static struct writer begin_frame(struct buf *out)
 	return w;
 }
 
-/* Remove a frame that failed from the buffer: the stream before it is still good. */
+/* The stream before a failed frame is still good. */
 static int end_frame(struct writer *w, enum msg_type type, uint32_t id)
 {
 	struct buf *out = w->out;
@@ -134,7 +134,7 @@ static struct wire_bytes take_str(struct reader *r)
 {
 	struct wire_bytes value = take_bytes(r);
 
-	/* Reject: one side could check the path up to the NUL and the other use it beyond. */
+	/* One side could check the path up to the NUL and the other use it beyond. */
 	if (has_nul(value))
 		r->bad = true;
 	return value;
@@ -225,7 +225,7 @@ int wire_strs_next(const struct wire_strs *strs, uint32_t *pos, struct wire_byte
 		return 0;
 	r = (struct reader){.pos = strs->encoded + *pos, .left = strs->encoded_len - *pos};
 	*ret_item = take_bytes(&r);
-	assert(!r.bad); /* the list was checked when it was decoded */
+	assert(!r.bad);
 	*pos = (uint32_t)(r.pos - strs->encoded);
 	return 1;
 }
@@ -234,7 +234,7 @@ struct wire_bytes wire_str(const char *s)
 {
 	size_t len = strlen(s);
 
-	/* Too long for any frame either way; a length that wrapped would not be rejected. */
+	/* Too long for any frame; a length that wrapped would not be rejected. */
 	return (struct wire_bytes){.data = s, .len = len > UINT32_MAX ? UINT32_MAX : (uint32_t)len};
 }
 

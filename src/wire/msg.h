@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: typed messages; the list is msg.def. Encoding appends a whole frame to a buffer; decoding
- * borrows strings and bytes from the frame (so strings are not NUL-terminated). Decoding accepts
- * exactly what encoding produces: no trailing bytes, no NUL in strings, counts that fit.
+ * DOC: typed messages, listed in msg.def. Encoding appends a whole frame to a buffer; decoding
+ * borrows strings and bytes from the frame (not NUL-terminated). Decoding accepts exactly what
+ * encoding produces: no trailing bytes, no NUL in strings, counts that fit.
  */
 
 #include "base/attr.h"
@@ -19,7 +19,7 @@
 #define WIRE_FILES_MAX    8    /* file operations at the same time */
 #define WIRE_STRS_MAX     1024 /* strings in one list */
 #define WIRE_LABEL_MAX    64   /* bytes of a LABEL */
-#define WIRE_KEPT_MAX     256  /* executions and runners whose end was not acknowledged */
+#define WIRE_KEPT_MAX     256  /* executions and runners with an unacknowledged end */
 
 enum wire_place {
 	WIRE_PLACE_RUN,       /* /run/millibox: owned by the agent, read-only for the payload */
@@ -73,8 +73,8 @@ struct wire_bytes {
 };
 
 /*
- * Decoded: the encoded list is borrowed; walk it with wire_strs_next. For encoding: items, or
- * without them a list that was decoded.
+ * Decoded: the borrowed encoded list; walk it with wire_strs_next. For encoding: items, or a
+ * decoded list.
  */
 struct wire_strs {
 	uint32_t count;
@@ -130,7 +130,6 @@ enum msg_type {
 
 /** wire_strs_next - walk a decoded list: *pos starts at 0. Return: 1, or 0 at the end. */
 int wire_strs_next(const struct wire_strs *strs, uint32_t *pos, struct wire_bytes *ret_item);
-/** wire_str - a wire_bytes for a NUL-terminated string. */
 struct wire_bytes wire_str(const char *s);
 /** msg_name - "EXEC", for logs; "?" for an unknown type. */
 const char *msg_name(unsigned type);

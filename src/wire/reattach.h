@@ -3,8 +3,7 @@
 
 /*
  * DOC: the one message from the engine to an agent, over the reattach socket of a box that outlives
- * its daemon (a SOCK_SEQPACKET pair): a new stream to the next daemon, as one descriptor. The agent
- * never answers.
+ * its daemon (a SOCK_SEQPACKET pair): a new stream, as one descriptor. The agent never answers.
  */
 
 #include <stdint.h>
