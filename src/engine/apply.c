@@ -12,12 +12,11 @@
  * Theory of operation. The plan gives the steps and their order; this file runs them. The engine
  * runs PREPARE, the child JOIN and BUILD. The child has a copy of the engine's memory and must not
  * allocate or log: it ends in exec, or with a struct error on the status socket. That socket is
- * close-on-exec, so EOF without a message means that the agent runs.
+ * close-on-exec: EOF without a message means that the agent runs.
  */
 
 static int step_reserve(struct build *b, struct error *err attr_unused)
 {
-	/* box_new() has already set the slot. */
 	assert(b->slot < BOXES_MAX);
 	return 0;
 }

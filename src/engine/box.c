@@ -19,15 +19,15 @@
 /*
  * Theory of operation. A box goes from BUILDING to RUNNING at EOF of its status socket, and from
  * any state to ENDING: SIGKILL to PID 1 through its pidfd, which kills the whole pid namespace, and
- * as a second means a kill of the cgroup. When PID 1 can be reaped, the kernel has already reaped
- * all others, so the groups can be removed, and last the slot with its host ids is freed.
+ * as a second means a kill of the cgroup. When PID 1 can be reaped, the kernel has reaped all
+ * others, so the groups can be removed, and last the slot with its host ids is freed.
  */
 
 #define BUILD_TIMEOUT_US (20 * USEC_PER_SEC)
 #define RETRY_FIRST_US   (1 * USEC_PER_MS)
 #define RETRY_LAST_US    (200 * USEC_PER_MS)
 #define TRIES_WARN       50
-/* After this time a program does not notice that the engine refills its pools. */
+/* Later a program does not notice that the engine refills its pools. */
 #define CALM_AFTER_US (10 * USEC_PER_MS)
 
 #define STATE_BIT(s) (1u << (s))
@@ -46,7 +46,7 @@ static bool is_in(const struct box *box, uint32_t states)
 	return STATE_BIT(box->state) & states;
 }
 
-/* Each turn of the loop visits these; the others may be thousands. */
+/* Each round visits these; the others may be thousands. */
 static bool has_deadline(const struct box *box)
 {
 	return !is_in(box, STATE_BIT(BOX_RUNNING) | STATE_BIT(BOX_ENDED));
@@ -137,7 +137,7 @@ static int watch_fd(struct boxes *boxes, struct box *box, int fd, enum box_watch
 	return epoll_ctl(boxes->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-/* close() alone does not remove a descriptor from epoll while the daemon has a copy. */
+/* close() alone leaves a descriptor in epoll while the daemon has a copy. */
 static void unwatch_fd(struct boxes *boxes, int fd)
 {
 	if (fd >= 0)
@@ -180,7 +180,7 @@ int boxes_create(struct boxes *boxes, const struct engine_request *req, struct e
 	box->build.zygote = zygote;
 	box->start = how;
 	if (map_put(boxes->by_id, box->build.id, box) < 0)
-		abort(); /* checked above */
+		abort();
 	if (start_box(boxes, box, err) == 0) {
 		boxes->events.on_created(boxes->events.ctx, box);
 		return 0;
@@ -196,7 +196,7 @@ static void reap_init(struct boxes *boxes, struct box *box)
 
 	if (box->reaped || box->build.pidfd < 0)
 		return;
-	/* By pidfd: a pid number might belong to another process by now. */
+	/* By pidfd: the pid may belong to another process by now. */
 	if (waitid(P_PIDFD, (id_t)box->build.pidfd, &info, WEXITED | WNOHANG) < 0 ||
 	    info.si_pid == 0)
 		return;
@@ -217,7 +217,7 @@ void box_end(struct boxes *boxes, struct box *box)
 	reap_init(boxes, box);
 	box->leftovers = count > 0 && !box->reaped ? count - 1 : count;
 	set_state(boxes, box, BOX_ENDING);
-	boxes->calm_us = 0; /* the program has finished: refill now */
+	boxes->calm_us = 0; /* the program has finished */
 	if (b->pidfd >= 0 && !box->reaped)
 		(void)pidfd_send_signal(b->pidfd, SIGKILL, NULL, 0);
 	/* After the signal, because this lifts the quota. */
@@ -226,7 +226,7 @@ void box_end(struct boxes *boxes, struct box *box)
 	unwatch_fd(boxes, b->sync_host);
 	b->sync_host = fd_close(b->sync_host);
 	box->tries = 0;
-	box->deadline_us = 0; /* PID 1 may already be dead, or was never started */
+	box->deadline_us = 0; /* PID 1 is dead or was never started */
 }
 
 void boxes_end_all(struct boxes *boxes)
@@ -265,7 +265,7 @@ static void fail_box(struct boxes *boxes, struct box *box, const struct error *e
 	box_end(boxes, box);
 }
 
-/* A struct error: building failed. EOF: the agent was executed. Return: false: nothing to read. */
+/* A struct error: building failed. EOF: the agent runs. Return: false: nothing to read. */
 static bool on_sync(struct boxes *boxes, struct box *box)
 {
 	struct error report = {0};
@@ -329,7 +329,6 @@ static void retry_later(struct box *box, uint64_t now)
 		log_warn("box %s is not gone after %d tries, trying on", box->build.id, TRIES_WARN);
 }
 
-/* ENDING and SWEEPING: reap PID 1, remove the groups. */
 static void clean_up(struct boxes *boxes, struct box *box, uint64_t now)
 {
 	struct build *b = &box->build;
@@ -371,8 +370,8 @@ static void run_box_timer(struct boxes *boxes, struct box *box, uint64_t now)
 }
 
 /*
- * Refills the pools when no box is starting: a box that was just executed is about to run a
- * program, and refilling would compete for its CPU. Return: when to try again.
+ * Refill when no box is starting: a box just executed is about to run a program, and would compete
+ * for CPU. Return: when to try again.
  */
 static uint64_t refill_pools(struct boxes *boxes, bool building, uint64_t now)
 {

@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: live boxes and how they end. One state machine per box, one writer of its state (set_state
- * in box.c). Nothing here blocks. Only boxes_work() frees a box, never the handler of its own
- * event.
+ * DOC: live boxes and how they end. One state machine per box; only set_state in box.c writes its
+ * state. Nothing here blocks. Only boxes_work() frees a box, never the handler of its own event.
  */
 
 #include "base/list.h"
@@ -21,14 +20,14 @@ enum box_state {
 	BOX_BUILDING,
 	/* The agent runs, until DESTROY or the exit of PID 1. */
 	BOX_RUNNING,
-	/* PID 1 exited by itself and was reaped. The groups stay until DESTROY: the daemon still
-	 * reads counters from them. */
+	/* PID 1 exited by itself and was reaped. The groups stay until DESTROY: the daemon reads
+	 * their counters. */
 	BOX_ENDED,
 	/* All processes were killed; waiting for PID 1. */
 	BOX_ENDING,
-	/* No process is left; the groups are being removed, which may take several tries. */
+	/* No process is left; removing the groups may take several tries. */
 	BOX_SWEEPING,
-	/* Nothing is left. boxes_work() reports it and frees the box. */
+	/* Nothing is left; boxes_work() frees the box. */
 	BOX_GONE,
 	BOX_STATE_COUNT
 };
@@ -50,7 +49,6 @@ struct box {
 	unsigned tries;
 };
 
-/* Events for the owner of struct boxes, which reports them to the daemon. */
 struct boxes_events {
 	void *ctx;
 	void (*on_created)(void *ctx, struct box *box);
@@ -61,13 +59,13 @@ struct boxes_events {
 struct boxes {
 	const struct host *host;
 	struct boxes_events events;
-	int epoll; /* borrowed; for the values see enum box_watch */
+	int epoll; /* borrowed; values: enum box_watch */
 	struct map *by_id;
 	struct box *by_slot[BOXES_MAX];
 	struct slots slots;
 	struct list all;
 	struct list due;  /* boxes that are neither RUNNING nor ENDED */
-	uint64_t calm_us; /* do not refill pools before: the latest box is starting its program */
+	uint64_t calm_us; /* no refill before: the latest box is starting its program */
 	struct netns_pool nets;
 	struct cgroup_pool groups;
 	struct zygotes zygotes;
@@ -82,7 +80,6 @@ enum box_watch {
 /* First epoll value of zygotes, above those of boxes. */
 #define BOX_WATCH_ZYGOTES (BOXES_MAX * 2)
 
-/** boxes_init - Return: 0 or a negative errno. */
 int boxes_init(struct boxes *boxes, const struct host *host, int epoll,
                const struct boxes_events *events) attr_must_check;
 void boxes_done(struct boxes *boxes);
@@ -90,12 +87,12 @@ void boxes_done(struct boxes *boxes);
 int boxes_create(struct boxes *boxes, const struct engine_request *req,
                  struct error *err) attr_must_check;
 struct box *boxes_find(struct boxes *boxes, const char *id);
-/** boxes_on_event - handle the epoll event @value; ignored if the box is gone. */
+/** boxes_on_event - @value is epoll's; ignored if the box is gone. */
 void boxes_on_event(struct boxes *boxes, uint64_t value);
 /** box_end - idempotent. */
 void box_end(struct boxes *boxes, struct box *box);
 void boxes_end_all(struct boxes *boxes);
-/** box_is_kept - whether the box runs and outlives the daemon. */
+/** box_is_kept - runs and outlives the daemon. */
 bool box_is_kept(const struct box *box);
 /** boxes_end_others - end all boxes that are not kept. Return: the number of kept ones. */
 size_t boxes_end_others(struct boxes *boxes);

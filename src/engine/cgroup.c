@@ -21,7 +21,7 @@
 #define LEAF_NAME   "millibox.daemon"
 #define PROC_MAX    ((size_t)1024 * 1024)
 #define CONTROLLERS (CGROUP_BIT(CGROUP_MEMORY) | CGROUP_BIT(CGROUP_PIDS) | CGROUP_BIT(CGROUP_CPU))
-/* Used on v1 only without a v2 tree, which needs no controller for either. */
+/* On v1 only without a v2 tree, which needs no controller for either. */
 #define V1_ONLY (CGROUP_BIT(CGROUP_CPUACCT) | CGROUP_BIT(CGROUP_FREEZER))
 
 static const struct {
@@ -51,9 +51,9 @@ static bool ends_with(const char *s, const char *end)
 }
 
 /*
- * Chooses the group that holds "millibox": our own if it was delegated to us, because its limits
- * are then meant for us; else the root of the hierarchy, if privileged. *ret_own is the path below
- * the mount point.
+ * The group that holds "millibox": our own if it was delegated to us, because its limits are meant
+ * for us; else the root of the hierarchy, if privileged. *ret_own is the path below the mount
+ * point.
  */
 static void choose_parent(const struct cgroup_mount *mount, bool privileged, char *ret_own)
 {
@@ -66,7 +66,7 @@ static void choose_parent(const struct cgroup_mount *mount, bool privileged, cha
 		return;
 	if (str_copy(ret_own, CGROUP_PATH_MAX, mount->own) < 0)
 		return;
-	/* Our parent already moved into the leaf group: use the group above it. */
+	/* Our parent already moved into the leaf. */
 	if (ends_with(ret_own, "/" LEAF_NAME))
 		ret_own[strlen(ret_own) - strlen("/" LEAF_NAME)] = '\0';
 }
@@ -83,7 +83,7 @@ static int make_dir_at(int dir, const char *name)
 	return open_dir_at(dir, name);
 }
 
-/* An unusable tree is not an error: the missing layers are reported. */
+/* An unusable tree is no error: the missing layers are reported. */
 static void open_tree_of(const struct cgroup_mount *mount, uint32_t kinds, bool privileged,
                          struct cgroups *groups)
 {
@@ -100,7 +100,7 @@ static void open_tree_of(const struct cgroup_mount *mount, uint32_t kinds, bool 
 		return;
 	tree.owned = !own[0] || is_delegated(path);
 	tree.home = make_dir_at(tree.parent, HOME_NAME);
-	/* It may exist but be mounted read-only, as in containers. */
+	/* It may be mounted read-only, as in containers. */
 	if (tree.home < 0 || faccessat(tree.home, ".", W_OK, AT_EACCESS) < 0) {
 		tree.parent = fd_close(tree.parent);
 		tree.home = fd_close(tree.home);
@@ -133,7 +133,7 @@ int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err)
 	*ret_groups = (struct cgroups){.kill_tree = -1, .freeze_tree = -1};
 	if (read_layout(&layout, err) < 0)
 		return -1;
-	/* v2 first: when sweeping, its kill also empties the v1 groups of the same boxes. */
+	/* v2 first: its kill also empties the v1 groups when sweeping. */
 	for (size_t i = 0; i < layout.count; i++)
 		if (layout.mounts[i].v2)
 			open_tree_of(&layout.mounts[i], layout.mounts[i].kinds, privileged,
@@ -150,8 +150,8 @@ int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err)
 }
 
 /*
- * flock alone is not enough: before it was locked, the directory may have been removed by its owner
- * or by another engine's sweep.
+ * flock alone is not enough: the owner or another engine's sweep may have removed the directory
+ * before it was locked.
  */
 static int lock_dir(int parent, const char *name)
 {
@@ -225,7 +225,7 @@ static bool is_own_pid(const char *pid)
 /*
  * A group that contains processes cannot enable controllers for its children. If that is our own
  * group, engine and daemon move into a leaf beside the boxes. Other processes are moved only if the
- * whole group is ours: in a terminal's scope they would include the user's shell.
+ * whole group is ours: a terminal's scope includes the user's shell.
  */
 static int move_aside(int parent, bool owned)
 {
@@ -377,7 +377,7 @@ static void probe_mount(const struct cgroup_mount *mount, bool privileged, const
 		lack = ": the controller is missing";
 	else if (mount->v2 && name && faccessat(dir, "cgroup.subtree_control", W_OK, 0) < 0)
 		lack = ": controllers cannot be enabled";
-	/* The root of a hierarchy has no such files to check. */
+	/* The root of a hierarchy has no such files. */
 	else if (file && own[0] && faccessat(dir, file, F_OK, 0) < 0)
 		lack = ": the kernel is too old";
 	ret_report->usable = !*lack;

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * DOC: finds the cgroup trees and those that the engine may use. Decided per controller, never per
- * version: on a hybrid host memory, pids and cpu are on v1, while the v2 tree has no controllers
- * but can still kill and freeze.
+ * DOC: finds the cgroup trees that the engine may use. Decided per controller, never per version:
+ * on a hybrid host memory, pids and cpu are on v1, while the v2 tree has no controllers but can
+ * kill and freeze.
  *
  * Groups are <parent>/millibox/<instance>/<group>. The engine holds a flock on the instance's
- * directory: a free lock means that everything below was left by a dead engine.
+ * directory: a free lock means that a dead engine left everything below.
  */
 
 #include "base/attr.h"
@@ -31,7 +31,6 @@ enum cgroup_kind {
 
 #define CGROUP_BIT(kind) (1u << (kind))
 
-/* One mounted hierarchy that is relevant to us. */
 struct cgroup_mount {
 	bool v2;
 	uint32_t kinds;              /* v1: controllers on it; v2: CGROUP_UNIFIED */
@@ -46,17 +45,16 @@ struct cgroup_layout {
 };
 
 /**
- * cgroup_layout_parse - parse the texts of /proc/self/mountinfo and /proc/self/cgroup. Pure. The
- * first mount of a controller counts; malformed lines are skipped.
+ * cgroup_layout_parse - parse /proc/self/mountinfo and /proc/self/cgroup. Pure. The first mount of
+ * a controller counts; malformed lines are skipped.
  */
 void cgroup_layout_parse(const char *mountinfo, const char *self, struct cgroup_layout *ret_layout);
 
-/* A tree in use. */
 struct cgroup_tree {
 	bool v2;
 	uint32_t kinds;             /* controllers used for boxes */
 	bool owned;                 /* the whole parent is ours: delegated, or a container's root */
-	uint32_t optional;          /* rows of the limit table (step_cgroup.c) whose files exist */
+	uint32_t optional;          /* limit rows (step_cgroup.c) whose files exist */
 	int parent;                 /* directory that holds "millibox"; owned */
 	int home;                   /* .../millibox; owned */
 	int dir;                    /* .../millibox/<instance>; owned; -1 before cgroups_claim */
@@ -75,35 +73,34 @@ struct cgroups {
 };
 
 /**
- * cgroups_open - find and open the usable trees; none is not an error. Must run before
- * template_enter(). @privileged: may use the root of a hierarchy.
+ * cgroups_open - open the usable trees; none is not an error. Before template_enter(). @privileged:
+ * may use the root of a hierarchy.
  */
 int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err) attr_must_check;
 /** cgroups_claim - make and lock the directories of @instance. Return: 0, -EBUSY if it is alive. */
 int cgroups_claim(struct cgroups *groups, uint32_t instance) attr_must_check;
 /** cgroups_enable - after claim: enable controllers, set kind and layers. */
 void cgroups_enable(struct cgroups *groups);
-/** cgroups_unclaim - unlock the directories of cgroups_claim(). */
 void cgroups_unclaim(struct cgroups *groups);
 /**
  * cgroups_sweep_own - after claim: kill and remove what an earlier engine of this number left.
- * Return: 0, -EBUSY if something is left; then the instance's ids must not be used.
+ * Return: 0, or -EBUSY: the instance's ids must not be used.
  */
 int cgroups_sweep_own(const struct cgroups *groups) attr_must_check;
-/** cgroups_sweep_others - the same for instances whose engine is dead; ignores failures. */
+/** cgroups_sweep_others - the same for dead instances; ignores failures. */
 void cgroups_sweep_others(struct cgroups *groups);
-/** cgroups_close - remove the instance's directories, which are empty, and close all trees. */
+/** cgroups_close - remove the instance's directories and close all trees. */
 void cgroups_close(struct cgroups *groups);
 
 /* State of a controller, for --probe. */
 struct cgroup_report {
 	bool usable;
-	char text[160]; /* version, path, and what is missing */
+	char text[160];
 };
 
-/** cgroups_probe - makes the choices of cgroups_open without creating anything. By kind. */
+/** cgroups_probe - the choices of cgroups_open, without creating anything. By kind. */
 void cgroups_probe(bool privileged, struct cgroup_report ret_reports[CGROUP_KIND_COUNT]);
 
-/** cgroup_line_path - find the path of the tree with @v2 and @kinds in /proc/PID/cgroup's text. */
+/** cgroup_line_path - the path of the tree with @v2 and @kinds in /proc/PID/cgroup's text. */
 int cgroup_line_path(const char *text, bool v2, uint32_t kinds, char *ret_path,
                      size_t size) attr_must_check;

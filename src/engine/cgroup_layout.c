@@ -6,19 +6,18 @@
 
 #include "base/str.h"
 
-/* Names of controllers as mount options and in /proc/PID/cgroup. */
+/* As mount options and in /proc/PID/cgroup. */
 static const char *const kind_names[CGROUP_KIND_COUNT] = {
 	[CGROUP_MEMORY] = "memory",   [CGROUP_PIDS] = "pids",       [CGROUP_CPU] = "cpu",
 	[CGROUP_CPUACCT] = "cpuacct", [CGROUP_FREEZER] = "freezer",
 };
 
-/* A slice of a text. */
 struct span {
 	const char *data;
 	size_t len;
 };
 
-/* Splits the part up to @end off the front of *rest; false at the end. */
+/* Splits the part up to @end off the front; false at the end. */
 static bool next_field(struct span *rest, char end, struct span *ret_piece)
 {
 	const char *at;
@@ -149,7 +148,7 @@ int cgroup_line_path(const char *text, bool v2, uint32_t kinds, char *ret_path, 
 	return -ENOENT;
 }
 
-/* The engine's own group relative to the mount; groups above the mounted one are out of reach. */
+/* Relative to the mount; groups above the mounted one are out of reach. */
 static void find_own_group(struct cgroup_mount *mount, const char *self)
 {
 	char path[CGROUP_PATH_MAX];

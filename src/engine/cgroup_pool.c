@@ -15,7 +15,7 @@ static void drop_groups(struct cgroup_pool *pool, struct box_groups *groups)
 {
 	int r = groups_remove(pool->host, groups);
 
-	if (r < 0) /* it is empty, so another process holds it; the next start tries again */
+	if (r < 0) /* another process holds it; the next start sweeps it */
 		log_warn("remove the group %s: %s, ignoring", groups->name, strerror(-r));
 	groups_close(groups);
 }
@@ -62,7 +62,7 @@ static void add_spare(struct cgroup_pool *pool)
 		pool->count++;
 		return;
 	}
-	/* The next box makes its own groups, and reports the error if that fails too. */
+	/* The next box makes its own groups and reports the error. */
 	log_debug("make a spare group: %s", err.msg);
 	drop_groups(pool, next);
 	pool->is_wanted = false;

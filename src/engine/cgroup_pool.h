@@ -3,13 +3,12 @@
 
 /*
  * DOC: cgroups made ahead. Making a box's groups takes the kernel's global lock once per tree and
- * is the second most expensive part of a box. It depends only on the box's limits, and most boxes
- * have the same ones. So the engine keeps a few spare sets with the limits of the latest box
- * already written.
+ * is the second most expensive part of a box. It depends only on the limits, and most boxes have
+ * the same ones. So the engine keeps a few spare sets with the limits of the latest box already
+ * written.
  *
  * A set serves one box and is removed with it: counters such as pids.peak cannot be reset, and
- * memory may be charged to a group after its last process has ended. Spares are empty, are removed
- * when the engine stops, and are swept like any group after the engine was killed.
+ * memory may be charged to a group after its last process has ended.
  */
 
 #include "base/error.h"
@@ -29,7 +28,7 @@ struct cgroup_pool {
 
 void cgroup_pool_open(struct cgroup_pool *pool, const struct host *host);
 void cgroup_pool_close(struct cgroup_pool *pool);
-/** cgroup_pool_take - groups for a box with these limits, which may already be written. */
+/** cgroup_pool_take - groups for a box with these limits. */
 int cgroup_pool_take(struct cgroup_pool *pool, const struct engine_limits *limits,
                      struct box_groups *ret_groups, struct error *err) attr_must_check;
 /** cgroup_pool_refill - make one missing spare, or remove one with other limits. Call when idle. */

@@ -4,8 +4,7 @@
 /*
  * DOC: the daemon's interface to millibox-engine, the only privileged program. Requests and replies
  * are fixed-layout structs, one per message on a SOCK_SEQPACKET socket, so there is nothing to
- * parse. The engine validates every field (request.c): it trusts the daemon to make boxes and with
- * nothing else.
+ * parse. The engine validates every field (request.c).
  *
  * Requests are answered in order of completion. For a box:
  *   - FAILED with the seq of its CREATE: nothing of the box exists; no GONE follows.
@@ -17,11 +16,11 @@
  * An engine that cannot start answers the first request with FAILED and exits. When the daemon
  * closes its end, the engine ends every box without ENGINE_FLAG_KEEP and exits when none is left.
  *
- * Handover. Boxes made with ENGINE_FLAG_KEEP outlive their daemon for --lease milliseconds: the
- * engine keeps running and listens on a Unix socket in the runtime directory (--handover, a name
- * specific to one state directory). A process of the engine's own user that connects there becomes
- * the new daemon. It sends PROBE, then either ADOPT, answered by one KEPT per remaining box and
- * then ADOPTED, or END. If no daemon connects before the lease ends, the engine ends all boxes.
+ * Handover. Boxes with ENGINE_FLAG_KEEP outlive their daemon for --lease milliseconds: the engine
+ * listens on a Unix socket in the runtime directory (--handover, a name specific to one state
+ * directory). A process of the engine's own user that connects there becomes the new daemon. It
+ * sends PROBE, then either ADOPT, answered by one KEPT per remaining box and then ADOPTED, or END.
+ * When the lease ends, the engine ends all boxes.
  */
 
 #include "base/error.h"
@@ -52,27 +51,27 @@
 enum engine_op {
 	ENGINE_OP_NONE,
 	/* requests */
-	ENGINE_PROBE,   /* report host capabilities; answered by ENGINE_PROBED */
-	ENGINE_CREATE,  /* make a box; answered by ENGINE_CREATED or ENGINE_FAILED */
-	ENGINE_DESTROY, /* end a box; answered by ENGINE_GONE */
-	ENGINE_FREEZE,  /* freeze or thaw a box; answered by ENGINE_FROZEN or ENGINE_FAILED */
+	ENGINE_PROBE,   /* answered by ENGINE_PROBED */
+	ENGINE_CREATE,  /* answered by ENGINE_CREATED or ENGINE_FAILED */
+	ENGINE_DESTROY, /* answered by ENGINE_GONE */
+	ENGINE_FREEZE,  /* freeze or thaw; answered by ENGINE_FROZEN or ENGINE_FAILED */
 	/* replies and events */
 	ENGINE_PROBED,
 	ENGINE_CREATED, /* carries descriptors; the box is being built */
 	ENGINE_FROZEN,
-	ENGINE_FAILED, /* of a request, or of a box while it was being built (then GONE follows) */
+	ENGINE_FAILED, /* of a request, or of a box being built (then GONE follows) */
 	ENGINE_GONE,   /* nothing of the box is left */
-	/* Handover. The numbers are fixed: daemon and engine may come from different builds. */
+	/* Fixed numbers: daemon and engine may come from different builds. */
 	ENGINE_ADOPT,   /* request: take over the boxes, once; answered by KEPT..., ADOPTED */
 	ENGINE_END,     /* request: end all boxes and exit; answered by EOF */
 	ENGINE_KEPT,    /* like CREATED, for a kept box; its agent gets a new stream */
 	ENGINE_ADOPTED, /* end of the list of KEPT */
-	ENGINE_ZYGOTE,  /* request: start a zygote and keep it running; answered only by FAILED */
+	ENGINE_ZYGOTE,  /* request: keep a zygote running; answered only by FAILED */
 	ENGINE_CLAIM,   /* request: clear ENGINE_FLAG_SPARE of a box; not answered */
 	ENGINE_OP_COUNT
 };
 
-/* Resource limits. All are required; the engine checks their ranges. */
+/* All are required; the engine checks their ranges. */
 struct engine_limits {
 	uint64_t memory_bytes;
 	uint64_t workspace_bytes;
@@ -91,7 +90,7 @@ enum engine_flag {
 	ENGINE_FLAG_IMAGE = 1u << 3,          /* on the named root instead of the host's */
 	ENGINE_FLAG_SPARE = 1u << 4,          /* in a pool: KEEP takes effect after CLAIM */
 	ENGINE_FLAGS_ALL = (1u << 5) - 1,
-	/* Internal, not valid in a request: a zygote will make the box's first program. */
+	/* Internal, not valid in a request: a zygote makes the first program. */
 	ENGINE_FLAG_INJECT = 1u << 31,
 };
 
@@ -118,8 +117,8 @@ struct engine_request {
 };
 
 /*
- * The ZYGOTE request: a file in the runners directory with the command to execute, one word per
- * line, and the modules to import. The engine accepts no command lines.
+ * The ZYGOTE request: a file in the runners directory with the command, one word per line, and the
+ * modules to import. The engine accepts no command lines.
  */
 struct engine_zygote {
 	uint32_t op; /* ENGINE_ZYGOTE */
@@ -154,17 +153,17 @@ struct engine_probe {
 	uint32_t gid;
 	uint32_t daemon_uid; /* host id reserved for the daemon; 0 when not privileged */
 	uint32_t boxes_max;  /* id slots: boxes alive at the same time */
-	uint64_t identity;   /* --identity, as given by the daemon that started the engine */
-	uint32_t images;     /* 1: ENGINE_FLAG_IMAGE is supported */
-	uint32_t zygotes;    /* 1: ENGINE_ZYGOTE is supported */
+	uint64_t identity;   /* --identity, of the daemon that started the engine */
+	uint32_t images;     /* ENGINE_FLAG_IMAGE is supported */
+	uint32_t zygotes;    /* ENGINE_ZYGOTE is supported */
 };
 
-/* Descriptors passed with ENGINE_CREATED and ENGINE_KEPT, in this order; engine_created.fds is the
- * mask of those present. */
+/* Descriptors of ENGINE_CREATED and ENGINE_KEPT, in this order; engine_created.fds is the mask of
+ * those present. */
 enum engine_fd {
 	ENGINE_FD_AGENT,  /* stream socket to the agent, whose end is descriptor 3 */
 	ENGINE_FD_PIDFD,  /* readable when the box's PID 1 has exited */
-	ENGINE_FD_KILL,   /* cgroup.kill, open for writing: "1" kills the box without the engine */
+	ENGINE_FD_KILL,   /* cgroup.kill: "1" kills the box without the engine */
 	ENGINE_FD_MEMORY, /* cgroup directories, for counters.h */
 	ENGINE_FD_PIDS,
 	ENGINE_FD_CPU,

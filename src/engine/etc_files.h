@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: content of files in /etc that every box has, on the host's root or on a named one. */
+/* DOC: files in /etc that every box has. */
 
 #define ETC_PASSWD                                                                                 \
 	"root:x:0:0:root:/:/usr/sbin/nologin\n"                                                    \

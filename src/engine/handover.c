@@ -16,13 +16,13 @@
 #include "wire/reattach.h"
 
 /*
- * Theory of operation. When a daemon is killed, its engine keeps the boxes: it is privileged
- * anyway, so no other program needs to be. The socket accepts the same requests as the old one, and
- * only from the user who could also start a new engine: mode 0600, and the peer's credentials are
- * checked after accept (in the engine's user namespace that user is root).
+ * Theory of operation. When a daemon is killed, its engine keeps the boxes. The handover socket
+ * accepts the same requests as the daemon's, and only from the user who could also start a new
+ * engine: mode 0600, and the peer's credentials are checked after accept (in the engine's user
+ * namespace that user is root).
  *
  * The name is bound at start, while the engine can still reach the runtime directory by path. The
- * engine accepts only after its daemon is gone; tmp connections wait in the backlog.
+ * engine accepts only after its daemon is gone; earlier connections wait in the backlog.
  */
 
 #define BACKLOG    4
@@ -54,8 +54,8 @@ static int bind_beneath(int sock, int dir, const char *name)
 	return r;
 }
 
-/* Renames only after listen(): a name on which nobody listens belongs to a dead engine (see
- * sweep_sockets). Our parent, the daemon of this state directory, found no live engine there. */
+/* Rename after listen(): a name without a listener belongs to a dead engine (see sweep_sockets).
+ * Our parent, the daemon of this state directory, found no live engine there. */
 static int listen_as(int sock, int dir, const char *name)
 {
 	char tmp[HANDOVER_NAME_MAX + 8];
@@ -88,8 +88,7 @@ static void closedirp(DIR **dir)
 		(void)closedir(*dir);
 }
 
-/* Removes sockets of killed engines. A live engine only sees a connection that is closed at once.
- */
+/* Sockets of killed engines. A live engine sees a connection that is closed at once. */
 static void sweep_sockets(int dir, const char *own)
 {
 	int fd = fd_open_at(dir, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -137,7 +136,6 @@ void handover_close(struct handover *handover, const struct instance *instance)
 	handover->listener = fd_close(handover->listener);
 }
 
-/* By descriptor: the engine has left the host's tree. */
 bool handover_is_lost(const struct instance *instance)
 {
 	struct stat st;
@@ -155,7 +153,7 @@ int handover_accept(const struct handover *handover)
 		return sock;
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
 		return -errno;
-	/* Users that are not mapped in the engine's user namespace appear as 65534. */
+	/* Unmapped users appear as 65534. */
 	if (peer.uid != geteuid())
 		return -EPERM;
 	return TAKE_FD(sock);

@@ -24,14 +24,13 @@
 
 #define INSTANCES_MAX 1024
 
-/* Copies the next line of a table from /proc or /etc; false at the end. */
 static bool next_line(const char **rest, char *ret_line, size_t size)
 {
 	size_t len = strcspn(*rest, "\n");
 
 	if (**rest == '\0')
 		return false;
-	/* A line that does not fit cannot be valid; it is read as empty. */
+	/* A line that does not fit is read as empty. */
 	(void)snprintf(ret_line, size, "%.*s", len < size ? (int)len : 0, *rest);
 	*rest += len + ((*rest)[len] == '\n');
 	return true;
@@ -92,7 +91,7 @@ struct ids ids_of_instance(const struct privilege *privilege, uint32_t number)
 		.count = privilege->stride,
 	};
 
-	/* The daemon gets the last id of the range, which no box uses. */
+	/* The daemon gets the last id, which no box uses. */
 	if (ids.mode == ENGINE_IDS_RANGE)
 		ids.daemon_uid = ids.host_first + --ids.count;
 	return ids;
@@ -120,7 +119,7 @@ static void lock_name(uint32_t number, char *ret_name, size_t size)
 	(void)snprintf(ret_name, size, "engine-%u.lock", number);
 }
 
-/* The owner removes its lock file when it exits: a lock on a removed file does not count. */
+/* The owner removes its file at exit: a lock on a removed file does not count. */
 static int lock_file(int dir, uint32_t number)
 {
 	cleanup_close int fd = -1;
@@ -139,7 +138,7 @@ static int lock_file(int dir, uint32_t number)
 	return TAKE_FD(fd);
 }
 
-/* Only the holder removes a lock file; lock_file() detects the removal. */
+/* Only the holder removes it; lock_file() detects that. */
 static void unlock_file(int dir, uint32_t number, int lock)
 {
 	char name[32];
@@ -155,8 +154,7 @@ static int claim_groups(struct cgroups *groups, uint32_t number)
 
 	if (r < 0)
 		return r;
-	/* Leftover processes run under the ids that new boxes would get: take another number, which
-	 * has other ids. */
+	/* Leftover processes run under the ids of new boxes: take another number. */
 	r = cgroups_sweep_own(groups);
 	if (r < 0) {
 		log_warn("instance %u is not empty yet, taking another", number);
@@ -182,7 +180,7 @@ static int claim_number(struct instance *instance, uint32_t number, struct cgrou
 	return 0;
 }
 
-/* Removes lock files of killed engines. */
+/* Of killed engines. */
 static void sweep_locks(int dir, uint32_t own)
 {
 	char name[32];
@@ -209,9 +207,9 @@ static uint32_t instances_max(const struct privilege *privilege)
 }
 
 /*
- * Locks are reliable only if no other user can remove them. The default directory of an ordinary
- * user may be in /tmp, where another user may have created it first. An owner that is not mapped in
- * this user namespace counts as another user.
+ * Locks are reliable only if no other user can remove them. An ordinary user's default directory
+ * may be in /tmp, where another user may have created it first. An owner that is not mapped in this
+ * user namespace counts as another user.
  */
 static int open_runtime_dir(const char *path, struct error *err)
 {
@@ -277,7 +275,7 @@ int slots_take(struct slots *slots)
 
 	if (slots->used == slots->count)
 		return -EBUSY;
-	/* Round robin: the host ids of a dead box are reused as late as possible. */
+	/* Round robin: reuse a dead box's host ids as late as possible. */
 	while (slots->taken[slots->next])
 		slots->next = (slots->next + 1) % slots->count;
 	slot = slots->next;

@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: declarations shared by the engine's files. struct host is filled at start and constant
- * afterwards; struct build is one box being made. The child of clone3 works on its own copy of
- * both.
+ * DOC: shared by the engine's files. struct host is constant after the start; struct build is one
+ * box being made. The child of clone3 works on its own copy of both.
  */
 
 #include "base/attr.h"
@@ -21,13 +20,13 @@
 #define BOX_AGENT_ID   0
 #define BOX_PAYLOAD_ID 1000
 
-/* Everything in the engine's own root, a tmpfs. See template.c. */
+/* The engine's own root, a tmpfs. See template.c. */
 #define ROOT_TEMPLATE  "/template"
 #define ROOT_ATTACH    "/box"
 #define ROOT_MASK_FILE "/mask/file"
 #define ROOT_MASK_DIR  "/mask/dir"
 #define ROOT_BOOT_ID   "/mask/boot_id"
-/* For boxes on a named root; see roots.c. */
+/* See roots.c. */
 #define ROOT_BASES    "/roots"
 #define ROOT_SKELETON "/skeleton"
 #define ROOT_AREA     "/area"
@@ -53,7 +52,7 @@ struct options {
 	uint64_t zygote_memory;              /* ... or above this many bytes */
 };
 
-/* Ids that this instance gives to boxes, as numbered in the engine's user namespace. */
+/* Ids that this instance gives to boxes, in the engine's user namespace. */
 struct ids {
 	enum engine_ids mode;
 	uint32_t first;
@@ -62,7 +61,7 @@ struct ids {
 	uint32_t daemon_uid; /* 0: none */
 };
 
-/* Result of privilege.c: the range of ids that all instances share. */
+/* The range of ids that all instances share. */
 struct privilege {
 	enum engine_ids mode;
 	uint64_t first;
@@ -77,7 +76,6 @@ struct instance {
 	int lock; /* owned */
 };
 
-/* Where the next daemon connects after its predecessor died. */
 struct handover {
 	int listener; /* owned; -1: none */
 	uint32_t lease_ms;
@@ -110,7 +108,7 @@ struct host {
 	struct proc_mask masks[MASKS_MAX];
 };
 
-/* A box's groups: one directory per tree, in the order of struct cgroups. */
+/* One directory per tree, in the order of struct cgroups. */
 struct box_groups {
 	char name[ENGINE_ID_LEN]; /* in every tree */
 	int dirs[CGROUP_KIND_COUNT];
@@ -135,7 +133,7 @@ struct build {
 	int agent_box;  /* agent's end; owned; closed in the engine after clone */
 	int sync_host;  /* status socket; owned */
 	int sync_box;
-	int reattach_host; /* to the agent of a kept box, for its next stream; owned */
+	int reattach_host; /* sends a kept box's agent its next stream; owned */
 	int reattach_box;
 	struct zygote *zygote; /* borrowed; NULL: none */
 	int inject_box;        /* the agent's socket to the zygote's child; owned */
@@ -175,16 +173,18 @@ uint32_t ids_payload(const struct ids *ids, uint32_t slot);
 int handover_open(const struct options *options, const struct instance *instance,
                   struct handover *ret_handover, struct error *err) attr_must_check;
 void handover_close(struct handover *handover, const struct instance *instance);
-/** handover_is_lost - the runtime directory was removed, so no daemon can connect any more. A
- * supervisor that removes it at a stop but not at a restart ends kept boxes this way. */
+/**
+ * handover_is_lost - the runtime directory was removed, so no daemon can connect. A supervisor that
+ * removes it at a stop but not at a restart ends kept boxes this way.
+ */
 bool handover_is_lost(const struct instance *instance);
 /** handover_accept - Return: a connection of the engine's own user, or a negative errno. */
 int handover_accept(const struct handover *handover) attr_must_check;
-/** handover_new_stream - send the agent a new stream over @reattach. Return: the daemon's end, or a
- * negative errno. */
+/**
+ * handover_new_stream - send the agent a new stream. Return: the daemon's end, or a negative errno.
+ */
 int handover_new_stream(int reattach) attr_must_check;
 
-/* Id slots in use. A freed slot is reused as late as possible. */
 struct slots {
 	uint32_t count;
 	uint32_t next;
@@ -206,7 +206,7 @@ int template_enter(struct error *err) attr_must_check;
 
 /* roots.c: boxes on roots other than the host's */
 
-/* Directories of --roots, opened before template_enter(). */
+/* --roots, opened before template_enter(). */
 struct bases {
 	size_t count;
 	int fds[ENGINE_BASES_MAX]; /* owned */
@@ -215,9 +215,9 @@ struct bases {
 int bases_open(const struct options *options, struct bases *ret_bases,
                struct error *err) attr_must_check;
 void bases_close(struct bases *bases);
-/** roots_build - make what boxes on a named root need below @stage, the engine's future root. */
+/** roots_build - make what boxes on a named root need below @stage. */
 int roots_build(int stage, const struct bases *bases, struct error *err) attr_must_check;
-/** roots_work - whether overlayfs can be mounted. Call after template_enter(). */
+/** roots_work - whether overlayfs can be mounted. After template_enter(). */
 bool roots_work(bool privileged);
 /** roots_unmount - undo step_layers in the engine; the box has its own copy. */
 void roots_unmount(void);
@@ -253,23 +253,23 @@ int step_descriptors(struct build *b, struct error *err);
 int step_caps(struct build *b, struct error *err);
 int step_exec(struct build *b, struct error *err);
 
-/** proc_masks_find - collect the names of /proc to cover on this kernel. */
+/** proc_masks_find - names of /proc to cover on this kernel. */
 void proc_masks_find(struct host *host);
 
-/** caps_drop_bounding - of step_caps.c: drop all but @keep. Return: 0 or a negative errno. */
+/** caps_drop_bounding - drop all but @keep. Return: 0 or a negative errno. */
 int caps_drop_bounding(uint64_t keep) attr_must_check;
 
 /* step_cgroup.c: a box's groups */
 /** groups_find_files - Return: mask of limit files that exist in @tree. */
 uint32_t groups_find_files(const struct cgroup_tree *tree);
 void groups_init(struct box_groups *groups);
-/** groups_make - under groups->name. On failure call groups_remove(): some may exist. */
+/** groups_make - on failure call groups_remove(): some may exist. */
 int groups_make(const struct host *host, struct box_groups *groups,
                 struct error *err) attr_must_check;
 /** groups_limit - no-op the second time: v1 accepts changed limits only in a certain order. */
 int groups_limit(const struct host *host, struct box_groups *groups, const struct engine_limits *l,
                  struct error *err) attr_must_check;
-/** groups_kill - SIGKILL to all processes, and lift the CPU quota so that they die at once. */
+/** groups_kill - SIGKILL to all; lifts the CPU quota so that they die at once. */
 void groups_kill(const struct host *host, const struct box_groups *groups);
 void group_lift_quota(int dir);
 int groups_freeze(const struct host *host, const struct box_groups *groups, bool frozen);
@@ -283,11 +283,11 @@ int groups_remove(const struct host *host, struct box_groups *groups) attr_must_
 void groups_close(struct box_groups *groups);
 
 /* sweep.c */
-/** group_kill_listed - SIGKILL to each process in the group. Return: how many, or -errno. */
+/** group_kill_listed - SIGKILL to each process. Return: how many, or -errno. */
 int group_kill_listed(int dir);
 
 /* apply.c */
-/** apply_phase - run the steps of @phase in order; stop at the first failure. */
+/** apply_phase - run the steps in order, up to the first failure. */
 int apply_phase(struct build *b, enum plan_phase phase, struct error *err) attr_must_check;
 /** apply_child - main function of the child of clone3. */
 void apply_child(struct build *b) attr_noreturn;

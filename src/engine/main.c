@@ -17,8 +17,8 @@
 
 /*
  * millibox-engine: the only privileged program. Three modes: serve a daemon (the default), print
- * the plan of a box, print what the host can do. Serving starts in phases. Each needs what the one
- * before it acquired, and gives up what the next one must not have:
+ * the plan of a box, print what the host can do. Serving starts in phases; each gives up what the
+ * next must not have:
  *
  *   identify   enter a private mount namespace; find ids for boxes
  *   collect    open everything of the host that is ever needed: cgroups, agent, lock
@@ -29,8 +29,8 @@
 
 #if SANITIZED
 /*
- * The leak check at exit uses ptrace and hangs if another process traces the engine. It cannot be
- * disabled in the environment, because the engine is started without one.
+ * The leak check at exit uses ptrace and hangs if another process traces the engine. The engine has
+ * no environment in which to disable it.
  */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
@@ -57,8 +57,8 @@ struct arguments {
 static int identify(const struct options *options, struct privilege *ret_privilege,
                     struct error *err)
 {
-	/* SIGPIPE: send() reports a closed socket. The others: a signal to the whole process group
-	 * is meant for the daemon, which lets running work finish; the engine ends after it. */
+	/* SIGPIPE: send() reports a closed socket. The others: a signal to the process group is
+	 * meant for the daemon, which lets running work finish; the engine ends after it. */
 	static const int ignored[] = {SIGPIPE, SIGTERM, SIGINT, SIGHUP};
 	const struct sigaction ignore = {.sa_handler = SIG_IGN};
 
@@ -68,7 +68,7 @@ static int identify(const struct options *options, struct privilege *ret_privile
 	return privilege_enter(options, ret_privilege, err);
 }
 
-/* The daemon enforces these too, but it talks to untrusted clients and might be compromised. */
+/* The daemon enforces these too, but it talks to untrusted clients. */
 static struct engine_limits complete_maxima(struct engine_limits maxima)
 {
 	long cores = sysconf(_SC_NPROCESSORS_CONF);
@@ -145,7 +145,6 @@ static int start_and_serve(const struct options *options, struct host *host, boo
 	return serve(host, options->fd, err);
 }
 
-/* Answers the daemon's first request with the reason why the engine cannot start. */
 static void send_start_error(int sock, const struct error *err)
 {
 	struct engine_request req = {0};
@@ -184,7 +183,7 @@ static int mode_serve(const struct options *options)
 	return r < 0 ? 1 : 0;
 }
 
-/* For a host with every feature, so that the output does not depend on the host. */
+/* For a host with every feature: the output must not depend on the host. */
 static int mode_plan(const struct arguments *args)
 {
 	const struct plan_facts facts = {
@@ -227,7 +226,6 @@ enum target {
 #define AT(field)     offsetof(struct arguments, field)
 #define AT_MAX(field) AT(options.maxima.field)
 
-/* Every option and where its value is stored. */
 /* clang-format off */
 static const struct item {
 	const char *name;

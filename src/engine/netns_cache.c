@@ -13,7 +13,6 @@
 
 static_assert(NETNS_CACHE_MAX * FILES_PER_ENTRY + FILES_OWN <= 1024, "the usual limit");
 
-/* Leaves enough descriptors for the helper to make namespaces. */
 static size_t room_for_files(void)
 {
 	struct rlimit files = {.rlim_cur = 0};

@@ -11,12 +11,12 @@
 #include "base/buf.h"
 #include "base/fd.h"
 
-/* sockstat counts sockets of all families, including those in flight in messages. Flow labels
- * outlive their socket. */
+/* sockstat counts sockets of all families, including those in flight. Flow labels outlive their
+ * socket. */
 static const struct {
 	const char *path;
 	bool optional;   /* missing without IPv6 */
-	bool first_line; /* the other lines cover other namespaces too */
+	bool first_line; /* other lines cover other namespaces too */
 } TRACES[] = {
 	{"/proc/thread-self/net/sockstat", false, true},
 	{"/proc/thread-self/net/dev", false, false},
@@ -63,8 +63,8 @@ static void cut_after_line(struct buf *text, size_t start)
 }
 
 /*
- * At offset 0 the kernel generates the text anew. Reads until 0 bytes: a short read may only mean
- * that the kernel's page buffer was full.
+ * At offset 0 the kernel generates the text anew. Reads until 0 bytes: a short read may only mean a
+ * full page buffer.
  */
 static int read_again(int fd, struct buf *text)
 {

@@ -3,12 +3,11 @@
 
 /*
  * DOC: reads the traces that use leaves in a network namespace: open sockets, packets on its only
- * device, protocol counters, flow labels. The result is one text; that of an unused namespace
- * equals that of a new one byte for byte. Everything else that can be changed in a namespace
- * (addresses, routes, rules, settings) needs capabilities over it, which no box has.
+ * device, protocol counters, flow labels. The text of an unused namespace equals that of a new one
+ * byte for byte. Everything else in a namespace (addresses, routes, rules, settings) can be changed
+ * only with capabilities over it, which no box has.
  *
- * The files refer to the namespace in which they were opened, wherever they are read. Each keeps
- * that namespace alive.
+ * The files refer to the namespace in which they were opened, and keep it alive.
  */
 
 #include "base/attr.h"

@@ -24,14 +24,14 @@
 
 /* Enough for a burst; each costs some hundred KiB of kernel memory. */
 #define SPARE_COUNT 8
-/* Namespaces that a burst of boxes gives back are kept for the next burst. */
+/* Kept after a burst for the next one. */
 #define SPARE_MAX        32
 #define TAKE_TIMEOUT_SEC 2
 
 /* Requests to the helper, one byte each. */
 enum {
 	REQUEST_WANTED = 'w',  /* send a namespace; may carry a used one to check and reuse */
-	REQUEST_DROPPED = 'd', /* forget the namespace that it carries, or all if it carries none */
+	REQUEST_DROPPED = 'd', /* forget its namespace, or all if it carries none */
 };
 
 static int open_own_netns(void)
@@ -53,13 +53,12 @@ static int loopback_up(void)
 /*
  * Socket buffers are kernel memory. The box's cgroup counts them (v2 in memory.max, v1 in
  * memory.kmem.tcp, which includes UDP) but lets every connection exceed the limit a little, and
- * without a cgroup nothing counts them. So the buffers are small, which is enough over loopback;
- * the kernel's defaults are megabytes. The settings in net/core apply to the whole host and are
- * left alone.
+ * without a cgroup nothing counts them. So the buffers are small, which is enough over loopback.
+ * The settings in net/core apply to the whole host and are left alone.
  */
 static void limit_socket_buffers(void)
 {
-	/* Fails where /proc/sys is read-only; then only the cgroup limits them. */
+	/* Fails where /proc/sys is read-only. */
 	(void)!file_write_at(AT_FDCWD, "/proc/sys/net/ipv4/tcp_rmem", "4096 65536 262144");
 	(void)!file_write_at(AT_FDCWD, "/proc/sys/net/ipv4/tcp_wmem", "4096 16384 262144");
 }
@@ -79,7 +78,6 @@ int netns_pool_visit(int net)
 	return setns(net, CLONE_NEWNET) < 0 ? -errno : 0;
 }
 
-/* State of the helper process. */
 struct maker {
 	int sock;
 	int home;
@@ -89,7 +87,7 @@ struct maker {
 	struct netns_cache cache;
 };
 
-/* Enters @net if it is not in the cache any more. Return: its entry or NULL. */
+/* Enters @net if it is not in the cache. Return: its entry or NULL. */
 static struct netns_cache_entry *find_or_add_entry(struct maker *maker, int net)
 {
 	struct netns_cache_entry *entry = netns_cache_find(&maker->cache, net);
@@ -113,7 +111,7 @@ static bool is_unused(struct maker *maker, int net)
 	return false;
 }
 
-/* Moves this process into a new namespace. Records the traces of the first one for comparison. */
+/* Moves this process into a new namespace; records the first one's traces. */
 static int make_fresh(struct maker *maker)
 {
 	const struct netns_cache_entry *entry;
@@ -166,7 +164,6 @@ static int serve_request(struct maker *maker)
 	return fd_send(maker->sock, &byte, sizeof(byte), &net, 1);
 }
 
-/* Closes all descriptors except these two and the standard streams. */
 static int close_others(int sock, int home)
 {
 	int low = sock < home ? sock : home, high = sock < home ? home : sock;
@@ -180,7 +177,7 @@ static int close_others(int sock, int home)
 	return 0;
 }
 
-/* Exits when the engine exits. If the helper fails, the engine continues without it. */
+/* Exits with the engine. Without the helper the engine continues. */
 static void run_helper(int sock, int home) attr_noreturn;
 static void run_helper(int sock, int home)
 {
@@ -199,7 +196,7 @@ static void run_helper(int sock, int home)
 	(void)sched_setscheduler(0, SCHED_BATCH, &none);
 	(void)prctl(PR_SET_NAME, "millibox-nets");
 	netns_cache_init(&maker.cache);
-	/* The helper must not keep the daemon's socket and the instance's locks open. */
+	/* The helper must not hold the daemon's socket or the instance's locks. */
 	if (close_others(sock, home) < 0)
 		_exit(1);
 	while (serve_request(&maker) >= 0)
@@ -207,7 +204,7 @@ static void run_helper(int sock, int home)
 	_exit(0);
 }
 
-/* @net: -1: none. If the helper cannot be reached, the engine continues without it. */
+/* @net: -1: none. */
 static void send_request(struct netns_pool *pool, char what, int net)
 {
 	if (fd_send(pool->sock, &what, sizeof(what), &net, net >= 0 ? 1 : 0) < 0)
@@ -216,7 +213,7 @@ static void send_request(struct netns_pool *pool, char what, int net)
 
 /*
  * Tells the helper to forget @net, or all if -1. Does not wait: thousands of boxes may end at once
- * while the helper waits for the kernel. Return: whether the request was sent.
+ * while the helper waits for the kernel. Return: whether it was sent.
  */
 static bool send_dropped(struct netns_pool *pool, int net)
 {
@@ -279,7 +276,7 @@ static int start_helper(struct netns_pool *pool)
 int netns_pool_open(struct netns_pool *pool)
 {
 	*pool = (struct netns_pool){.home = -1, .sock = -1};
-	/* The engine needs no network. And without privilege on the host it could not return to the
+	/* The engine needs no network. Without privilege on the host it could not return to the
 	 * host's namespace, which belongs to another user namespace. */
 	if (unshare(CLONE_NEWNET) < 0)
 		return -errno;
@@ -323,7 +320,7 @@ int netns_pool_take(struct netns_pool *pool)
 
 	if (net >= 0)
 		return net;
-	/* Without the helper, make it here; the error tells what is wrong if that fails too. */
+	/* Without the helper, make it here. */
 	pool->sock = fd_close(pool->sock);
 	net = make_netns();
 	netns_pool_return(pool);

@@ -2,16 +2,14 @@
 #pragma once
 
 /*
- * * DOC: network namespaces made ahead. Making one is the most expensive part of a box, waits for
- * the kernel to destroy those of ended boxes, and does not depend on the box. So a helper process
- * makes a few and sends their descriptors over a socket, where they wait until a box needs one.
- * Each has loopback up and nothing else.
+ * DOC: network namespaces made ahead. Making one is the most expensive part of a box, waits for the
+ * kernel to destroy those of ended boxes, and does not depend on the box. So a helper process makes
+ * a few and sends their descriptors over a socket. Each has loopback up and nothing else.
  *
- * When a box is gone, its namespace is reused if it shows no trace of use (netns_check.h): no
- * socket is left and every counter reads as in a new namespace, so no packet was ever sent or
- * refused in it and no flow label remains. Otherwise it is dropped. The helper keeps the files that
- * it checks open (netns_cache.h), also of namespaces in use, and the engine tells it which ones
- * will not come back.
+ * The namespace of an ended box is reused if it shows no trace of use (netns_check.h): no socket is
+ * left and every counter reads as in a new namespace, so no packet was ever sent or refused in it
+ * and no flow label remains. The helper keeps the files that it checks open (netns_cache.h), also
+ * of namespaces in use, and the engine tells it which ones will not come back.
  *
  * The namespaces belong to the engine's user namespace: root in the box has no capabilities over
  * its own network.
@@ -35,16 +33,13 @@ void netns_pool_close(struct netns_pool *pool);
 /** netns_pool_take - Return: an owned descriptor of a namespace, or a negative errno. */
 int netns_pool_take(struct netns_pool *pool) attr_must_check;
 /**
- * * netns_pool_refill - ask the helper to replace what was taken. netns_pool_take() does not,
- * because the helper would then compete with the box that is being made.
+ * netns_pool_refill - replace what was taken. netns_pool_take() does not, because the helper would
+ * compete with the box being made.
  */
 void netns_pool_refill(struct netns_pool *pool);
 /** netns_pool_is_low - whether to refill even while boxes are being made. */
 bool netns_pool_is_low(const struct netns_pool *pool);
-/**
- * * netns_pool_give - return the namespace of a box that has no processes left; it may be reused.
- * @net: ownership passes to the pool.
- */
+/** netns_pool_give - return the namespace of a box without processes; takes ownership. */
 void netns_pool_give(struct netns_pool *pool, int net);
 /** netns_pool_visit - enter @net, to clone a child there; netns_pool_return() must follow. */
 int netns_pool_visit(int net) attr_must_check;

@@ -9,12 +9,11 @@
  * Theory of operation. The order matters more than the list. Three phases:
  *
  *   prepare  the engine makes everything that limits the box, then the child, and maps its ids
- *   join     meanwhile the child enters the cgroups and checks that it is in them; it does nothing
- *            else
+ *   join     meanwhile the child enters the cgroups and checks that it is in them
  *   build    the child makes its root, leaves the old one and drops its privileges
  *
- * The child runs the engine's own code until the last step, so its own check that it has joined can
- * be trusted and saves a round trip.
+ * The child runs the engine's own code until the last step, so its own check can be trusted and
+ * saves a round trip.
  *
  * Everything that an attacker could influence comes after the last step. The child reads no byte of
  * a request.

@@ -2,13 +2,12 @@
 #pragma once
 
 /*
- * DOC: a box as an ordered list of steps. Pure: the plan is made from facts about the host and the
- * requested limits without touching the system, so it can be tested and printed. apply.c runs it:
- * every planned step succeeds or the box is not made. So the mask of layers computed from the plan
- * holds for the box.
+ * DOC: a box as an ordered list of steps. Pure: made from facts about the host and the requested
+ * limits without touching the system, so it can be tested and printed. apply.c runs it: every
+ * planned step succeeds or the box is not made, so the plan's mask of layers holds for the box.
  *
- * The order is data: the table in plan.c is in order of execution, and each row gives the reason
- * why its step cannot come earlier.
+ * The table in plan.c is in order of execution; each row gives the reason why its step cannot come
+ * earlier.
  */
 
 #include "base/attr.h"
@@ -18,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Who runs a step. The child starts while the engine is still mapping its ids, and waits for the
- * release between JOIN and BUILD. */
+/* Who runs a step. The child starts while the engine maps its ids, and waits for the release
+ * between JOIN and BUILD. */
 enum plan_phase {
 	PLAN_PREPARE, /* the engine */
 	PLAN_JOIN,    /* the child, before its ids are mapped */
@@ -61,7 +60,6 @@ enum plan_step {
 	STEP_COUNT
 };
 
-/* Features of the host that change the plan. */
 struct plan_facts {
 	enum engine_cgroup cgroup;
 	uint32_t cgroup_layers; /* LAYER_CGROUP_MEMORY, _PIDS, _CPU with a usable controller */
@@ -80,14 +78,14 @@ struct plan {
 	enum plan_step steps[STEP_COUNT];
 };
 
-/** plan_make - plan a box; ERR_UNAVAILABLE if the host lacks something that @flags require. */
+/** plan_make - ERR_UNAVAILABLE if the host lacks something that @flags require. */
 int plan_make(const struct plan_facts *facts, const struct engine_limits *limits, uint32_t flags,
               struct plan *ret_plan, struct error *err) attr_must_check;
 
 enum plan_phase plan_phase(enum plan_step step);
 const char *plan_step_name(enum plan_step step);
 const char *plan_step_why(enum plan_step step);
-/** plan_step_what - describe what the step does for this box. */
+/** plan_step_what - what the step does for this box. */
 void plan_step_what(const struct plan *plan, enum plan_step step, char *ret_text, size_t size);
 /** plan_agent_layers - layers that the agent adds, on a kernel with this Landlock ABI. */
 uint32_t plan_agent_layers(uint32_t landlock_abi);

@@ -24,8 +24,8 @@
 #include "base/str.h"
 
 /*
- * Theory of operation. Both ways lead to the same state: capabilities over a private mount
- * namespace, and host ids to give to boxes.
+ * Theory of operation. Both ways give capabilities over a private mount namespace, and host ids to
+ * give to boxes.
  *
  *   root           keeps the host's user namespace and takes ids from --uid-base on
  *   ordinary user  makes a user namespace in which it is root: over its subordinate ids if
@@ -109,7 +109,7 @@ static int enter_as_root(const struct options *options, struct privilege *ret_pr
 	return enter_mounts(err);
 }
 
-/* A range granted by both files; a box uses the same numbers as uids and gids. */
+/* Granted by both files; a box uses the same numbers as uids and gids. */
 struct subids {
 	uint64_t uid_first, gid_first, count;
 };
@@ -125,8 +125,8 @@ static int read_subids(const char *path, const char *name, uint64_t *ret_first, 
 }
 
 /*
- * In a child: runs a small program of the host. It inherits no descriptor but @output and dies with
- * the engine.
+ * In a child: runs a small program of the host with no descriptor but @output; dies with the
+ * engine.
  */
 static void attr_noreturn exec_program(const char *path, char *const argv[], int output)
 {
@@ -152,10 +152,7 @@ static int wait_for_program(pid_t child)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/*
- * Gets the user's name, "" for none. Runs getent, because a static program cannot load the NSS
- * modules that look up names.
- */
+/* "": no name. Runs getent: a static program cannot load the NSS modules that look up names. */
 static int find_user_name(char *ret_name, size_t size, struct error *err)
 {
 	char name[] = "getent", base[] = "passwd", number[16];
@@ -184,7 +181,7 @@ static int find_user_name(char *ret_name, size_t size, struct error *err)
 	return 0;
 }
 
-/* Return: whether the user has subordinate ids, or -1. A failed lookup is not the same as none. */
+/* Return: whether the user has subordinate ids, or -1: the lookup failed. */
 static int find_subids(struct subids *ret_ids, struct error *err)
 {
 	char name[USER_MAX];
@@ -201,7 +198,7 @@ static int find_subids(struct subids *ret_ids, struct error *err)
 	return ret_ids->count >= SUBID_MIN;
 }
 
-/* Runs `tool pid 0 own 1 1 first count`. It is set-uid: absolute path, no environment. */
+/* Runs `tool pid 0 own 1 1 first count`. Set-uid: absolute path, no environment. */
 static int run_map_tool(const char *tool, pid_t pid, uint32_t own, uint64_t first, uint64_t count)
 {
 	char target[16], mine[16], start[24], number[24];
@@ -322,7 +319,7 @@ int privilege_enter(const struct options *options, struct privilege *ret_privile
 	return enter_as_user(ret_privilege, err);
 }
 
-/* Every box needs descriptors; the soft limit is meant for programs that use select(2). */
+/* The soft limit is meant for programs that use select(2). */
 static void raise_files(void)
 {
 	struct rlimit files;
@@ -346,18 +343,18 @@ uint32_t privilege_boxes_max(void)
 }
 
 /*
- * No seccomp filter: every box would inherit it, and it would have to forbid what the engine needs
- * to make a box (mounts, namespaces, maps).
+ * No seccomp filter: every box would inherit it, and making a box needs what it would forbid
+ * (mounts, namespaces, maps).
  */
 int privilege_harden(struct error *err)
 {
 	const struct rlimit none = {0};
 
 	raise_files();
-	/* The inherited session keyring may contain keys of the user who started the engine. */
+	/* The inherited session keyring may hold keys of the user who started the engine. */
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
 		return error_set(err, ERR_SYSTEM, errno, "session keyring");
-	/* Best effort: needs CAP_SYS_RESOURCE. Boxes get a raised score (step_oom_score). */
+	/* Best effort: needs CAP_SYS_RESOURCE. Boxes get a higher score (step_oom_score). */
 	(void)!file_write_at(AT_FDCWD, "/proc/self/oom_score_adj", "-900");
 	if (prctl(PR_SET_DUMPABLE, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "forbid memory dumps");

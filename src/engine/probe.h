@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * DOC: what this host can do, for `millibox doctor`. Prints one line per fact: name, "ok",
- * "missing" or "info", value; separated by tabs. A fact named after a layer tells whether boxes
- * will have it. Nothing on the host is changed: namespaces are tried in children that exit at once,
- * cgroups are only read.
+ * DOC: what this host can do, for `millibox doctor`. One line per fact: name, "ok", "missing" or
+ * "info", value; separated by tabs. A fact named after a layer tells whether boxes will have it.
+ * Nothing on the host is changed: namespaces are tried in children that exit at once, cgroups are
+ * only read.
  */
 
 #include "base/attr.h"
@@ -17,7 +17,6 @@
 
 #define PROBE_VALUE_MAX 192
 
-/** probe_print - print all facts. Return: exit status. */
 int probe_print(const struct options *options);
 /** probe_landlock_abi - Return: 0 without Landlock. */
 uint32_t probe_landlock_abi(void);
@@ -41,7 +40,7 @@ struct trial {
 	struct error err;    /* why privilege_enter() failed */
 };
 
-/** trial_run - fork, try, and report. Never fails: what cannot be tried counts as missing. */
+/** trial_run - what cannot be tried counts as missing. */
 void trial_run(const struct options *options, struct trial *ret_trial);
 
 typedef enum probe_state (*probe_fn)(char *ret_value, size_t size);

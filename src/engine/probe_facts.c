@@ -34,7 +34,6 @@ static enum probe_state check_kernel(char *ret_value, size_t size)
 	return PROBE_INFO;
 }
 
-/* The value of a kernel setting, on one line. */
 static enum probe_state read_setting(const char *path, char *ret_value, size_t size)
 {
 	if (file_read_text_at(AT_FDCWD, path, ret_value, size) < 0)
@@ -58,7 +57,7 @@ static enum probe_state check_apparmor(char *ret_value, size_t size)
 {
 	uint64_t on = 0;
 
-	/* Ubuntu: ordinary users need an AppArmor profile that allows user namespaces. */
+	/* Ubuntu: user namespaces need an AppArmor profile. */
 	if (file_read_u64_at(AT_FDCWD, "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
 	                     &on) < 0)
 		return set_value(ret_value, size, true, "user namespaces are not restricted");

@@ -10,8 +10,8 @@
 
 #include "base/fd.h"
 
-/* Security modules and limits decide only when a namespace is made. So each one is really made, in
- * a child that exits right after. */
+/* Security modules and limits decide only when a namespace is made: each one is made, in a child
+ * that exits. */
 
 static const struct {
 	enum wire_layer layer;

@@ -42,8 +42,8 @@ struct range {
 #define NARROW(name) "limits." #name, offsetof(struct engine_limits, name), false
 
 /*
- * Below the lower bounds no program starts, and the failure would look like a bug of ours. Upper
- * bounds: what the kernel accepts without wrapping. A tmpfs of size 0 would have no limit.
+ * Below the lower bounds no program starts, which would look like a bug of ours. Upper bounds: what
+ * the kernel accepts without wrapping. A tmpfs of size 0 would have no limit.
  */
 static const struct range ranges[] = {
 	{WIDE(memory_bytes), 4 * MIB, 16 * TIB, 512 * MIB},
@@ -125,7 +125,7 @@ int request_limits_check(const struct engine_limits *limits, struct error *err)
 	return 0;
 }
 
-/* A name to look up in --roots: no leading dot, no slash, NUL-padded. */
+/* To look up in --roots: no leading dot, no slash, NUL-padded. */
 static bool is_root_name(const char name[ENGINE_ROOT_LEN])
 {
 	size_t len = strnlen(name, ENGINE_ROOT_LEN);
@@ -149,7 +149,7 @@ static int check_root(const struct engine_request *req, struct error *err)
 	return 0;
 }
 
-/* Return: length of the file name that @name starts with; 0: none. */
+/* Return: length of the file name at the start of @name; 0: none. */
 static size_t name_len(const char *name)
 {
 	return name[0] == '.' ? 0 : strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-");

@@ -25,8 +25,8 @@
  *   skeleton  the names that every box needs; made once, read-only
  *   lower     the named root, read-only
  *
- * The skeleton is above the named root: whatever that has in place of a mount point (a link, a
- * file, nothing), the box finds a directory there.
+ * The skeleton is above the named root: whatever that has at a mount point (a link, a file,
+ * nothing), the box finds a directory.
  *
  * The engine mounts the layers, not the box: files of a root belong to ids that are not mapped in
  * the box, and copy-up needs the right to chown to them. The layers are mounted in the engine's
@@ -38,10 +38,10 @@
  */
 
 #define LOCKED (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
-/* For the layers themselves, in addition to the box's limit. */
+/* For the layers themselves. */
 #define AREA_INODES 16
 
-/* Parents first. The payload may write here: it is the box's own copy. */
+/* Parents first. The payload may write here: the box's own copy. */
 static const struct {
 	const char *path;
 	unsigned mode;
@@ -160,7 +160,7 @@ static int make_area(const struct layers *l)
 
 /*
  * overlayfs uses xattrs trusted.* as root and user.* in a user namespace. A tmpfs before Linux 6.6
- * has no user.*: there, a removed directory of the root cannot be created again.
+ * has no user.*: there, a removed directory cannot be created again.
  */
 static int mount_layers(const struct layers *l)
 {

@@ -15,16 +15,16 @@
 #include "engine/request.h"
 
 /*
- * The event loop: the daemon's requests, events of boxes, timers. One thread. Sending blocks with a
- * timeout: a daemon that does not read for that long is treated as dead.
+ * The event loop: the daemon's requests, events of boxes, timers. Sending blocks with a timeout: a
+ * daemon that does not read for that long is treated as dead.
  *
- * Without a daemon the engine keeps the boxes that have a lease: it does everything but serve
- * requests, and waits for the next daemon to connect. See handover.c.
+ * Without a daemon the engine keeps the boxes that have a lease and waits for the next daemon to
+ * connect. See handover.c.
  */
 
 #define EVENTS_MAX       64
 #define SEND_TIMEOUT_SEC 10
-/* Without a daemon: how often to check that the next one can still connect. */
+/* Whether the next daemon can still connect. */
 #define HANDOVER_CHECK_MS 500
 
 /* Above all values of boxes. */
@@ -39,7 +39,7 @@ struct server {
 	bool write_failed; /* read to EOF, write nothing */
 	int epoll;
 	bool stopping;
-	bool adoptable;        /* the daemon took over from another and has not sent ADOPT yet */
+	bool adoptable;        /* took over from another daemon and has not sent ADOPT */
 	uint64_t lease_end_us; /* valid without a daemon */
 	struct boxes boxes;
 };
@@ -112,7 +112,7 @@ static int cpu_dir(const struct host *host, const struct box_groups *groups)
 	return dir >= 0 ? dir : groups_dir(host, groups, CGROUP_CPUACCT);
 }
 
-/* Sends CREATED or KEPT with the box's descriptors; @stream is the daemon's end to the agent. */
+/* CREATED or KEPT with the box's descriptors; @stream is the daemon's end to the agent. */
 static void send_box(struct server *s, const struct box *box, struct engine_reply *reply,
                      int stream)
 {
@@ -165,7 +165,7 @@ static void on_gone(void *ctx, const struct box *box)
 	struct server *s = ctx;
 	struct engine_reply reply = reply_to(ENGINE_GONE, box->destroy_seq, box->build.id);
 
-	/* The CREATE was already answered by FAILED. */
+	/* CREATE was answered by FAILED. */
 	if (!box->announced && box->destroy_seq == 0)
 		return;
 	reply.gone.wait_status = box->wait_status;
@@ -270,7 +270,7 @@ static void do_adopt(struct server *s, const struct engine_request *req)
 	struct error err = {0};
 	struct box *box;
 
-	/* The daemon already has its own boxes; a second stream would disconnect them. */
+	/* A second stream would disconnect the daemon's own boxes. */
 	if (!s->adoptable) {
 		(void)error_set(&err, ERR_CONFLICT, 0, "there is nothing to adopt");
 		send_failed(s, req->seq, req->box_id, &err);
@@ -297,7 +297,7 @@ static void do_end(struct server *s, const struct engine_request *req attr_unuse
 	s->stopping = true;
 }
 
-/* Permitted requests; request_check() rejects all others. */
+/* request_check() rejects all others. */
 static const struct {
 	void (*handle)(struct server *s, const struct engine_request *req);
 	bool while_stopping;
@@ -329,8 +329,7 @@ static void on_request(struct server *s)
 	struct error err = {0};
 	ssize_t n = fd_recv(s->sock, bytes, sizeof(bytes), NULL, NULL);
 
-	/* The daemon was killed with unread replies. Its last requests and EOF are still to be
-	 * read. */
+	/* The daemon was killed with unread replies; its last requests and EOF follow. */
 	if (n == -ECONNRESET)
 		return;
 	if (n == 0) {
@@ -375,7 +374,7 @@ static int open_server(struct server *s, struct error *err)
 	return 0;
 }
 
-/* On only while there is no daemon; until then connections wait in the backlog. */
+/* On only without a daemon; until then connections wait in the backlog. */
 static int watch_handover(struct server *s, bool on)
 {
 	struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.u64 = WATCH_HANDOVER};
@@ -425,7 +424,6 @@ static int check_lease(struct server *s)
 	return (int)(left_ms < HANDOVER_CHECK_MS ? left_ms : HANDOVER_CHECK_MS);
 }
 
-/* Runs after each round of events. Return: ms until the next timer, or -1. */
 static int run_timers(struct server *s)
 {
 	int lease = s->sock < 0 && !s->stopping ? check_lease(s) : -1;
@@ -435,7 +433,7 @@ static int run_timers(struct server *s)
 		s->stopping = true;
 	if (s->stopping)
 		boxes_end_all(&s->boxes);
-	/* Boxes and slots are freed only here, after all events of the round. */
+	/* Only here are boxes and slots freed, after all events of the round. */
 	timeout = boxes_work(&s->boxes);
 	return lease >= 0 && (timeout < 0 || lease < timeout) ? lease : timeout;
 }

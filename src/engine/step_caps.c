@@ -17,7 +17,7 @@ int step_rlimits(struct build *b attr_unused, struct error *err)
 {
 	const struct rlimit none = {0};
 
-	/* The agent sets the other limits for each payload, as requested. */
+	/* The agent sets the other limits for each payload. */
 	if (setrlimit(RLIMIT_CORE, &none) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "RLIMIT_CORE");
 	return 0;

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "engine/cgroup_pool.h"
 
-/* On a busy CPU a box gets less than daemon and engine, which have the defaults (1024, 100). */
+/* Less CPU than daemon and engine, which have the defaults (1024, 100). */
 #define CPU_PERIOD_US 100000
 #define CPU_SHARES    256
 #define CPU_WEIGHT    25
@@ -31,8 +31,8 @@ enum value {
 };
 
 /*
- * Every limit, in order of writing: v1 rejects a memory+swap limit below the memory limit, and the
- * quota depends on the period.
+ * In order of writing: v1 rejects a memory+swap limit below the memory limit, and the quota depends
+ * on the period.
  */
 static const struct limit {
 	enum cgroup_kind kind;
@@ -116,7 +116,7 @@ void groups_close(struct box_groups *groups)
 
 static int make_group(const struct cgroup_tree *tree, struct box_groups *groups, size_t i)
 {
-	/* Searchable by others: the daemon, which has another uid, reads counters by descriptor. */
+	/* The daemon, which has another uid, reads counters by descriptor. */
 	if (mkdirat(tree->dir, groups->name, 0755) < 0)
 		return -errno;
 	groups->made[i] = true;
@@ -173,7 +173,7 @@ int groups_limit(const struct host *host, struct box_groups *groups, const struc
 {
 	const struct cgroups *cgroups = &host->groups;
 
-	if (groups->limited) /* a spare: cgroup_pool wrote these limits */
+	if (groups->limited) /* a spare: already written */
 		return 0;
 	for (size_t i = 0; i < cgroups->count; i++)
 		if (limit_group(&cgroups->trees[i], groups->dirs[i], l, err) < 0)
@@ -225,7 +225,7 @@ int step_cgroup_verify(struct build *b, struct error *err)
 	return 0;
 }
 
-/* A group has the quota file of v1 or v2, or neither. */
+/* v1 or v2, or neither. */
 void group_lift_quota(int dir)
 {
 	(void)!file_write_at(dir, "cpu.cfs_quota_us", "-1");
@@ -238,10 +238,10 @@ void groups_kill(const struct host *host, const struct box_groups *groups)
 	int cpu = groups_dir(host, groups, CGROUP_CPU);
 
 	/* Dying takes CPU time: with a hundredth of a core, hundreds of processes would take
-	 * minutes. The kernel's work is bounded, and nothing else runs. */
+	 * minutes. */
 	if (cpu >= 0)
 		group_lift_quota(cpu);
-	/* PID 1 was already killed, and its namespace with it; this is the second means. */
+	/* The second means: killing PID 1 ended its namespace. */
 	if (kill_tree >= 0 && groups->dirs[kill_tree] >= 0 &&
 	    file_write_at(groups->dirs[kill_tree], "cgroup.kill", "1") >= 0)
 		return;

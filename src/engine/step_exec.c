@@ -22,7 +22,7 @@ enum agent_fd {
 	AGENT_FD_END = 8,
 };
 
-/* Moves *fd to at least AGENT_FD_END, so that place_fds() does not overwrite it. */
+/* At least AGENT_FD_END, so that place_fds() does not overwrite it. */
 static int move_fd_up(int *fd)
 {
 	int high = fcntl(*fd, F_DUPFD_CLOEXEC, AGENT_FD_END);
@@ -33,7 +33,7 @@ static int move_fd_up(int *fd)
 	return 0;
 }
 
-/* Makes @fd the descriptor @number, or closes @number if @fd is -1. */
+/* @fd -1: closes @number. */
 static int put_fd(int fd, int number)
 {
 	if (fd >= 0 ? dup2(fd, number) < 0 : close_range((unsigned)number, (unsigned)number, 0) < 0)
@@ -63,7 +63,7 @@ static int place_fds(struct build *b, int exe, int null)
 int step_descriptors(struct build *b, struct error *err)
 {
 	int exe = b->host->agent_exe;
-	/* The box's own, as this is after the pivot. Without it the next open() would get 0. */
+	/* The box's own, after the pivot. Without it the next open() would get 0. */
 	int null = fd_open("/dev/null", O_RDWR, 0);
 	int r = null;
 

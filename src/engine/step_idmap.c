@@ -25,7 +25,7 @@ static int format_map(const struct ids *ids, uint32_t slot, char *ret_text, size
 	                  BOX_PAYLOAD_ID, ids_payload(ids, slot));
 }
 
-/* The kernel pads columns: treats runs of spaces as one and skips those at the start of a line. */
+/* The kernel pads columns: runs of spaces count as one, those at the start of a line not at all. */
 static bool is_same_map(const char *written, const char *read)
 {
 	bool start = true;

@@ -24,7 +24,6 @@
 
 #define BOX_HOSTNAME "millibox"
 
-/* Over this socket the agent of a kept box gets the stream to its next daemon. */
 static int make_reattach(struct build *b, struct error *err)
 {
 	int pair[2];
@@ -39,7 +38,7 @@ static int make_reattach(struct build *b, struct error *err)
 	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "reattach socket") : 0;
 }
 
-/* Between the agent and the zygote's child, which waits there for the agent's order. */
+/* The zygote's child waits here for the agent's order. */
 static int make_inject(struct build *b, struct error *err)
 {
 	int pair[2];
@@ -76,8 +75,8 @@ int step_channels(struct build *b, struct error *err)
  * The kernel counts per-user resources (inotify, pending signals, message queues, locked memory,
  * namespaces) in the box and again in the parent namespace, for the effective user that created the
  * box's namespace. If that were root, one box could use up the share of root and of all other
- * boxes. So the engine clones a box as the box's agent id. The filesystem id stays root, because
- * clone3 checks whether the v2 group may be joined.
+ * boxes. So the engine clones a box as the box's agent id. The filesystem id stays root: clone3
+ * checks whether the v2 group may be joined.
  */
 static int act_as(const struct ids *ids, uint32_t id)
 {
@@ -113,7 +112,7 @@ static long clone_as_agent(struct build *b, struct clone_args *args)
 	 */
 	if (r >= 0 && ids->mode != ENGINE_IDS_RANGE && prctl(PR_SET_DUMPABLE, 1) < 0)
 		pid = r = -errno;
-	/* Raw call: skips libc's fork handlers, which are not needed and cost time. */
+	/* Raw call: skips libc's fork handlers. */
 	if (r >= 0)
 		pid = syscall(SYS_clone3, args, sizeof(*args));
 	if (pid == 0)
@@ -170,8 +169,8 @@ int step_clone(struct build *b, struct error *err)
 
 int step_deathsig(struct build *b, struct error *err)
 {
-	/* Dumpable, or /proc/self would belong to the host's root and not be writable. Only
-	 * processes of the same user can read this copy of the engine's memory. */
+	/* Dumpable, or /proc/self would belong to the host's root. Only processes of the same user
+	 * can read this copy of the engine's memory. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "set the death signal");
 	/* Otherwise the child's copy would keep the socket open after the engine died. */
@@ -194,7 +193,6 @@ int step_release(struct build *b, struct error *err)
 {
 	const char byte = 0;
 
-	/* The child has its own copies. */
 	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++)
 		b->groups.tasks[i] = fd_close(b->groups.tasks[i]);
 	if (send(b->sync_host, &byte, sizeof(byte), MSG_NOSIGNAL) != sizeof(byte))
@@ -204,8 +202,7 @@ int step_release(struct build *b, struct error *err)
 
 /*
  * Keyrings are inherited across namespaces. A box with its own ids gets its own keyring. With the
- * user's id it keeps the empty one that the engine joined, because the kernel counts keyrings per
- * user.
+ * user's id it keeps the empty one that the engine joined: the kernel counts keyrings per user.
  */
 static int leave_keyring(enum engine_ids ids, struct error *err)
 {
@@ -266,7 +263,7 @@ int step_time_ns(struct build *b attr_unused, struct error *err)
 
 /*
  * The engine of an ordinary user is in a user namespace of that user, so all its boxes count
- * against the same user there. Each must leave a share to the others.
+ * against one user. Each must leave a share to the others.
  */
 static int limit_shared_counts(struct error *err)
 {
@@ -281,7 +278,7 @@ static int limit_shared_counts(struct error *err)
 	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
 		int r = file_write_at(AT_FDCWD, shares[i].file, shares[i].value);
 
-		/* A kernel without inotify has nothing to share. */
+		/* A kernel without inotify. */
 		if (r < 0 && r != -ENOENT)
 			return error_set(err, ERR_BOX_FAILED, -r, "write %s", shares[i].file);
 	}
@@ -290,8 +287,8 @@ static int limit_shared_counts(struct error *err)
 
 int step_nesting(struct build *b, struct error *err)
 {
-	/* Applies to the user namespace of the process that opens the file: the box's. The other
-	 * kinds of namespaces need capabilities that only a new user namespace could give. */
+	/* Applies to the box's user namespace, which opens the file. The other kinds of namespaces
+	 * need capabilities that only a new user namespace could give. */
 	int r = file_write_at(AT_FDCWD, "/proc/sys/user/max_user_namespaces", "0");
 
 	if (r < 0)

@@ -9,9 +9,8 @@
 
 /*
  * Files of /proc that expose or control the whole machine. They are covered by mounts, which hold
- * for every spelling of a path. Each mount costs a few microseconds per box, so the list has only
- * what matters, and only names that this kernel has are covered. /proc/sys stays readable: runtimes
- * read some settings.
+ * for every spelling of a path. Each mount costs microseconds per box, so only names that this
+ * kernel has are covered. /proc/sys stays readable: runtimes read some settings.
  */
 static const char *const secret_names[] = {
 	"acpi",        "asound",     "bus",           "cmdline",    "config.gz",
@@ -62,13 +61,12 @@ int step_masks(struct build *b, struct error *err)
 {
 	const struct host *host = b->host;
 
-	/* Mask names are relative to the /proc that was just mounted. */
 	if (chdir("proc") < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "enter /proc");
 	for (size_t i = 0; i < host->mask_count; i++) {
 		const struct proc_mask *mask = &host->masks[i];
 
-		/* The file of an unloaded module is gone: nothing to hide. */
+		/* ENOENT: its module was unloaded. */
 		if (mount(mask->cover, mask->name, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
 			return error_set(err, ERR_BOX_FAILED, errno, "cover /proc/%s", mask->name);
 	}

@@ -13,12 +13,12 @@
 /*
  * The root of a box: a clone of the template (read-only, made once by template.c) with four small
  * writable filesystems; or layers over a named root (roots.c). The working directory is the clone's
- * root, entered by descriptor. All mount points are in the template or in the skeleton above every
- * named root, which only the engine can write, so an attacker cannot replace them with links. So
- * mount(2) is safe; it takes half the time of fsopen() and fsmount().
+ * root, entered by descriptor. Only the engine can write the mount points (template or skeleton),
+ * so an attacker cannot replace them with links. So mount(2) is safe; it takes half the time of
+ * fsopen() and fsmount().
  */
 
-/* The agent's source files and sockets; charged to the box's memory like the others. */
+/* Charged to the box's memory like the others. */
 #define RUN_BYTES  (8ULL * 1024 * 1024)
 #define RUN_INODES 256
 
@@ -89,8 +89,7 @@ int step_writable(struct build *b, struct error *err)
 		{"run/millibox", RUN_BYTES, RUN_INODES, agent, "755", data | MS_NOEXEC},
 	};
 
-	/* With an image, the workspace shares a filesystem, and so a limit, with the upper layer.
-	 */
+	/* With an image, the workspace shares a filesystem and its limit with the upper layer. */
 	if (is_image(b) && mount(ROOT_AREA "/workspace", "workspace", NULL, MS_BIND, NULL) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "mount /workspace");
 	for (size_t i = is_image(b) ? 1 : 0; i < ARRAY_SIZE(areas); i++)

@@ -20,8 +20,8 @@
 #include "engine/internal.h"
 
 /*
- * Removes what a killed engine left: groups, perhaps with processes that are still dying. Runs once
- * at start, before the first box, so it may block for a moment.
+ * Removes groups that a killed engine left, perhaps with processes that are still dying. Runs once,
+ * before the first box, so it may block for a moment.
  */
 
 #define TRIES_MAX   100
@@ -58,7 +58,7 @@ static void empty_group(int parent, const char *name)
 	if (file_write_at(dir, "cgroup.kill", "1") < 0)
 		(void)group_kill_listed(dir);
 	group_lift_quota(dir);
-	/* v1: a frozen process handles signals only after it is thawed. */
+	/* v1: a frozen process handles signals only when thawed. */
 	(void)!file_write_at(dir, "freezer.state", "THAWED");
 }
 
@@ -68,7 +68,6 @@ static void closedirp(DIR **dir)
 		(void)closedir(*dir);
 }
 
-/* Calls @fn for each group in @parent. */
 static void each_group(int parent, void (*fn)(int parent, const char *name, void *ctx), void *ctx)
 {
 	int fd = fd_open_at(parent, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -83,7 +82,7 @@ static void each_group(int parent, void (*fn)(int parent, const char *name, void
 			fn(parent, entry->d_name, ctx);
 }
 
-/* The directories of one instance, one per tree; -1 where it has none. */
+/* One per tree; -1 where the instance has none. */
 struct sweep {
 	int dirs[CGROUP_KIND_COUNT]; /* borrowed */
 	size_t count;
@@ -106,8 +105,8 @@ static void sweep_box(int parent, const char *name, void *ctx)
 }
 
 /*
- * In rounds over all trees, because they depend on each other: one kills, another has the quota of
- * the dying processes. Return: 0 when nothing is left, or -EBUSY.
+ * In rounds over all trees: one kills, another has the quota of the dying processes. Return: 0 when
+ * nothing is left, or -EBUSY.
  */
 static int sweep_dirs(struct sweep *sweep)
 {
@@ -136,7 +135,7 @@ int cgroups_sweep_own(const struct cgroups *groups)
 	return sweep_dirs(&sweep);
 }
 
-/* Return: whether the instance's engine is dead: its directories could be locked in all trees. */
+/* Return: whether its engine is dead: all directories could be locked. */
 static bool lock_if_dead(const struct cgroups *groups, const char *name, struct sweep *ret_sweep)
 {
 	bool dead = true;

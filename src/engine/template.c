@@ -21,8 +21,8 @@
 #include "engine/mount.h"
 
 /*
- * Theory of operation. At start, the engine builds a tmpfs in its private mount namespace that
- * becomes its own root. It contains only
+ * Theory of operation. At start the engine builds a tmpfs in its private mount namespace, its
+ * future root. It contains only
  *
  *   /template   the root of most boxes, without what is private to a box; read-only
  *   /roots ...  for boxes on other roots, see roots.c
@@ -31,11 +31,10 @@
  *   /proc       the host's: the kernel requires it to be visible to mount a new one
  *
  * Then it leaves the host's tree. A child of clone3 starts with a copy of these mounts only: no
- * path of the host is reachable while a box is built, and copying few mounts is fast. Nothing is on
- * disk, so there is nothing to clean up.
+ * path of the host is reachable while a box is built, and copying few mounts is fast.
  */
 
-#define STAGE          "/tmp" /* exists everywhere; its content is hidden from the engine only */
+#define STAGE          "/tmp" /* exists everywhere; hidden from the engine only */
 #define FILE_MAX_BYTES ((size_t)8 * 1024 * 1024)
 #define AGENT_MAX      ((size_t)16 * 1024 * 1024)
 #define RUNNERS_DEPTH  6
@@ -79,7 +78,7 @@ static const struct {
 
 static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
 
-/* Links into /usr on merged systems, directories of their own on others. */
+/* Links into /usr on merged systems, else directories. */
 static const char *const system_dirs[] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
 
 static int make_names(int root, struct error *err)
@@ -175,7 +174,7 @@ static int add_system(int root, struct error *err)
 	for (size_t i = 0; i < ARRAY_SIZE(system_dirs); i++)
 		if (add_system_dir(root, system_dirs[i], err) < 0)
 			return -1;
-	/* Parts of the host's /etc that programs in /usr need; each may be missing. */
+	/* Parts of /etc that programs in /usr need; each may be missing. */
 	if (stat("/etc/alternatives", &st) == 0 &&
 	    add_tree(root, "/etc/alternatives", "etc/alternatives", err) < 0)
 		return -1;
@@ -188,7 +187,7 @@ static int add_system(int root, struct error *err)
 	return 0;
 }
 
-/* Copies a tree with a stack of bounded depth instead of recursion. */
+/* A stack of bounded depth instead of recursion. */
 struct copy {
 	struct copy_level {
 		DIR *from; /* owned */
@@ -212,7 +211,6 @@ static void copy_done(struct copy *copy)
 		copy_pop(copy);
 }
 
-/* Descends into @name of @from, whose copy is @name of @to. */
 static int copy_push(struct copy *copy, int from, int to, const char *name)
 {
 	cleanup_close int source = -1, target = -1;
@@ -304,7 +302,6 @@ static int add_boot_id(int stage)
 	return file_create_at(stage, "mask/boot_id", 0444, text, (size_t)len);
 }
 
-/* The engine's root, without the template. */
 static int build_stage(const struct bases *bases, struct error *err)
 {
 	static const char *const names[] = {"template", "box", "mask", "mask/dir", "proc"};
@@ -392,7 +389,7 @@ int template_load(const char *path, struct error *err)
 	r = fd = make_memfd();
 	if (r >= 0)
 		r = fd_write_all(fd, program.data, program.len);
-	/* Sealed: nobody can change it through /proc/PID/exe of an agent. */
+	/* Sealed: nothing can change it through /proc/PID/exe of an agent. */
 	if (r >= 0 &&
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
 		r = -errno;

@@ -66,7 +66,7 @@ static uint64_t retry_after(const struct zygote *z)
 	return wait < RETRY_LAST_US ? wait : RETRY_LAST_US;
 }
 
-/* Its children live on: they belong to boxes. */
+/* Its children live on in their boxes. */
 static void end_zygote(struct zygotes *zygotes, struct zygote *z)
 {
 	if (z->sock >= 0)
@@ -111,7 +111,7 @@ static void start_zygote(struct zygotes *zygotes, struct zygote *z, uint64_t now
 		fail_zygote(zygotes, z, err.msg);
 }
 
-/* In ENDING: reap the process, remove the groups. Return: whether nothing is left. */
+/* Reap the process, remove the groups. Return: whether nothing is left. */
 static bool clean_up(struct zygote *z)
 {
 	siginfo_t info = {0};
@@ -131,7 +131,7 @@ static bool clean_up(struct zygote *z)
 	return true;
 }
 
-/* Return: its memory in bytes, file-backed pages excluded; 0: unknown. */
+/* Return: bytes without file-backed pages; 0: unknown. */
 static uint64_t memory_of(const struct zygote *z)
 {
 	char path[48], text[128];
@@ -172,9 +172,9 @@ static void on_news(struct zygotes *zygotes, struct zygote *z, const struct inje
 	}
 	if (z->unanswered > 0)
 		z->unanswered--;
-	/* Restart the timeout: with many requests queued, the last one waits for all before it. */
+	/* Restart the timeout: the last of many requests waits for all before it. */
 	z->due_us = clock_us() + FILL_TIMEOUT_US;
-	if (news->sys != 0) /* the box may already have ended */
+	if (news->sys != 0) /* the box may have ended */
 		log_debug("zygote %s: no child: %s", z->command, strerror(news->sys));
 	if (z->unanswered == 0 && needs_replacement(zygotes, z)) {
 		log_debug("zygote %s is replaced after %u children", z->command, z->forks);
@@ -214,7 +214,7 @@ static void run_zygote_timer(struct zygotes *zygotes, struct zygote *z, uint64_t
 {
 	if (!has_deadline(z) || z->due_us > now)
 		return;
-	/* If the engine itself was delayed, the answer may already be there. */
+	/* If the engine was delayed, the answer may be there. */
 	read_news(zygotes, z);
 	if (z->state == ZYGOTE_READY && z->due_us > now)
 		return;
@@ -310,7 +310,6 @@ void zygotes_close(struct zygotes *zygotes)
 
 		if (z->state != ZYGOTE_ENDING)
 			continue;
-		/* It was killed, so this does not take long. */
 		if (z->build.pid > 0)
 			(void)waitpid(z->build.pid, NULL, 0);
 		z->build.pidfd = fd_close(z->build.pidfd);
@@ -321,8 +320,8 @@ void zygotes_close(struct zygotes *zygotes)
 
 /*
  * Pins the zygote to this CPU, which is about to be idle while the box runs on another. Otherwise
- * the kernel often wakes the zygote on the box's CPU, and both compete while this one idles. The
- * zygote resets its affinity when it wakes. A zygote with unanswered requests is already awake.
+ * the kernel often wakes the zygote on the box's CPU. The zygote resets its affinity when it wakes;
+ * one with unanswered requests is awake.
  */
 static void pin_to_this_cpu(const struct zygote *z)
 {

@@ -3,8 +3,8 @@
 
 /*
  * DOC: zygotes: warm interpreters that have imported modules and never run a caller's code. A box's
- * first program can be forked from one instead of being executed (docs/internals/zygote.md). Owned
- * by struct boxes; nothing here blocks.
+ * first program can be forked from one instead of being executed (docs/internals/zygote.md).
+ * Nothing here blocks.
  *
  * A zygote is the engine's child and the only other process with privileges over boxes, so only the
  * operator defines it: a command from the runners directory, on the host's root. The engine
@@ -20,13 +20,13 @@
 enum zygote_state {
 	/* Not defined. */
 	ZYGOTE_NONE,
-	/* No process; it is started at due_us. */
+	/* Started at due_us. */
 	ZYGOTE_DOWN,
-	/* The process runs, until it reports READY, exits or times out. */
+	/* Until it reports READY, exits or times out. */
 	ZYGOTE_STARTING,
-	/* It forks children on request, until it exits or the engine ends it. */
+	/* Forks children, until it exits or the engine ends it. */
 	ZYGOTE_READY,
-	/* It was killed; waiting until it and its groups are gone. */
+	/* Killed; waiting until it and its groups are gone. */
 	ZYGOTE_ENDING,
 	ZYGOTE_STATE_COUNT
 };
@@ -63,7 +63,7 @@ void zygotes_init(struct zygotes *zygotes, const struct host *host, int epoll, u
 void zygotes_close(struct zygotes *zygotes);
 /** zygotes_drop - end all zygotes; they are not started again until they are defined. */
 void zygotes_drop(struct zygotes *zygotes);
-/** zygotes_define - handle ENGINE_ZYGOTE. No-op if the definition is unchanged. */
+/** zygotes_define - no-op if the definition is unchanged. */
 int zygotes_define(struct zygotes *zygotes, const struct engine_zygote *req,
                    struct error *err) attr_must_check;
 /** zygotes_find - Return: the zygote that @req names, if ready; else NULL, reason in *ret_start. */
@@ -73,11 +73,11 @@ void zygotes_on_event(struct zygotes *zygotes, uint64_t value);
 /** zygotes_work - handle timers. Return: time of the next one (clock_us), or UINT64_MAX. */
 uint64_t zygotes_work(struct zygotes *zygotes, uint64_t now);
 
-/** step_inject - step for apply.c: ask the build's zygote for a child. */
+/** step_inject - ask the build's zygote for a child. */
 int step_inject(struct build *b, struct error *err);
 
 /* zygote_start.c */
 /** zygote_read_command - read @z's argv and env from the runners directory. */
 int zygote_read_command(struct zygote *z, struct error *err) attr_must_check;
-/** zygote_start - start the process. On failure the groups may remain to be removed. */
+/** zygote_start - on failure the groups may remain to be removed. */
 int zygote_start(struct zygote *z, struct error *err) attr_must_check;

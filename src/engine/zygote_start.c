@@ -28,17 +28,17 @@
 
 /*
  * Theory of operation. A zygote sees what a box on the host's root sees: a clone of the template,
- * read-only, no network. It has the privileges over the namespaces of boxes that its children need
- * to enter a box, and which they drop there. It shares the engine's pid namespace: only from there,
- * above those of boxes, can a process enter the pid namespace of a box.
+ * read-only, no network. It has the privileges over namespaces that its children need to enter a
+ * box, and which they drop there. It shares the engine's pid namespace: only from there can a
+ * process enter the pid namespace of a box.
  */
 
 #define RUNNERS ROOT_TEMPLATE "/opt/millibox/runners/"
 #define MIB     (1024ULL * 1024)
-/* Of its group. Bounds a runaway import; slow growth is noticed earlier (needs_replacement). */
+/* Bounds a runaway import; slow growth is noticed earlier (needs_replacement). */
 #define MEMORY_MAX (2048 * MIB)
 #define PIDS_MAX   64
-/* As for boxes: its children inherit it. */
+/* As for boxes: children inherit it. */
 #define OOM_SCORE "500"
 
 static const int kept_caps[] = {
@@ -68,7 +68,7 @@ static int split_command(struct zygote *z)
 
 		if (line[0] == '#')
 			continue;
-		/* Leaves room for NULL and for our own variable. */
+		/* Room for NULL and our own variable. */
 		if (argc + 2 > ARRAY_SIZE(z->argv) || envc + 3 > ARRAY_SIZE(z->env))
 			return -E2BIG;
 		if (variable)
@@ -116,7 +116,7 @@ static int make_groups(struct zygote *z, struct error *err)
 	if (groups_make(b->host, &b->groups, err) < 0 ||
 	    groups_limit(b->host, &b->groups, &limits, err) < 0)
 		return -1;
-	/* Boxes wait for it: it gets more CPU than they do. */
+	/* Boxes wait for it: more CPU than theirs. */
 	dir = groups_dir(b->host, &b->groups, CGROUP_CPU);
 	if (dir >= 0) {
 		(void)!file_write_at(dir, "cpu.shares", "1024");
@@ -125,7 +125,7 @@ static int make_groups(struct zygote *z, struct error *err)
 	return 0;
 }
 
-/* The following functions run in the child. On an error it logs and exits. */
+/* In the child, which logs an error and exits. */
 
 static int child_begin(struct build *b, struct error *err)
 {
@@ -138,9 +138,8 @@ static int child_begin(struct build *b, struct error *err)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0 || setsid() < 0 ||
 	    setrlimit(RLIMIT_CORE, &none) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "begin");
-	/* The interpreter would leave ignored signals ignored. Raw calls, because sigaction()
-	 * rejects two signals that libc reserves, and the daemon's parent may have ignored those
-	 * too. */
+	/* The interpreter would leave ignored signals ignored. Raw calls: sigaction() rejects two
+	 * signals that libc reserves, and the daemon's parent may have ignored those too. */
 	for (int signo = 1; signo < NSIG; signo++)
 		(void)syscall(SYS_rt_sigaction, signo, standard, NULL, sizeof(standard[0]));
 	(void)sigemptyset(&empty);

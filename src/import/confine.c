@@ -13,9 +13,9 @@
 #include "base/sanitized.h"
 
 /*
- * Theory of operation. The child needs one directory and its open descriptors. Landlock restricts
- * it to that directory, without execution. The seccomp filter allows only the calls that this
- * needs: no process, no exec, no socket, no mount. Rlimits bound memory, CPU time and file size.
+ * Theory of operation. Landlock restricts the child to one directory, without execution. The
+ * seccomp filter allows only the calls that this needs: no process, no exec, no socket, no mount.
+ * Rlimits bound memory, CPU time and file size.
  */
 
 #define FILES_OPEN 400 /* tree.c holds a directory open per level */
@@ -48,7 +48,7 @@ static int limit_files(int dir)
 	                                          .parent_fd = dir};
 	cleanup_close int ruleset = -1;
 
-	/* ABI 1 forbids hard links across directories, which images need. There the filter and
+	/* ABI 1 forbids hard links across directories, which images need: there the filter and
 	 * openat2 are the only protection. */
 	if (abi < 2)
 		return 0;

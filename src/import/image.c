@@ -24,8 +24,8 @@
  *                looks like a digest, it is checked
  *
  * In both, the configuration has the digest of each uncompressed layer (diff_ids), which is checked
- * while the layer is applied. On a mismatch the import fails and nothing is kept. So the digest of
- * the manifest or configuration covers everything below it.
+ * while the layer is applied. So the digest of the manifest or configuration covers everything
+ * below it.
  */
 
 #define CHUNK      65536
@@ -249,7 +249,7 @@ static int find_parts(struct image *i)
 	                 "neither index.json nor manifest.json: not an image archive");
 }
 
-/* One layer: uncompressed, counted and hashed while it is read. */
+/* Uncompressed, counted and hashed while it is read. */
 struct stream {
 	struct archive *archive;
 	crypto_hash_sha256_state hash;
@@ -277,7 +277,7 @@ static int check_diff(struct image *i, struct stream *s, const char *expected)
 	char rest[CHUNK];
 	ptrdiff_t n;
 
-	/* The digest covers what follows the end of the archive, too. */
+	/* The digest also covers what follows the end of the archive. */
 	while ((n = read_stream(s, rest, sizeof(rest))) > 0)
 		;
 	if (n == -EFBIG)
@@ -348,7 +348,7 @@ static int apply_layers(struct image *i, const json_t *config)
 	return 0;
 }
 
-/* Copies at most LIST_MAX strings of bounded length; skips all other items. */
+/* At most LIST_MAX strings of bounded length; skips all other items. */
 static json_t *copy_strings(const json_t *list)
 {
 	json_t *out = json_array();

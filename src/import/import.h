@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: millibox-import turns the archive of an image into a directory. It parses untrusted input:
- * archives, compressed streams, JSON. So it is a separate, unprivileged program, and all parsing is
- * done by a child that confines itself with Landlock, seccomp and rlimits before it reads the first
+ * DOC: millibox-import turns the archive of an image into a directory. It parses untrusted
+ * archives, compressed streams and JSON, so it is a separate, unprivileged program, and the parser
+ * is a child that confines itself with Landlock, seccomp and rlimits before it reads the first
  * byte.
  *
  *   main.c     options; a single import, or requests of a daemon
@@ -39,15 +39,14 @@ int import_exceeds(struct error *err, const char *limit, const char *fmt, ...) a
 const char *tree_check(const char *path, struct error *err);
 /**
  * tree_parent - open the directory of @path, created if missing and @make. Links are followed as
- * inside the root, never out of it. *ret_name: the last component of @path. Return: a descriptor.
+ * inside the root, never out of it. *ret_name: the last component. Return: a descriptor.
  */
 int tree_parent(int root, const char *path, bool make, const char **ret_name,
                 struct error *err) attr_must_check;
 /** tree_remove - remove @name in @dir and everything beneath it; follows no link. */
 int tree_remove(int dir, const char *name) attr_must_check;
 typedef bool tree_keep_fn(void *ctx, const char *path);
-/** tree_clear - remove the content of @dir, whose path is @path, except what @keep returns true
- * for. */
+/** tree_clear - remove the content of @dir, whose path is @path, except what @keep accepts. */
 int tree_clear(int dir, const char *path, tree_keep_fn *keep, void *ctx) attr_must_check;
 /** tree_measure - disk usage of @dir in bytes; a file with N links counts 1/N per link. */
 int tree_measure(int dir, uint64_t *ret_bytes) attr_must_check;
@@ -60,7 +59,7 @@ struct import_counts {
 	int out;                /* for progress lines; -1: none */
 	uint64_t reported_bytes, reported_entries;
 };
-/** layer_report - write a progress line: always if @now, else after enough work. */
+/** layer_report - a progress line: always if @now, else after enough work. */
 void layer_report(struct import_counts *counts, bool now);
 
 struct layer {
@@ -100,7 +99,7 @@ struct image_source {
 	int progress; /* for progress lines; -1: none */
 	const struct import_limits *limits;
 };
-/** image_import - Return: the result as JSON, to be freed, or NULL. */
+/** image_import - Return: the result as JSON, owned, or NULL. */
 char *image_import(const struct image_source *source, struct error *err) attr_must_check;
 
 /* confine.c */

@@ -20,9 +20,8 @@
  * link planted by an earlier entry cannot lead outside. The last component is never followed: an
  * existing file is removed and created anew.
  *
- * Owners, set-uid bits and attributes are not preserved: the importer is unprivileged. In the image
- * root could access everything, and a box has its own copy, so all files are readable and writable
- * for everyone in the box.
+ * Owners, set-uid bits and attributes are not preserved: the importer is unprivileged. A box has
+ * its own copy, in which everyone may read and write all files, as root could in the image.
  *
  * Whiteouts remove files of earlier layers; files added by the same layer stay.
  */
@@ -37,7 +36,7 @@
 struct applying {
 	const struct layer *l;
 	struct archive *archive;
-	struct map *added; /* paths of this layer, and their directories */
+	struct map *added; /* paths of this layer */
 	struct error *err;
 	char chunk[CHUNK];
 };
@@ -85,7 +84,7 @@ static int apply_whiteout(struct applying *a, int dir, const char *path, const c
 	if (str_equal(name, OPAQUE))
 		return apply_opaque(a, dir, path);
 	name += prefix;
-	/* Other names with this prefix are used by other tools; ignore them. */
+	/* Other names with this prefix belong to other tools; ignore them. */
 	if (str_has_prefix(name, WHITEOUT))
 		return 0;
 	if (!*name || str_equal(name, ".") || str_equal(name, ".."))
@@ -136,7 +135,7 @@ static int fail_too_large(struct applying *a, bool is_file, const char *path)
 	                      "'%.80s' %s too large", path, is_file ? "is" : "makes the image");
 }
 
-/* Checks the declared size: holes of a sparse file count, because they would be written. */
+/* Holes of a sparse file count: they would be written. */
 static int check_size(struct applying *a, struct archive_entry *entry, const char *path)
 {
 	const struct import_limits *limits = a->l->limits;
@@ -223,7 +222,7 @@ static int make_hardlink(struct applying *a, const char *given, int dir, const c
 	from = tree_parent(a->l->root, target, false, &old, a->err);
 	if (from < 0)
 		return -1;
-	/* A hard link to a symlink could lead outside when followed; other types are not needed. */
+	/* A hard link to a symlink could lead outside; other types are not needed. */
 	if (fstatat(from, old, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 		return error_set(a->err, ERR_INVALID, 0,
 		                 "'%.80s' is a hard link to a non-regular file", path);

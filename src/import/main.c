@@ -24,7 +24,6 @@
 #define AT(member)  offsetof(struct import_limits, member)
 #define LIMIT_FIRST 256 /* above all letters */
 
-/* Options that set limits of one import. */
 static const struct limit_option {
 	const char *name;
 	size_t offset;

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * DOC: requests of the daemon to millibox-import: one message each on a SOCK_SEQPACKET socket, with
+ * DOC: requests of the daemon to millibox-import, one message each on a SOCK_SEQPACKET socket, with
  * descriptors. Both programs come from the same build.
  *
- * The result of an import is written to the second descriptor. Lines "P LAYERS LAYER ENTRIES BYTES"
- * report progress: the number of layers, the current one (from 1), and the total entries and bytes
- * so far. Then follows a JSON object, and a newline once the root has been renamed. EOF without
- * that newline is a failure.
+ * The result is written to the second descriptor. Lines "P LAYERS LAYER ENTRIES BYTES" report
+ * progress: the number of layers, the current one (from 1), and total entries and bytes so far.
+ * Then follows a JSON object, and a newline once the root has been renamed. EOF without that
+ * newline is a failure.
  */
 
 #include <stdint.h>

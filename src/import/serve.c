@@ -24,9 +24,9 @@
 
 /*
  * Theory of operation. For each import the parent makes ".tmp-XXXX" with "root" and "blobs", and a
- * child that fills them. After the child has succeeded, the parent renames the root: others see a
- * complete root or none. After a crash the next start removes everything named ".tmp-*". The parent
- * reads no untrusted data except file names, to remove them.
+ * child that fills them. After success the parent renames the root: others see a complete root or
+ * none. The next start removes leftovers named ".tmp-*". The parent reads no untrusted data except
+ * file names, to remove them.
  */
 
 #define TMP_PREFIX ".tmp-"
@@ -165,7 +165,6 @@ int serve_one(int roots, const struct serve_job *job)
 	return r;
 }
 
-/* Removes leftovers of an earlier run. */
 static void sweep_tmp(int roots)
 {
 	int fd = fd_open_at(roots, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -181,8 +180,8 @@ static void sweep_tmp(int roots)
 }
 
 /*
- * One process per request, so that a slow client does not block others. Closing the result marks
- * the end; the root has been renamed before that.
+ * One process per request: a slow client must not block others. Closing the result marks the end,
+ * after the rename.
  */
 attr_noreturn static void handle_order(int roots, const struct import_order *order,
                                        const int fds[2])
@@ -203,7 +202,7 @@ attr_noreturn static void handle_order(int roots, const struct import_order *ord
 		(void)error_set(&err, ERR_SYSTEM, -r, "import");
 		write_failure(fds[1], &err);
 	}
-	/* The newline marks success. Only the parent knows; the child cannot be trusted with it. */
+	/* The newline marks success, which only the parent knows. */
 	if (r >= 0)
 		(void)!fd_write_all(fds[1], "\n", 1);
 	_exit(r < 0 ? 1 : 0);

@@ -15,8 +15,8 @@
 #include "base/str.h"
 
 /*
- * An archive is a stream, and its index may come last. So all files are stored, named by number,
- * and their digests are computed while they are read.
+ * An archive's index may come last. So all files are stored, named by number, and hashed while they
+ * are read.
  */
 
 #define FILES_MAX 4096

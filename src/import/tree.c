@@ -61,15 +61,15 @@ static int open_in_root(int root, const char *path)
 	};
 	long fd;
 
-	/* EAGAIN: a rename or mount elsewhere on the host raced with the ".." of a link, so the
-	 * kernel could not verify the path. */
+	/* EAGAIN: a rename or mount elsewhere raced with the ".." of a link, so the kernel could
+	 * not verify the path. */
 	do {
 		fd = syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
 	} while (fd < 0 && errno == EAGAIN);
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Creates one level at a time. Modifies @dir meanwhile. */
+/* One level at a time. Modifies @dir meanwhile. */
 static int make_parents(int root, char *dir)
 {
 	for (char *slash = dir; slash;) {
@@ -116,8 +116,8 @@ int tree_parent(int root, const char *path, bool make, const char **ret_name, st
 
 /*
  * Walks a tree without recursion, with one open directory per level. Links into deep directories
- * allow an archive to make trees deeper than DEPTH_MAX: when removing, such a directory is moved up
- * to the top and removed later.
+ * let an archive make trees deeper than DEPTH_MAX: such a directory is moved to the top and removed
+ * later.
  */
 struct level {
 	DIR *dir;
@@ -157,7 +157,7 @@ static int push_dir(struct descent *d, int at, const char *name)
 	return 0;
 }
 
-/* Leaves the innermost directory and removes it unless something in it was kept. */
+/* Removes the innermost directory unless something in it was kept. */
 static void pop_dir(struct descent *d)
 {
 	struct level *level = &d->levels[--d->depth];
@@ -179,7 +179,6 @@ static int move_up(struct descent *d, int at, const char *name)
 		(void)snprintf(up, sizeof(up), ".deep-%u", d->moved++);
 		if (renameat2(at, name, top, up, RENAME_NOREPLACE) == 0)
 			return 0;
-		/* The name is in use: try the next one. */
 		if (errno != EEXIST)
 			return -errno;
 	}
@@ -243,7 +242,7 @@ int tree_clear(int dir, const char *path, tree_keep_fn *keep, void *ctx)
 	return r < 0 ? r : walk_tree(d);
 }
 
-/* Return: number of directories that were moved up and remain, or a negative errno. */
+/* Return: directories that were moved up and remain, or a negative errno. */
 static int remove_content(int dir, const char *name)
 {
 	cleanup_free struct descent *d = NEW(struct descent);

@@ -25,8 +25,8 @@
  * again: it ignores SIGPIPE.
  *
  * The child sees no byte of a request before the order, and only the interpreter, as the payload,
- * interprets the order's content. On any error the process exits, and the agent executes the
- * program instead.
+ * interprets its content. On any error the process exits, and the agent executes the program
+ * instead.
  */
 
 #define EXIT_NOT_STARTED 127
@@ -76,7 +76,7 @@ static bool are_words_whole(const struct order *order)
 	       count == (size_t)msg->argc + msg->envc + 1;
 }
 
-/* Assigns the descriptors, which come in the order of wire/inject.h. */
+/* They come in the order of wire/inject.h. */
 static int assign_fds(const struct order *order, const int *fds, size_t count,
                       struct given *ret_given)
 {
@@ -122,8 +122,8 @@ static void receive_order(int agent, struct order *ret_order, struct given *ret_
 }
 
 /*
- * Enters the namespaces of PID 1, except the pid namespace, in which the child was created. The
- * time namespace is that of PID 1's children: before Linux 6.3 PID 1 itself is not in it.
+ * All namespaces of PID 1 except the pid namespace, in which the child was created. The time
+ * namespace is that of PID 1's children: before Linux 6.3 PID 1 itself is not in it.
  */
 static int enter_namespaces(int pidfd, struct error *err)
 {
@@ -165,7 +165,6 @@ static int drop_agent_caps(struct error *err)
 	return 0;
 }
 
-/* What exec and the start of the interpreter would have done. */
 static int finish_like_exec(const struct given *given, struct error *err)
 {
 	if (prctl(PR_SET_DUMPABLE, 1) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)

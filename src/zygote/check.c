@@ -11,8 +11,8 @@
 #include "zygote/internal.h"
 
 /*
- * The steps before this either succeed or end the process. This checks the result with the kernel
- * all the same: a child that differs from a cold one must not run a line of code.
+ * The steps before this succeed or end the process. This verifies the result with the kernel: a
+ * child that differs from a cold one must not run a line of code.
  */
 
 #define STATUS_MAX 4096
@@ -20,13 +20,12 @@
 
 static const char *const namespaces[] = {"user", "pid", "mnt", "net", "ipc", "uts", "cgroup"};
 
-/* /proc/PID/ns of this process and of the box's PID 1. */
 struct ns_dirs {
 	int own;
 	int agents;
 };
 
-/* Reads the link, e.g. "mnt:[4026531841]". Opening it would make the kernel create a file. */
+/* "mnt:[4026531841]". Opening the link would make the kernel create a file. */
 static int read_ns_name(int dir, const char *link, char ret_name[NAME_LEN])
 {
 	ssize_t n = readlinkat(dir, link, ret_name, NAME_LEN - 1);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: declarations shared by the files of the zygote library. An interpreter loads it as a module
- * (python.c), after it has imported what its children need. It does what must not be done in a
- * script: fork into a box, and become the box's payload.
+ * DOC: shared by the files of the zygote library. An interpreter loads it as a module (python.c),
+ * after it has imported what its children need. It does what must not be done in a script: fork
+ * into a box, and become the box's payload.
  *
  * Single-threaded. The zygote never sees a byte of a request: it reads fixed structs from the
  * engine, its child reads one from the agent. zygote.c runs in the zygote, become.c in the child.
@@ -17,7 +17,6 @@
 
 #define GROUPS_MAX 6
 
-/* A request of the engine to fork a child into a box. Descriptors are owned. */
 struct fill {
 	struct inject_fill msg;
 	int pidfd;
@@ -27,7 +26,6 @@ struct fill {
 	int tasks[GROUPS_MAX];
 };
 
-/* The agent's order to the child: what to run, and how. */
 struct order {
 	struct inject_order msg;
 	char words[INJECT_WORDS_MAX];
@@ -40,7 +38,7 @@ void become_alone(struct fill *fill);
  * result. Returns as the payload; on failure reports to the agent and exits.
  */
 void become(const struct fill *fill, struct order *ret_order);
-/** check_namespaces - verify that this process is in all namespaces of the box's PID 1. */
+/** check_namespaces - this process is in all namespaces of the box's PID 1. */
 int check_namespaces(struct error *err) attr_must_check;
-/** check_payload - verify ids, capabilities and filter in /proc/self/status. */
+/** check_payload - ids, capabilities and filter, from /proc/self/status. */
 int check_payload(const struct msg_setup *setup, struct error *err) attr_must_check;

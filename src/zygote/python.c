@@ -8,10 +8,10 @@
 
 /*
  * Theory of operation. The library as a Python module, which zygote.py loads by descriptor. Not
- * through ctypes: with libffi it would be a tenth of what every fork copies, and a call through it
- * touches a dozen more pages. Functions keep the GIL: there is one thread.
+ * through ctypes: libffi would be a tenth of what every fork copies, and a call through it touches
+ * a dozen more pages. Functions keep the GIL: there is one thread.
  *
- * The child's order is stored here, in memory that the zygote has never written.
+ * The child's order is stored in memory that the zygote has never written.
  */
 
 static struct fill box;
@@ -34,7 +34,7 @@ static PyObject *serve(PyObject *module attr_unused, PyObject *none attr_unused)
 	Py_RETURN_NONE;
 }
 
-/* A list of @count NUL-terminated words, decoded as the interpreter decodes its arguments. */
+/* Decoded as the interpreter decodes its arguments. */
 static PyObject *list_words(const char *word, uint32_t count)
 {
 	PyObject *list = PyList_New(count);

@@ -12,14 +12,12 @@
  * Theory of operation. fork() does not copy page tables of file mappings: a child takes a fault for
  * every 16 pages of the interpreter that it touches, and unmaps them one by one when it exits.
  * Anonymous memory is copied at the fork, and a huge page is a single entry. So the program's code
- * and constants, which are never written, are copied into huge pages and moved to their old
- * addresses.
+ * and constants, which are never written, are moved into huge pages at their old addresses.
  *
  * A huge page has one protection, so constants beside code become executable; the payload may
  * execute anything anyway. A block that is mostly code gets its old protections back, which makes
- * the kernel map it with small pages: that is half as good for the fork, but with one entry for
- * most of the running code, programs that mainly do system calls were 5 % slower
- * (docs/internals/zygote.md).
+ * the kernel map it with small pages: half as good for the fork, but with one entry for most of the
+ * running code, programs that mainly do system calls were 5 % slower (docs/internals/zygote.md).
  */
 
 #ifndef MADV_COLLAPSE
@@ -66,7 +64,7 @@ static struct span find_constant(const struct dl_phdr_info *info)
 	return all;
 }
 
-/* Huge pages are aligned to their size: maps two and keeps the aligned one. */
+/* Maps two and keeps the aligned one. */
 static void *copy_into_huge(const void *from)
 {
 	const int kind = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -114,8 +112,8 @@ static int set_protection(struct span span, int protection)
 	return mprotect((void *)span.start, span.end - span.start, protection);
 }
 
-/* Sets the file's protections. The first page differs from its neighbours for a moment, which makes
- * the kernel split the huge mapping for good. */
+/* The file's protections. The first page differs for a moment, which makes the kernel split the
+ * huge mapping for good. */
 static int restore_protection(const struct dl_phdr_info *info, struct span block)
 {
 	int r = set_protection((struct span){block.start, block.start + PAGE}, PROT_READ);

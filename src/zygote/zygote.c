@@ -21,9 +21,9 @@
 #include "zygote/internal.h"
 
 /*
- * Theory of operation. The child of a zygote must become a child of the box's agent, which reaps it
- * like any other. The kernel reparents orphans to the reaper of their parent's pid namespace. So
- * there is a short-lived helper in between:
+ * Theory of operation. The box's agent must be the parent of a zygote's child, to reap it. The
+ * kernel reparents orphans to the reaper of their parent's pid namespace. So there is a short-lived
+ * helper in between:
  *
  *   zygote   setns(pid namespace of the box): its children will be in it, not the zygote
  *   helper   clone3, shared memory, in the box's v2 group; joins the v1 groups; forks; exits
@@ -167,9 +167,9 @@ static bool fill_box(const struct fill *fill, int home)
 		PyOS_AfterFork_Parent();
 	}
 	/*
-	 * Return, so as not to keep the box's namespace alive. The host's pid namespace belongs to
-	 * the host's user namespace: an ordinary user's zygote cannot return (EPERM) and keeps this
-	 * one until the next box.
+	 * Return, so as not to keep the box's namespace alive. An ordinary user's zygote cannot
+	 * (EPERM), because the host's pid namespace belongs to the host's user namespace, and keeps
+	 * this one until the next box.
 	 */
 	if (setns(home, CLONE_NEWPID) < 0 && errno != EPERM)
 		_exit(1);

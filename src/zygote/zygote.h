@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * DOC: functions for the zygote's script, exported to it by python.c. The only caller is
- * runners/python/zygote.py.
- */
+/* DOC: functions for the zygote's script, runners/python/zygote.py, exported to it by python.c. */
 
 #include "base/attr.h"
 #include <stdbool.h>
@@ -12,8 +9,8 @@
 struct fill;
 
 /**
- * zygote_move_text - once, before zygote_harden(): move the program's code into huge pages if
- * available, so that children need not fault it in page by page.
+ * zygote_move_text - once, before zygote_harden(): move the program's code into huge pages, so that
+ * children need not fault it in page by page.
  */
 void zygote_move_text(void);
 /**
@@ -23,17 +20,13 @@ void zygote_move_text(void);
 int zygote_harden(void) attr_must_check;
 /**
  * zygote_serve - report READY to the engine and fork children until EOF. Returns only in children,
- * each in its own box; pass *ret_box to become(). Until become() the process has seen nothing of a
- * request.
+ * each in its own box; pass *ret_box to become().
  */
 void zygote_serve(struct fill *ret_box);
 /**
  * zygote_leaving - tell the agent that this process is about to exit with @code, so that the answer
- * need not wait until the kernel has freed its memory. The caller must exit.
+ * need not wait until the kernel has freed its memory.
  */
 void zygote_leaving(int code);
-/**
- * zygote_has_usual_streams - whether 0, 1 and 2 are what most programs get: /dev/null and two
- * pipes. The interpreter's stream objects do not depend on which pipes.
- */
+/** zygote_has_usual_streams - 0, 1 and 2 are what most programs get: /dev/null and two pipes. */
 bool zygote_has_usual_streams(void);
