@@ -46,11 +46,11 @@ int agent_flush(struct agent *a)
 int agent_open_run_dir(const struct agent *a, bool open)
 {
 	/*
-	 * This only prevents accidents, and gives a program the same modes everywhere: an owner can
-	 * change them back, and Landlock has no right for that. No security depends on it. The
-	 * directory has code that the payload runs with its own authority, read once and by a
-	 * process of its own; the agent and the host trust no file in it, and the next execution
-	 * starts from a file that must be new (O_EXCL) and a newly bound socket.
+	 * This only prevents accidents and gives a program the same modes everywhere; no security
+	 * depends on it: an owner can change modes back, and Landlock has no right for that. The
+	 * directory has code that the payload runs with its own authority, read once; the agent and
+	 * the host trust no file in it, and the next execution starts from a file that must be new
+	 * (O_EXCL) and a newly bound socket.
 	 */
 	if (a->setup.uid != getuid())
 		return 0;

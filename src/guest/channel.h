@@ -3,8 +3,8 @@
 
 /*
  * DOC: the agent's end of the control socket: frames in, frames out, both bounded. Nothing here
- * blocks. When more than CHANNEL_HIGH_BYTES wait to be sent the channel is full: the agent then
- * stops reading whatever would produce more, so its memory stays bounded.
+ * blocks. With more than CHANNEL_HIGH_BYTES to send the channel is full, and the agent stops
+ * reading whatever would produce more.
  */
 
 #include "base/attr.h"
@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define CHANNEL_HIGH_BYTES (256 * 1024)
-/* What one round may still add to a channel that was just not full. */
+/* What one round may add to a channel that was just not full. */
 #define CHANNEL_MAX_BYTES (CHANNEL_HIGH_BYTES + 4 * FRAME_MAX_LEN)
 
 struct channel {
@@ -30,19 +30,16 @@ struct channel {
 	char scratch[FRAME_CHUNK]; /* for one read of something to be forwarded */
 };
 
-/**
- * channel_init - @fd is a connected stream socket; it becomes non-blocking; the caller keeps it.
- */
+/** channel_init - @fd, a connected stream socket, becomes non-blocking; the caller keeps it. */
 int channel_init(struct channel *ch, int fd) attr_must_check;
 void channel_done(struct channel *ch);
-/** channel_close - close the descriptor and drop both buffers. */
 void channel_close(struct channel *ch);
 
-/** channel_fill - read what is available. Return: 1, 0 at EOF, or a negative errno. */
+/** channel_fill - Return: 1, 0 at EOF, or a negative errno. */
 int channel_fill(struct channel *ch) attr_must_check;
 /** channel_next - the next whole frame, borrowed until channel_fill. Return: 1, 0, or -EPROTO. */
 int channel_next(struct channel *ch, struct frame *ret_frame) attr_must_check;
-/** channel_flush - send what the socket takes. Return: 0 or a negative errno (the host is gone). */
+/** channel_flush - send what the socket takes. Return: 0 or a negative errno: the host is gone. */
 int channel_flush(struct channel *ch) attr_must_check;
 
 bool channel_is_full(const struct channel *ch);

@@ -33,7 +33,7 @@ void denials_count(struct denials *d, uint32_t number)
 		d->counts[d->kinds++] = (struct denial_count){number, 1};
 }
 
-/* Receiving would block with nothing queued; it fails if the caller died in between. */
+/* Receiving would block with nothing queued, and fails if the caller died in between. */
 static bool has_waiting(struct denials *d)
 {
 	struct pollfd p = {.fd = d->fd, .events = POLLIN};
@@ -66,7 +66,7 @@ static int answer_one(struct denials *d)
 		denials_count(d, (uint32_t)n.data.nr);
 	}
 	resp.id = n.id;
-	/* ENOENT: the caller was killed meanwhile. Nothing else can fail. */
+	/* ENOENT: the caller was killed meanwhile. */
 	(void)notify_ioctl(d->fd, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 	return 0;
 }

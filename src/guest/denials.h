@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: system calls that the payload's filter refused. The kernel passes each refused call to the
- * listener; the answer is always EPERM, and the number is counted. Arguments are not examined: the
- * payload's memory could change while we read it. The one exception is a register: the code of an
+ * DOC: system calls that the payload's filter refused. The kernel passes each to the listener; the
+ * answer is always EPERM, and the number is counted. Arguments are not examined: the payload's
+ * memory could change while we read it. The one exception is a register: the code of an
  * exit_group() that is refused only so that we learn of it (INJECT_LEAVING).
  */
 
@@ -29,10 +29,10 @@ struct denials {
 	int leave_code; /* and its exit code */
 };
 
-/** denials_open - take ownership of the listener @fd; -1: none. */
+/** denials_open - take ownership of the listener; -1: none. */
 void denials_open(struct denials *d, int fd);
 void denials_close(struct denials *d);
-/** denials_count - count one refusal; beyond DENIALS_KINDS_MAX kinds new ones are dropped. */
+/** denials_count - beyond DENIALS_KINDS_MAX kinds new ones are dropped. */
 void denials_count(struct denials *d, uint32_t number);
 /** denials_pump - answer pending calls, at most DENIALS_BATCH. */
 void denials_pump(struct denials *d);

@@ -42,7 +42,7 @@ void discard_watch(const struct discard *s, struct pollfd *fds)
 
 void discard_pump(struct discard *s, const struct pollfd *fds, char *scratch, size_t size)
 {
-	/* From the end: removing one moves only entries that were already handled. */
+	/* Backwards: removing one moves only handled entries. */
 	for (size_t i = DISCARD_MAX; i-- > 0;) {
 		ssize_t n = 0;
 		if (!fds[i].revents || fds[i].fd != s->fds[i])

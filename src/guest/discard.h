@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: output pipes of finished runs. A process that a run left behind may keep writing to them:
- * the output is discarded, instead of going to the next run, and the writer gets no SIGPIPE. Beyond
- * DISCARD_MAX the oldest pipe is closed, and its writer does get SIGPIPE.
+ * DOC: output pipes of finished runs. A process that a run left behind may keep writing: its output
+ * is discarded instead of going to the next run, and it gets no SIGPIPE. Beyond DISCARD_MAX the
+ * oldest pipe is closed.
  */
 
 #include <stddef.h>
@@ -23,7 +23,7 @@ void discard_add(struct discard *s, int fd);
 /** discard_watch - fill DISCARD_MAX entries for poll. */
 void discard_watch(const struct discard *s, struct pollfd *fds);
 /**
- * discard_pump - read once from each ready pipe and discard. @fds as filled by discard_watch; pipes
- * added since then wait for the next round.
+ * discard_pump - read once from each ready pipe. Pipes added since discard_watch wait for the next
+ * round.
  */
 void discard_pump(struct discard *s, const struct pollfd *fds, char *scratch, size_t size);

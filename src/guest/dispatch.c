@@ -15,7 +15,7 @@
 /* A violation that shows only after the message was decoded. */
 #define VIOLATION (-EPROTO)
 
-/* Frames of a failed execution were already on their way: skip them silently. */
+/* Frames of a failed execution that were already on their way. */
 static bool is_skipped(const struct agent *a, const struct frame *frame)
 {
 	return frame->id == a->failed;
@@ -26,7 +26,7 @@ static bool is_current(const struct agent *a, const struct frame *frame)
 	return a->proc.state != PROC_IDLE && a->proc.id == frame->id;
 }
 
-/* Rules that depend on SETUP, in a ruleset that was created before it. */
+/* Rules that depend on SETUP. */
 static int complete_ruleset(const struct agent *a, struct error *err)
 {
 	int r = 0;

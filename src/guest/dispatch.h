@@ -3,8 +3,7 @@
 
 /*
  * DOC: what each message of the host does, and when it is allowed: a table in dispatch.c. A message
- * that is not allowed now, or cannot be decoded, ends the agent: the two sides disagree about the
- * protocol, and nothing good can follow.
+ * that is not allowed now, or cannot be decoded, ends the agent.
  */
 
 #include "base/attr.h"
@@ -25,5 +24,5 @@ enum dispatch_verdict {
 enum dispatch_verdict dispatch_check(const struct frame *frame, bool is_set_up);
 /** dispatch_verdict_name - for the host's log. */
 const char *dispatch_verdict_name(enum dispatch_verdict verdict);
-/** dispatch_frame - Return: 0; 1: the agent is to exit; negative: it must. */
+/** dispatch_frame - Return: 0; 1: the agent should exit; negative: it must. */
 int dispatch_frame(struct agent *a, const struct frame *frame) attr_must_check;

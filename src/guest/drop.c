@@ -25,7 +25,8 @@ static int step_signals(const struct drop_plan *plan)
 	sigset_t none;
 
 	(void)plan;
-	/* The agent changed one disposition since harden_signals(), and blocks what it reads. */
+	/* The agent has changed only this disposition since harden_signals(), and blocks what it
+	 * reads. */
 	if (signal(SIGPIPE, SIG_DFL) == SIG_ERR)
 		return -errno;
 	(void)sigemptyset(&none);
@@ -45,9 +46,8 @@ static int step_stdio(const struct drop_plan *plan)
 	for (int fd = 0; fd < 3; fd++)
 		if (dup2(plan->stdio[fd], fd) < 0)
 			return -errno;
-	/* Descriptor 3 is the agent's control socket until here, never part of the plan. 4 is
-	 * the reattach socket or an early descriptor of the agent; the plan's descriptors were
-	 * opened later. */
+	/* Descriptor 3 is the agent's control socket until here. 4 is the reattach socket or an
+	 * early descriptor of the agent; the plan's descriptors were opened later. */
 	if (plan->channel > 0 && dup2(plan->channel, DROP_CHANNEL) < 0)
 		return -errno;
 	if (plan->stdin_end > 0 && dup2(plan->stdin_end, DROP_STDIN) < 0)
@@ -78,7 +78,7 @@ static int set_limit(int resource, uint64_t value)
 
 	if (r != -EPERM)
 		return r;
-	/* Raising needs a capability that even root of the host may lack; lower is as good. */
+	/* Raising needs a capability that even root of the host may lack. */
 	r = change_limit(resource, NULL, &lim);
 	if (r < 0)
 		return r;
@@ -91,8 +91,7 @@ struct limit {
 	uint64_t value;
 };
 
-/* Memory that a sanitizer maps counts as data, and a worker, which executes nothing, still has
- * it. */
+/* A sanitizer's memory counts as data, and a worker, which executes nothing, still has it. */
 static uint64_t data_limit(const struct drop_plan *plan)
 {
 	bool unlimited = plan->setup->data_limit == 0 || (SANITIZED && !plan->notify);
@@ -131,8 +130,7 @@ static int close_between(unsigned first, unsigned last)
 	return syscall(SYS_close_range, first, last, 1u << 1 /* UNSHARE */) < 0 ? -errno : 0;
 }
 
-/* Close-on-exec for everything from 3 on except the channel and the two that the next steps
- * need. */
+/* Close-on-exec from 3 on, except the channel and the two that the next steps need. */
 static int step_descriptors(const struct drop_plan *plan)
 {
 	unsigned first =
@@ -157,9 +155,9 @@ static int step_ids(const struct drop_plan *plan)
 	gid_t gid = plan->setup->gid;
 
 	/*
-	 * Only one id is mapped: there is no other to change to. What keeps the payload off the
-	 * agent then is that it is not dumpable, PID 1's immunity to signals, the filter and
-	 * Landlock; for the agent's directory see agent_open_run_dir().
+	 * Only one id is mapped. What keeps the payload off the agent then is that it is not
+	 * dumpable, PID 1's immunity to signals, the filter and Landlock; for the agent's directory
+	 * see agent_open_run_dir().
 	 */
 	if (uid == getuid() && gid == getgid())
 		return uid == geteuid() && gid == getegid() ? 0 : -EPERM;
@@ -198,7 +196,7 @@ static int step_filter(const struct drop_plan *plan)
 	cleanup_close int listener = -1;
 	int r = 0;
 
-	/* No cgroup counts this box's memory. First: the payload's own filter forbids it later. */
+	/* No cgroup counts memory. First: the payload's own filter forbids it later. */
 	if (plan->setup->data_limit > 0) {
 		r = filter_install(FILTER_UNCHARGED);
 		if (r < 0)
@@ -218,10 +216,10 @@ struct step {
 };
 
 /*
- * In this order. Descriptors: the sources of stdio and the directory must still be open before, and
+ * In this order. Descriptors: the sources of stdio and the directory must be open before, and
  * NOFILE may be lower than the numbers in use only when nothing is opened any more. Ids before
- * capabilities, which they need. no_new_privs before Landlock and the filter, which require it when
- * there are no capabilities. The filter last: it forbids what the other steps do.
+ * capabilities, which they need. no_new_privs before Landlock and the filter, which require it
+ * without capabilities. The filter last: it forbids what the other steps do.
  */
 static const struct step steps[] = {
 	{"reset signals", step_signals},

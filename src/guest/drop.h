@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: what a child of the agent does to become the payload. Runs between fork and exec: system
- * calls only, no allocation. The steps are a table in drop.c; their order matters.
+ * DOC: how a child of the agent becomes the payload. Runs between fork and exec: system calls only,
+ * no allocation. The order of the steps, a table in drop.c, matters.
  */
 
 #include "base/attr.h"
@@ -27,15 +27,14 @@ struct drop_plan {
 
 /**
  * drop_to_payload - irreversible. Afterwards the process has descriptors 0, 1, 2, the channel and
- * DROP_STDIN, and until it executes something @status and the ruleset. On failure the process must
- * exit.
+ * DROP_STDIN, and until exec @status and the ruleset. On failure the process must exit.
  */
 int drop_to_payload(const struct drop_plan *plan, struct error *err) attr_must_check;
 
-/** drop_enter - change to directory @cwd of the workspace; "" is the workspace itself. */
+/** drop_enter - @cwd is below the workspace; "" is the workspace itself. */
 int drop_enter(const char *cwd, struct error *err) attr_must_check;
 
-/* The one message that a child sends over @status before it executes a program. */
+/* The one message of a child over @status before exec. */
 enum drop_word {
 	DROP_LISTENER, /* carries the listener of its filter */
 	DROP_ERROR,    /* it failed; struct error follows */
@@ -48,5 +47,4 @@ struct drop_message {
 	struct error error;
 };
 
-/** drop_tell - send @word (and @err) to the agent. Return: 0 or a negative errno. */
 int drop_tell(int status, enum drop_word word, const struct error *err);

@@ -13,14 +13,12 @@
 #include "guest/tar.h"
 
 /*
- * Theory of operation. Archives are packed and unpacked here, inside the box and with the payload's
- * rights: a bug in this parser gives an attacker only what he already has. Nothing is stored: bytes
- * go from the pipe to a file or the other way round.
+ * Theory of operation. Archives are packed and unpacked inside the box with the payload's rights: a
+ * bug in this parser gains an attacker nothing. Bytes go straight from the pipe to a file or back.
  *
  * An incoming archive is not trusted: names are cleaned and resolved without following links, links
- * must stay inside, anything but files, directories and links is rejected, and the number of
- * entries and the sum of bytes are limited. What was unpacked before a bad entry stays; an
- * incomplete file does not.
+ * must stay inside, anything but files, directories and links is rejected, and entries and bytes
+ * are limited. What was unpacked before a bad entry stays; an incomplete file does not.
  */
 
 /* Packing. */
@@ -34,7 +32,7 @@ struct archive {
 	char data[FRAME_CHUNK];
 };
 
-/* Exactly as many bytes as the header says, even if the file changes meanwhile. */
+/* As many bytes as the header says, even if the file changes. */
 static int put_content(struct archive *a, int fd, uint64_t size, struct error *err)
 {
 	uint64_t left = size + tar_padding(size);
@@ -106,7 +104,7 @@ static int pack_file(struct archive *a, int dir, const char *name, const struct 
 	opened.st = &st;
 	a->entry.kind = TAR_FILE;
 	a->entry.size = (uint64_t)st.st_size;
-	/* The size was counted before: the file grows while we read. */
+	/* The file grows while we read. */
 	if (a->entry.size > a->left)
 		return too_large(a->job, err);
 	a->left -= a->entry.size;
@@ -172,10 +170,9 @@ static int walk_job(const struct file_job *job, struct file_tree_walk *w, struct
 }
 
 /*
- * An archive has the apparent size of each file, not its disk usage: holes count in full, and so
- * does every hard link. Without a bound a box of megabytes could produce terabytes of zeros for
- * everything between it and the caller. So count everything before the first byte, while "too
- * large" can still be reported properly.
+ * An archive has each file's apparent size: holes count in full, and so does every hard link.
+ * Without a bound a box of megabytes could produce terabytes of zeros. So count everything before
+ * the first byte, while "too large" can still be reported.
  */
 int file_tar_pack(const struct file_job *job, struct file_out *out, struct error *err)
 {
@@ -338,7 +335,7 @@ static int unpack_file(struct unpack *u, int dir, const char *name, struct error
 		(void)unlinkat(dir, temp, 0);
 		return -1;
 	}
-	/* Best effort: a wrong time does not matter. */
+	/* Best effort. */
 	(void)set_time(dir, name, e->mtime);
 	u->out->done.bytes += e->size;
 	return 0;
@@ -478,7 +475,7 @@ static int unpack_next(struct unpack *u, struct error *err)
 	return unpack_one(u, err) < 0 ? -1 : 1;
 }
 
-/* Padding after the end: read it, so that the sender does not get EPIPE. */
+/* Read padding after the end, so that the sender does not get EPIPE. */
 static int take_rest(struct unpack *u, struct error *err)
 {
 	const char *data = NULL;

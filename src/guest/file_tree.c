@@ -16,8 +16,8 @@
 
 /*
  * Theory of operation. Trees are walked by descriptor, without recursion, one open directory per
- * level: no path is built and opened again, so a directory that is swapped for a link meanwhile
- * leads nowhere. Entries are examined without following links.
+ * level: a directory that is swapped for a link meanwhile leads nowhere. Entries are examined
+ * without following links.
  */
 
 struct level {
@@ -157,8 +157,8 @@ static int list_one(struct file_tree_walk *w, int dir, const char *name,
 	return file_worker_send_entry(l->out, found, err);
 }
 
-/* The first few names in order after a given one: the caller continues from the last name.
- * Memory is bounded by the limit, not by the directory. */
+/* The first few names in order after a given one. Memory is bounded by the limit, not by the
+ * directory. */
 struct names {
 	char **list; /* owned */
 	size_t count, limit;
@@ -310,8 +310,8 @@ int file_tree_changes(const struct file_job *job, struct file_out *out, struct e
 
 /* Removing. */
 
-/* A deeper tree is flattened: a directory that is too deep is moved up to the top and emptied
- * there. So depth costs no descriptors. */
+/* A directory that is too deep is moved to the top and emptied there: depth costs no
+ * descriptors. */
 #define REMOVE_DEPTH 64
 
 struct removal {
@@ -331,7 +331,7 @@ static int open_to_empty(int dir, const char *name)
 	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK;
 	int fd = fd_open_beneath(dir, name, flags, 0);
 
-	/* Its mode denies even its owner, who may change it. */
+	/* Its mode denies even its owner. */
 	if (fd == -EACCES && fchmodat(dir, name, 0700, 0) == 0)
 		fd = fd_open_beneath(dir, name, flags, 0);
 	/* Make its entries removable. If this fails, the removal reports it. */
@@ -375,7 +375,7 @@ static int remove_one(struct removal *rm, int dir, const char *name)
 	return errno == EISDIR || errno == EPERM ? remove_dir(rm, dir, name) : -errno;
 }
 
-/* Empty one directory to its end, or up to a subdirectory that must be emptied first. */
+/* Up to a subdirectory that must be emptied first. */
 static int empty_some(struct removal *rm, bool *ret_any)
 {
 	DIR *dir = rm->levels[rm->depth - 1].dir;
@@ -389,7 +389,7 @@ static int empty_some(struct removal *rm, bool *ret_any)
 	return r;
 }
 
-/* Remove everything in the directory @fd; takes ownership. */
+/* Takes ownership of @fd. */
 static int empty_dir(int fd)
 {
 	attr_cleanup(removal_done) struct removal rm = {0};
@@ -407,8 +407,8 @@ static int empty_dir(int fd)
 		r = empty_some(&rm, &any);
 		if (r != 0)
 			continue;
-		/* Repeat until nothing is left: readdir may skip names while others are removed,
-		 * and subdirectories are empty now. */
+		/* Repeat: readdir may skip names while others are removed, and subdirectories are
+		 * empty now. */
 		if (any) {
 			rewinddir(dir);
 			continue;
@@ -420,7 +420,7 @@ static int empty_dir(int fd)
 	return r < 0 ? r : 0;
 }
 
-/* The program in the box may add files as fast as they are removed. */
+/* The program may add files as fast as they are removed. */
 #define REMOVE_TRIES 16
 
 static int remove_tree(int dir, const char *name)

@@ -141,7 +141,7 @@ static int early_end(struct error *err)
 	return error_set(err, ERR_AGENT_LOST, 0, "the upload is incomplete");
 }
 
-/* Read one more frame from the agent, which has checked it. Return: 1, or -1 at an early EOF. */
+/* The agent has checked the frame. Return: 1, or -1 at an early EOF. */
 static int read_frame(struct file_in *in, struct frame *ret_frame, struct error *err)
 {
 	for (;;) {
@@ -273,7 +273,7 @@ static int send_content(const struct file_job *job, int fd, struct file_out *out
 	uint64_t at = job->offset, left = job->length;
 	int r = 0;
 
-	/* Read to EOF, whatever the size was: it may change meanwhile. */
+	/* Read to EOF: the size may change meanwhile. */
 	while (r == 0 && left > 0) {
 		size_t want = left < FRAME_CHUNK ? (size_t)left : FRAME_CHUNK;
 		ssize_t n = pread(fd, data, want, (off_t)at);
@@ -338,7 +338,7 @@ static int rename_over(const struct file_job *job, int dir, const char *temp, co
 {
 	struct stat st = {0};
 
-	/* The kernel would not replace a directory either, but its error is less clear. */
+	/* The kernel's error would be less clear. */
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
 		return -EISDIR;
 	(void)job;

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * DOC: the child that does one file operation. It has dropped to the payload (drop.h) with the
- * workspace as its working directory: it meets what the payload planted there with only the
- * payload's rights. It uses the wire's frames: FILE_DATA and FILE_END on descriptor 0, FILE_ENTRY,
- * FILE_BYTES and FILE_DONE on descriptor 1; both are pipes to the agent, which enforces sizes and
- * credit. Errors go over the status socket.
+ * DOC: the child that does one file operation, as the payload (drop.h), with the workspace as its
+ * working directory: it meets what the payload planted there with only the payload's rights. Frames
+ * of the wire: FILE_DATA and FILE_END on descriptor 0, FILE_ENTRY, FILE_BYTES and FILE_DONE on
+ * descriptor 1; both are pipes to the agent, which enforces sizes and credit. Errors go over the
+ * status socket.
  *
  * Paths are resolved by openat2 beneath the workspace. Links in the caller's path are followed as
  * long as they stay inside; a tree walk follows none.
@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 
 #define FILE_DEPTH_MAX PUT_COMPONENTS_MAX
-/* Names and targets of one listing: the host keeps all of it, and formats it several times. */
+/* Names and targets of one listing: the host keeps all of it and formats it several times. */
 #define FILE_LIST_BYTES (1024 * 1024)
 
 /* Copied: the frame does not live long enough. */
@@ -35,13 +35,11 @@ struct file_job {
 	uint32_t mode, limit;
 };
 
-/* Output to the agent. */
 struct file_out {
 	struct buf b;
 	struct msg_file_done done;
 };
 
-/* Input from the agent. */
 struct file_in {
 	size_t off, len; /* of @data, not consumed yet */
 	struct wire_bytes piece;
@@ -55,8 +53,6 @@ int file_worker_check_job(const struct msg_file_open *msg, struct file_job *ret_
 /** file_worker_run - a spawn_work_fn; @arg is a struct file_job. */
 int file_worker_run(const void *arg, int status, struct error *err) attr_must_check;
 
-/* For the operations. */
-
 /** file_worker_error - set @err from errno @sys. Return: always -1. */
 int file_worker_error(struct error *err, int sys, const char *what, const char *path);
 /**
@@ -69,7 +65,6 @@ int file_worker_open_dir(const char *path) attr_must_check;
  */
 int file_worker_open_parent(const char *path, bool make, const char **ret_name) attr_must_check;
 
-/* One file system object. */
 struct file_found {
 	const char *path;
 	const struct stat *st;
@@ -81,8 +76,8 @@ int file_worker_send_entry(struct file_out *out, const struct file_found *found,
 int file_worker_send_bytes(struct file_out *out, const void *data, size_t len,
                            struct error *err) attr_must_check;
 /**
- * file_worker_receive - some bytes in *ret_piece, borrowed until the next call. Return: 1; 0 at
- * FILE_END; -1 at an early EOF: the host gave up.
+ * file_worker_receive - *ret_piece is borrowed until the next call. Return: 1; 0 at FILE_END; -1 at
+ * an early EOF: the host gave up.
  */
 int file_worker_receive(struct file_in *in, struct wire_bytes *ret_piece,
                         struct error *err) attr_must_check;
@@ -101,7 +96,7 @@ struct file_tree_walk {
 	bool no_hidden; /* skip names that start with a dot, and everything below them */
 	bool cut;       /* something was too deep */
 };
-/** file_tree_walk - everything below @top, which is closed; directories before their entries. */
+/** file_tree_walk - everything below @top, which is closed; directories first. */
 int file_tree_walk(struct file_tree_walk *w, int top, struct error *err) attr_must_check;
 
 int file_tree_list(const struct file_job *job, struct file_out *out,

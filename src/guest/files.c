@@ -48,8 +48,7 @@ static void stream_forget(struct file_stream *s)
 	buf_init(&s->heard, FRAME_MAX_LEN);
 }
 
-/* Remember a child that cleans up, so that it is not killed. With too many of them it is not
- * protected. */
+/* A child that cleans up is not killed. Beyond the array it is not protected. */
 static void note_leaving(struct agent *a, pid_t pid)
 {
 	for (size_t i = 0; i < WIRE_FILES_MAX; i++) {
@@ -60,7 +59,7 @@ static void note_leaving(struct agent *a, pid_t pid)
 	}
 }
 
-/* A writing child sees EOF on its input and cleans up; the others have nothing to clean up. */
+/* A writing child sees EOF and cleans up; others have nothing to clean up. */
 static void abandon_operation(struct agent *a, struct file_stream *s)
 {
 	if (!s->writes && !s->reaped)
@@ -141,8 +140,6 @@ static int fail_operation(struct agent *a, struct file_stream *s, const struct e
 	return say_failed(a, id, err);
 }
 
-/* Starting. */
-
 static int start_worker(struct agent *a, struct file_stream *s, const struct file_job *job,
                         struct error *err)
 {
@@ -169,7 +166,7 @@ static int start_worker(struct agent *a, struct file_stream *s, const struct fil
 	};
 	if (spawn_payload(&plan, file_worker_run, job, &s->child, err) == 0)
 		return 0;
-	/* The program in the box has used up its processes. */
+	/* The program has used up its processes. */
 	if (err->sys == EAGAIN)
 		err->code = ERR_BUSY;
 	return -1;
@@ -203,8 +200,6 @@ int files_open(struct agent *a, const struct frame *frame)
 
 static int write_some(struct agent *a, struct file_stream *s);
 static int forward_frames(struct agent *a, struct file_stream *s);
-
-/* Host to child. */
 
 static uint32_t frame_size(const struct frame *frame)
 {
@@ -311,8 +306,6 @@ static int write_some(struct agent *a, struct file_stream *s)
 	return r;
 }
 
-/* Child to host. */
-
 static bool is_worker_type(unsigned type)
 {
 	return type == MSG_FILE_ENTRY || type == MSG_FILE_BYTES || type == MSG_FILE_DONE;
@@ -330,7 +323,7 @@ static int forward_frame(struct agent *a, const struct file_stream *s, const str
 	return r < 0 ? r : buf_add(&a->ch.out, frame->payload, frame->len);
 }
 
-/* Return: 1 when the operation is over, 0, or a negative errno of the channel. */
+/* Return: 1: the operation is over; 0; or a negative errno of the channel. */
 static int forward_frames(struct agent *a, struct file_stream *s)
 {
 	struct error err = {0};
@@ -343,7 +336,7 @@ static int forward_frames(struct agent *a, struct file_stream *s)
 		if (r == 0 || (r > 0 && is_worker_type(frame.type) && frame.type != MSG_FILE_DONE &&
 		               frame_size(&frame) > s->granted))
 			break;
-		/* Our own code does not do this: the child was taken over. */
+		/* The child was taken over. */
 		if (r < 0 || !is_worker_type(frame.type)) {
 			(void)error_set(&err, ERR_BOX_FAILED, 0, "the worker broke the protocol");
 			r = fail_operation(a, s, &err);
@@ -420,8 +413,7 @@ static int pump_stream(struct agent *a, struct file_stream *s, const struct poll
 	return r;
 }
 
-/* There is room for at least one more frame; read no more from the child than can be forwarded
- * soon. */
+/* Room for one more frame; read no more than can be forwarded soon. */
 static bool wants_more(const struct agent *a, const struct file_stream *s)
 {
 	struct frame frame;

@@ -7,8 +7,8 @@
  * buffers little: what the host may send ahead (WIRE_FILE_WINDOW) and one frame of the child's. It
  * resolves no name itself.
  *
- * A child has the payload's uid, so a program in the box can stop or kill it. Then the operation
- * fails or the host's timeout ends it; nothing else waits for it.
+ * A child has the payload's uid, so a program can stop or kill it. Then the operation fails or the
+ * host's timeout ends it; nothing else waits for it.
  */
 
 #include "base/attr.h"
@@ -43,7 +43,7 @@ void files_init(struct agent *a);
 bool files_any(const struct agent *a);
 /** files_has - whether @pid is a child of one of those. */
 bool files_has(const struct agent *a, pid_t pid);
-/** files_reset - drop all of them silently: there is a new host. */
+/** files_reset - drop all silently: there is a new host. */
 void files_reset(struct agent *a);
 void files_reaped(struct agent *a, pid_t pid);
 /** files_watch - fill FILES_SOURCES entries for poll; unused ones get fd -1. */

@@ -3,7 +3,7 @@
 
 /*
  * DOC: the seccomp filters, compiled at build time from seccomp/payload.txt. Installing needs
- * no_new_privs. A filter cannot be removed from a process, nor from its children.
+ * no_new_privs. Neither a process nor its children can remove a filter.
  */
 
 #include "base/attr.h"
@@ -11,7 +11,7 @@
 #include <linux/seccomp.h>
 #include <stdint.h>
 
-/* An option of prctl that no kernel has: the agent's and a zygote's filter answer ENOTUNIQ. */
+/* An option of prctl that no kernel has: an agent's or zygote's filter answers ENOTUNIQ. */
 #define FILTER_BENEATH 0x6d626f78
 
 enum filter {
@@ -31,11 +31,10 @@ struct filter_program {
 
 extern const struct filter_program filter_programs[FILTER_COUNT];
 
-/** filter_install - install @filter in the calling process. Return: 0 or a negative errno. */
 int filter_install(enum filter filter) attr_must_check;
 /**
- * filter_install_payload - install the payload's filter; refusals go to the listener *ret_listener.
- * If the kernel cannot provide one the quiet filter is installed and *ret_listener is -1. -ENOLINK:
- * neither the agent's nor a zygote's filter, on which it relies, is beneath it.
+ * filter_install_payload - refusals go to the listener *ret_listener. If the kernel cannot provide
+ * one the quiet filter is installed and *ret_listener is -1. -ENOLINK: neither the agent's nor a
+ * zygote's filter, on which it relies, is beneath it.
  */
 int filter_install_payload(int *ret_listener) attr_must_check;

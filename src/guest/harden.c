@@ -76,7 +76,7 @@ int harden_caps(bool *ret_empty)
 	int r = 0;
 
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	/* Fails without CAP_SETPCAP, when there are no capabilities for the bits to guard. */
+	/* Fails without CAP_SETPCAP; then no capabilities need guarding. */
 	if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0 && errno != EPERM)
 		return -errno;
 	r = reduce_caps();
@@ -91,7 +91,7 @@ int harden_self(uint32_t *ret_layers, struct error *err)
 
 	harden_signals();
 	(void)umask(0); /* modes are explicit */
-	/* Not traceable, and its /proc entries belong to no id of the payload. */
+	/* Untraceable; its /proc entries belong to no id of the payload. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "make the agent not dumpable");
 	r = harden_caps(&no_caps);

@@ -32,7 +32,7 @@ int inject_open(struct agent *a, char **argv)
 	return fd_set_nonblock(in->sock, true);
 }
 
-/* The command must match exactly; what follows are the program's own arguments. */
+/* An exact match; then follow the program's own arguments. */
 static bool matches_command(const struct inject *in, const struct job *job)
 {
 	size_t i = 0;
@@ -155,7 +155,7 @@ static int order_child(struct agent *a, struct drop_plan *plan, struct job *job,
 	plan->status = theirs;
 	if (r >= 0)
 		r = send_order(a, plan, job);
-	/* The order waits in the socket, whether the child is there yet or not. */
+	/* The order waits in the socket for the child. */
 	in->sock = fd_close(in->sock);
 	if (r < 0) {
 		drop_fallback(in);
@@ -168,7 +168,7 @@ static int order_child(struct agent *a, struct drop_plan *plan, struct job *job,
 	return 0;
 }
 
-/* Report it: the caller counted on it; only time is lost. */
+/* The caller counted on it; only time is lost. */
 static void log_fallback(struct agent *a, const char *why, int sys)
 {
 	char text[200];
@@ -194,7 +194,7 @@ int inject_spawn(struct agent *a, struct drop_plan *plan, struct job *job,
 			return 0;
 		log_fallback(a, "it does not accept the order", -r);
 	}
-	/* End a child that does not fit before any payload runs: it still has privileges. */
+	/* End a child that does not fit: it still has privileges. */
 	a->inject->sock = fd_close(a->inject->sock);
 	return spawn_payload(plan, job_execute, job, ret_child, err);
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: the caller's bytes on their way to a program's stdin. The host may send WIRE_STDIN_WINDOW
- * bytes ahead; each byte that was written to the pipe or discarded gives room for another. The
- * control socket is never the program's stdin.
+ * DOC: the caller's bytes for a program's stdin. The host may send WIRE_STDIN_WINDOW bytes ahead;
+ * each byte written or discarded gives room for another. The control socket is never the program's
+ * stdin.
  */
 
 #include "base/attr.h"
@@ -16,13 +16,13 @@
 struct input {
 	int fd;             /* owned; -1 when closed */
 	struct buf pending; /* owned; at most the window */
-	uint32_t room;      /* consumed bytes not yet reported to the host */
+	uint32_t room;      /* consumed but not reported to the host */
 	uint64_t taken;     /* bytes received */
 	bool opened;        /* the program has a stdin pipe */
 	bool ended;         /* no more will come */
 };
 
-/** input_open - create a pipe; the program's end goes to *ret_end, owned by the caller. */
+/** input_open - *ret_end, the program's end, is the caller's. */
 int input_open(struct input *in, int *ret_end) attr_must_check;
 void input_close(struct input *in);
 /** input_add - Return: 0, or -EPROTO when the host sent more than the window. */

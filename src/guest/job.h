@@ -16,7 +16,7 @@ struct job {
 	char *cwd;   /* owned */
 };
 
-/** job_make - copies what it needs from the frame. job_done() must follow either way. */
+/** job_make - copies. job_done() must follow either way. */
 int job_make(struct job *job, const struct msg_exec *msg, struct error *err) attr_must_check;
 void job_done(struct job *job);
 /** job_execute - in the child, a spawn_work_fn: returns only on failure. */

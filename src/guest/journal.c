@@ -53,7 +53,7 @@ int journal_begin(struct journal *j, uint32_t id, uint32_t runner, bool keep)
 	return 0;
 }
 
-/* Remove the frames of @id, and move the cursor accordingly. */
+/* Also moves the cursor. */
 static void remove_frames(struct journal *j, uint32_t id)
 {
 	char *data = j->frames.data;
@@ -111,7 +111,7 @@ void journal_detach(struct journal *j)
 	j->cursor = 0;
 }
 
-/* Frames that matter for a replay: room of stdin, for example, does not. */
+/* Room of stdin, for example, does not matter for a replay. */
 static bool is_kept(const struct frame *frame)
 {
 	static const bool kept[MSG_COUNT] = {
@@ -149,7 +149,7 @@ int journal_note(struct journal *j, struct channel *ch)
 		int noted = note_frame(j, &frame, data + from, len);
 		if (noted < 0)
 			return noted;
-		/* During a replay it is in the journal and sent from there. */
+		/* During a replay it is sent from the journal. */
 		if (!noted || !j->replaying) {
 			memmove(data + to, data + from, len);
 			to += len;

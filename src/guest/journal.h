@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * DOC: what the agent of a box that outlives its daemon sent about executions and runners: the
- * frames themselves, in order, until the daemon has acknowledged their end. All of it is sent again
- * to a new daemon, which thus sees the same events in the same order.
+ * DOC: what the agent of a kept box sent about executions and runners: the frames themselves, in
+ * order, until the daemon has acknowledged their end. A new daemon gets all of it again and sees
+ * the same events in the same order.
  *
  * Frames are copied from the channel's queue (journal_note). During a replay new ones queue up
- * behind the old ones: nothing overtakes.
+ * behind the old ones.
  *
- * Bounded by what was granted to an execution (output, report), and by WIRE_KEPT_MAX of them.
+ * Bounded by what an execution was granted (output, report), and by WIRE_KEPT_MAX of them.
  */
 
 #include "base/attr.h"
@@ -44,7 +44,7 @@ void journal_init(struct journal *j, bool on);
 void journal_done(struct journal *j);
 /** journal_label - keep @id. Return: 0, or -EPROTO. */
 int journal_label(struct journal *j, uint32_t id, const struct wire_bytes *text) attr_must_check;
-/** journal_begin - EXEC or RUN was received. Return: 0, or -EPROTO: no label, or begun already. */
+/** journal_begin - EXEC or RUN was received. Return: 0, or -EPROTO: no label, or already begun. */
 int journal_begin(struct journal *j, uint32_t id, uint32_t runner, bool keep) attr_must_check;
 /** journal_ack - drop it. Return: 0, or -EPROTO: it has not ended. */
 int journal_ack(struct journal *j, uint32_t id) attr_must_check;
@@ -52,7 +52,7 @@ int journal_ack(struct journal *j, uint32_t id) attr_must_check;
 void journal_detach(struct journal *j);
 /** journal_note - copy what is new in @ch. Return: 0, or a negative errno: no room. */
 int journal_note(struct journal *j, struct channel *ch) attr_must_check;
-/** journal_replay - start sending everything again. */
+/** journal_replay - send everything again. */
 void journal_replay(struct journal *j);
-/** journal_pump - send as much of it as the channel takes. */
+/** journal_pump - send what the channel takes. */
 int journal_pump(struct journal *j, struct channel *ch) attr_must_check;

@@ -15,21 +15,21 @@
  * Theory of operation. From PID 1 kill(-1) reaches every process at once, and none can escape by
  * forking. It has no exceptions, so where there are some (known by their pids, which stay theirs
  * until we wait for them) every possible pid is signalled one by one. Not by the names in /proc: a
- * process can hide there from an agent that has no right to trace it.
+ * process can hide there from an agent without the right to trace it.
  *
- * A killed process does not fork; so if no pid was allocated from before the walk until after it,
- * none was missed. /proc/loadavg ends with the last pid allocated in our namespace. Otherwise
- * repeat: each round leaves fewer to fork.
+ * A killed process does not fork; so if no pid was allocated during the walk, none was missed.
+ * /proc/loadavg ends with the last pid allocated in our namespace. Otherwise repeat: each round
+ * leaves fewer to fork.
  *
  * Beside resident runners the exceptions are all of their processes, identified by session (getsid
  * needs no right): a session that existed before the program started, or a runner's own. While a
- * program runs no runner does, by the order of executions; sessions that a runner's threads create
- * meanwhile are killed with the program. A new session that reuses an earlier number, 32768 forks
- * later, is mistaken for the old one and survives, in its creator's own box.
+ * program runs no runner does; sessions that a runner's threads create meanwhile are killed with
+ * the program. A new session that reuses an earlier number, 32768 forks later, is mistaken for the
+ * old one and survives, in its creator's own box.
  *
- * Pids are allocated in ascending order and wrap at the kernel's maximum, 32768 by default: the
- * walk always covers that range. Where an administrator or systemd has set millions, it takes that
- * many forks in one box before a process can be above the last one and be missed.
+ * Pids ascend and wrap at the kernel's maximum, 32768 by default: the walk always covers that
+ * range. Where that maximum is in the millions, it takes that many forks in one box before a
+ * process can be above the last one and be missed.
  */
 
 #define ROUNDS_MAX  32
@@ -80,7 +80,6 @@ static bool is_no_helper(const struct agent *a, pid_t pid)
 
 static void signal_each(const struct agent *a, is_meant_fn *is_meant, int signo, pid_t last)
 {
-	/* A pid without a process is not an error. */
 	for (pid_t pid = 2; pid <= last; pid++)
 		if (is_meant(a, pid))
 			(void)kill(pid, signo);

@@ -16,7 +16,7 @@ struct agent;
 
 #define KILL_ALL_SESSIONS_MAX 512
 
-/* Sessions of processes that existed when a program started beside resident runners. */
+/* Sessions that existed when a program started beside resident runners. */
 struct kill_all_snapshot {
 	pid_t sids[KILL_ALL_SESSIONS_MAX];
 	size_t count;
@@ -25,7 +25,7 @@ struct kill_all_snapshot {
 
 /**
  * kill_all_signal - the agent must be PID 1. After SIGKILL none of the processes can run or fork.
- * If they fork faster than they can be found, the file workers are killed too.
+ * If they fork faster than they are found, the file workers are killed too.
  */
 void kill_all_signal(const struct agent *a, int signo);
 
@@ -33,7 +33,7 @@ void kill_all_signal(const struct agent *a, int signo);
 void kill_all_take_snapshot(struct agent *a);
 /**
  * kill_all_since_snapshot - kill every process whose session is newer than the snapshot, except
- * resident runners and theirs. No process can join an existing session: one that left the program's
- * session has a new one. Return: whether it was possible.
+ * resident runners and theirs. A process that left the program's session has a new one: it cannot
+ * join an existing one. Return: whether it was possible.
  */
 bool kill_all_since_snapshot(const struct agent *a) attr_must_check;

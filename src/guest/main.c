@@ -3,13 +3,11 @@
  * millibox-agent: PID 1 of every box.
  *
  * Theory of operation. The agent is executed with the control socket as descriptor 3 and nothing
- * else. It drops the privileges it does not need, sends HELLO, and then obeys the host's frames
- * until the socket ends for good. One poll loop serves the socket, the children, their pipes, the
- * report socket and the refused system calls; each source gets a bounded turn per round, so that a
- * flood of one cannot starve another.
+ * else. It drops privileges, sends HELLO, and then obeys the host's frames until the socket ends
+ * for good. One poll loop serves the socket, the children, their pipes, the report socket and the
+ * refused system calls; each source gets a bounded turn per round, so that none can starve another.
  *
- * When the agent exits, for whatever reason, the kernel kills everything left in its pid namespace:
- * a box cannot live on without it.
+ * When the agent exits, the kernel kills everything left in its pid namespace.
  */
 
 #include <errno.h>
@@ -38,8 +36,8 @@
 #if SANITIZED
 /*
  * Leak detection at exit needs ptrace, which nothing in a box has. Its output is not read, and PID
- * 1 cannot abort: an exit status that no agent has otherwise, which the daemon logs, reports a
- * finding.
+ * 1 cannot abort: a finding is reported by an exit status that no agent has otherwise, which the
+ * daemon logs.
  */
 #define FOUND "exitcode=99"
 const char *__asan_default_options(void);
@@ -55,7 +53,7 @@ const char *__ubsan_default_options(void)
 }
 #endif
 
-/* Children reaped in one round: a storm of dying orphans must not starve everything else. */
+/* Per round: a storm of dying orphans must not starve everything else. */
 #define REAP_BATCH 256
 
 enum source {
@@ -71,7 +69,7 @@ enum source {
 	SOURCE_COUNT = SOURCE_FILES + FILES_SOURCES
 };
 
-/* Log why the agent gives up, in the host's log. */
+/* In the host's log. */
 static void log_fatal(struct agent *a, const char *text)
 {
 	const struct msg_log msg = {.level = LOG_LEVEL_ERR, .text = wire_str(text)};
@@ -84,7 +82,7 @@ static void log_fatal(struct agent *a, const char *text)
 	(void)r;
 }
 
-/* Occupy descriptors 0 to 2 for good, so that nothing of ours ever becomes stdio. */
+/* Occupy 0 to 2, so that nothing of ours ever becomes stdio. */
 static int open_null(int *ret_fd)
 {
 	int fd = -1;
@@ -117,8 +115,7 @@ static int open_places(struct agent *a, struct error *err)
 	return 0;
 }
 
-/* The engine's skeleton of layered roots has this file; no payload has run yet that could create
- * it. */
+/* Only the engine's skeleton of layered roots has this file; no payload has run yet. */
 static bool has_own_root(void)
 {
 	return access("/opt/millibox/layered", F_OK) == 0;
@@ -141,7 +138,7 @@ static int start_agent(struct agent *a, struct error *err)
 	int r = 0;
 
 	a->is_init = getpid() == 1;
-	/* No effect for PID 1, which gets all orphans; lets the agent be tried out anywhere. */
+	/* No effect for PID 1; for trying the agent elsewhere. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	if (harden_self(&a->layers, err) < 0 || open_places(a, err) < 0 || make_ruleset(a, err) < 0)
 		return -1;
@@ -175,8 +172,7 @@ static int reap_children(struct agent *a)
 	return 0;
 }
 
-/* A full channel must drain before anything adds to it; a file must be complete before what
- * follows. */
+/* A full channel must drain first; a file must be complete before what follows. */
 static bool can_dispatch(const struct agent *a)
 {
 	return !channel_is_full(&a->ch) && !put_is_busy(&a->put);
@@ -248,7 +244,7 @@ static int serve_children(struct agent *a, const struct pollfd *fds)
 	return r < 0 ? r : files_pump(a, &fds[SOURCE_FILES]);
 }
 
-/* Return: 0; 1 when the host is done with us; negative when we cannot continue. */
+/* Return: 0; 1: the host is done with us; negative: we cannot continue. */
 static int read_host(struct agent *a, const struct pollfd *fds)
 {
 	short events = fds[SOURCE_SOCKET].revents;
@@ -272,7 +268,7 @@ static int flush_channel(struct agent *a)
 	return reattach_on_stream_lost(a) ? 0 : r;
 }
 
-/* Return: as hear_host. */
+/* As read_host. */
 static int serve_round(struct agent *a, const struct pollfd *fds)
 {
 	int r = read_host(a, fds);
@@ -287,7 +283,7 @@ static int serve_round(struct agent *a, const struct pollfd *fds)
 		int sent = flush_channel(a);
 		r = sent < 0 ? sent : r;
 	}
-	/* Last: first handle what the old host sent before it disconnected. */
+	/* Last: handle what the old host sent first. */
 	if (r == 0 && fds[SOURCE_REATTACH].revents)
 		r = reattach_accept(a);
 	return r;

@@ -3,8 +3,8 @@
 
 /*
  * DOC: one output stream of a program: a pipe whose bytes are forwarded up to a maximum and only
- * counted beyond it. Memory does not depend on what the program writes: at most one chunk is read
- * per call, and none while the channel is full unless the maximum has been forwarded.
+ * counted beyond it. Memory is bounded: one chunk is read per call, and none while the channel is
+ * full unless the maximum has been forwarded.
  */
 
 #include "base/attr.h"
@@ -19,11 +19,10 @@ struct output {
 	uint64_t produced; /* bytes seen */
 };
 
-/** output_open - create a pipe; the program's end goes to *ret_end, owned by the caller. */
+/** output_open - *ret_end, the program's end, is the caller's. */
 int output_open(struct output *o, enum wire_stream stream, uint64_t max,
                 int *ret_end) attr_must_check;
 void output_close(struct output *o);
-/** output_wants - whether to read now. */
 bool output_wants(const struct output *o, const struct channel *ch);
 /** output_account - count @len bytes. Return: how many of them to forward. */
 uint32_t output_account(struct output *o, uint32_t len);

@@ -14,19 +14,16 @@
 #include "guest/job.h"
 
 /*
- * Theory of operation. Everything that does not depend on the code is set up here, before a caller
- * waits for it: a RUN then costs one message to the process and one to the host. Until then the
- * process has run nothing but its runner, so nothing of the payload can have written to its
- * channel.
+ * Theory of operation. Everything that does not depend on the code is set up before a caller waits
+ * for it: a RUN then costs one message to the process and one to the host. Until then the process
+ * has run nothing but its runner, so nothing of the payload can have written to its channel.
  *
- * Whether the process read its request is decided by the kernel, not by the process: closing a
- * socket with unread data, by exiting or otherwise, shows as ECONNRESET at the other end, and
- * closing one that was read completely as EOF. A runner waits with poll() and then reads, so one
- * that is killed before its request arrives cannot read it: it does not get from the one call to
- * the other.
+ * The kernel, not the process, tells whether the request was read: closing a socket with unread
+ * data, by exiting or otherwise, shows as ECONNRESET at the other end, and closing one that was
+ * read completely as EOF. A runner waits with poll() and then reads, so one that is killed before
+ * its request arrives cannot read it.
  *
- * Its stdin is /dev/null, as for a program without stdin; the pipe that it may need instead is its
- * descriptor 4.
+ * Its stdin is /dev/null; the pipe that it may need instead is its descriptor 4.
  */
 
 #define WORD_MAX 32 /* bytes of a runner's message */
@@ -61,7 +58,7 @@ static int start_prepared(struct agent *a, const struct msg_prepare *msg, struct
 {
 	attr_cleanup(job_done) struct job job = {0};
 	attr_cleanup(child_ends_close) struct child_ends ends = {{-1, -1, -1}};
-	/* RUN sets how much is forwarded; nothing is before it. */
+	/* RUN sets how much is forwarded. */
 	const struct msg_exec exec = {
 		.argv = msg->argv,
 		.env = msg->env,
@@ -136,7 +133,7 @@ int prepared_fd(const struct agent *a)
 	return p->state == PROC_PREPARING ? p->child.status : p->channel;
 }
 
-/* Messages of the child until it executes its program. */
+/* Until the child executes its program. */
 static int read_child(struct agent *a)
 {
 	struct proc *p = &a->proc;
@@ -152,7 +149,7 @@ static int read_child(struct agent *a)
 			continue;
 		case SPAWN_ERROR:
 			return fail_prepared(a, &err);
-		case SPAWN_DONE: /* a child that executes never sends it */
+		case SPAWN_DONE: /* only from workers */
 		case SPAWN_END:
 			p->child.status = fd_close(p->child.status);
 			p->state = PROC_PREPARED;

@@ -11,11 +11,10 @@
  *                                                 "run" if descriptor 4 is to be its stdin
  *   runner -> agent  "done CODE"                  instead of exiting, which is much slower
  *
- * A runner waits with poll() and then reads: a request that was read counts as begun (prepared.c),
- * and a process that is being killed must not read.
+ * A runner waits with poll() and then reads: a request that was read counts as begun (prepared.c).
  *
- * "done" has the payload's authority, like an exit code: everything in the box is killed either
- * way. Any other message closes the channel, and then the kernel's exit status counts.
+ * "done" has the payload's authority, like an exit code. Any other message closes the channel, and
+ * then the kernel's exit status counts.
  */
 
 #include "base/attr.h"
@@ -31,7 +30,7 @@ int prepared_start(struct agent *a, uint32_t id, const struct msg_prepare *msg,
 int prepared_run(struct agent *a, const struct msg_run *msg, struct error *err) attr_must_check;
 /** prepared_fd - descriptor to poll. */
 int prepared_fd(const struct agent *a);
-/** prepared_pump - prepared_fd is readable. 0 or a negative errno. */
+/** prepared_pump - prepared_fd is readable. */
 int prepared_pump(struct agent *a) attr_must_check;
-/** prepared_reaped - its process exited. 0 or a negative errno. */
+/** prepared_reaped - its process exited. */
 int prepared_reaped(struct agent *a, int wait_status) attr_must_check;

@@ -24,7 +24,7 @@
 
 #define BLOCK_BYTES 512 /* unit of ru_inblock and ru_oublock */
 
-/* From here on file changes are the execution's. What the host changed just before is not. */
+/* What the host changed just before is not the execution's. */
 void proc_note_start(struct agent *a)
 {
 	if (a->files_ns)
@@ -64,8 +64,8 @@ static int open_stdio(struct proc *p, const struct msg_exec *msg, struct child_e
 }
 
 /*
- * The payload owns its pipes: opening /dev/stdout checks the permissions of the pipe itself, and
- * scripts do that all the time. The report socket stays the agent's.
+ * The payload owns its pipes: opening /dev/stdout, which scripts often do, checks the pipe's
+ * permissions. The report socket stays the agent's.
  */
 int proc_open_pipes(struct agent *a, const struct msg_exec *msg, struct child_ends *ends)
 {
@@ -160,7 +160,7 @@ static int fail_execution(struct agent *a, const struct error *err)
 	return agent_fail(a, id, err);
 }
 
-/* Remove a run's code once it was read: nothing else ever frees its small directory. */
+/* Once it was read: nothing else frees its small directory. */
 static void remove_source(const struct agent *a, const char *name)
 {
 	/* Closed while anything runs, if payload and agent have the same id. */
@@ -225,7 +225,7 @@ int proc_run_started(struct agent *a)
 
 	if (p->state != PROC_STARTING || !p->runner || p->runner->state != RESIDENT_ALIVE)
 		return 0;
-	/* CPU time from before it entered the box is not this run's. */
+	/* CPU time from before it entered the box does not count. */
 	if (p->runner->child.injected && p->cpu_us == 0)
 		p->cpu_us = resident_cpu_us(p->runner);
 	p->state = PROC_RUNNING;
@@ -267,9 +267,9 @@ void proc_signal(const struct agent *a, int signo)
 	if (inject_signal(a, &a->proc.child, signo))
 		return;
 	/*
-	 * From PID 1 "all" is exactly the box without the agent: no process can escape with a
-	 * session of its own. Otherwise it would be the rest of the machine, and beside resident
-	 * runners it would include those: there it is every process that is newer than the run.
+	 * From PID 1 "all" is the box without the agent: no process can escape with a session of
+	 * its own. Otherwise it would be the rest of the machine, and beside resident runners it
+	 * would include those: there it is every process newer than the run.
 	 */
 	if (a->is_init && !resident_any(a)) {
 		kill_all_signal(a, signo);
@@ -320,8 +320,8 @@ void proc_fill_done(struct msg_done *msg, int wait_status, uint64_t duration_us)
 }
 
 /*
- * Whether the workspace is empty, according to the file system's counters: reading what a program
- * created is for a child with its rights. In an empty workspace, the usual case, no scan is needed.
+ * By the file system's counters: reading what a program created is for a child with its rights. In
+ * an empty workspace, the usual case, no scan is needed.
  */
 static bool is_workspace_empty(void)
 {
@@ -343,13 +343,13 @@ static int send_done(struct agent *a)
 	struct msg_done msg;
 
 	proc_fill_done(&msg, p->wait_status, p->end_us - p->start_us);
-	/* Count only the runner's own time, not children of earlier runs. */
+	/* Only the runner's own time, not children of earlier runs. */
 	if (p->runner) {
 		msg.runner_lost = p->runner_lost;
 		msg.cpu_user_us = p->cpu_us;
 		msg.cpu_system_us = msg.max_rss_kib = msg.read_bytes = msg.write_bytes = 0;
 	}
-	/* Its process was not waited for and is not among RUSAGE_CHILDREN. */
+	/* Its process was not waited for, so it is not in RUSAGE_CHILDREN. */
 	if (p->told)
 		msg.cpu_user_us += proc_cpu_us(p->child.pid);
 	msg.stdout_bytes = p->out[WIRE_STDOUT].produced;
@@ -366,7 +366,7 @@ static bool is_host_gone(int r)
 	return r == -EPIPE || r == -ECONNRESET;
 }
 
-/* Processes that the run started stay, and their pipes are drained as long as they write. */
+/* Processes that the run started stay; their pipes are drained while they write. */
 static int leave_run(struct agent *a)
 {
 	struct proc *p = &a->proc;
@@ -380,7 +380,7 @@ static int leave_run(struct agent *a)
 	proc_close(p);
 	/* If the runner has ended too, the host learns both at once. */
 	r = resident_settle(a, runner);
-	/* Respond first: the caller need not wait for the cleanup. */
+	/* Respond before the cleanup. */
 	if (r >= 0)
 		r = agent_flush(a);
 	remove_source(a, source);
@@ -401,7 +401,7 @@ static int finish_execution(struct agent *a)
 		r = send_done(a);
 	if (r >= 0 && p->runner)
 		return leave_run(a);
-	/* Respond first: the caller need not wait for the rest to die. */
+	/* Respond before the rest dies. */
 	if (r >= 0)
 		r = agent_flush(a);
 	proc_signal(a, SIGKILL);
@@ -409,7 +409,7 @@ static int finish_execution(struct agent *a)
 	return is_host_gone(r) ? 0 : r;
 }
 
-/* Messages of the child until it executes its program. */
+/* Until the child executes its program. */
 static int read_child(struct agent *a)
 {
 	struct proc *p = &a->proc;
@@ -425,7 +425,7 @@ static int read_child(struct agent *a)
 			continue;
 		case SPAWN_ERROR:
 			return fail_execution(a, &err);
-		case SPAWN_DONE: /* a child that executes never sends it */
+		case SPAWN_DONE: /* only from workers */
 		case SPAWN_END:
 			p->child.status = fd_close(p->child.status);
 			p->state = PROC_RUNNING;
@@ -440,7 +440,7 @@ int proc_reaped(struct agent *a, pid_t pid, int wait_status)
 	struct proc *p = &a->proc;
 	int r = 0;
 
-	/* A zygote's child reports its own pid, and may have exited since. */
+	/* It reports its own pid, and may have exited since. */
 	if (p->state == PROC_STARTING && p->child.injected)
 		r = read_child(a);
 	else if (p->state == PROC_PREPARING && p->child.injected)
@@ -485,7 +485,7 @@ int proc_timeout_ms(const struct agent *a)
 	uint64_t end = p->end_us + p->drain_ms * USEC_PER_MS;
 	uint64_t now = 0;
 
-	/* With a full channel there is nothing to do until the host has read some of it. */
+	/* With a full channel, wait until the host has read. */
 	if (p->state != PROC_DRAINING || channel_is_full(&a->ch))
 		return -1;
 	now = clock_us();
@@ -496,8 +496,7 @@ int proc_timeout_ms(const struct agent *a)
 	return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
-/* Streams that poll found ready, or all (@fds NULL). Output first: a report refers to what was
- * written before it. */
+/* Streams that poll found ready, or all (@fds NULL). Output first: a report refers to it. */
 static int pump_streams(struct agent *a, const struct pollfd *fds)
 {
 	struct proc *p = &a->proc;
@@ -527,7 +526,7 @@ static bool is_drained(const struct proc *p)
 	return p->out[WIRE_STDOUT].fd < 0 && p->out[WIRE_STDERR].fd < 0 && p->report.conn < 0;
 }
 
-/* Read everything that was in the pipes at the end; later output only until the deadline. */
+/* Everything in the pipes at the end; later output only until the deadline. */
 static int drain_pipes(struct agent *a)
 {
 	struct proc *p = &a->proc;
@@ -541,7 +540,7 @@ static int drain_pipes(struct agent *a)
 	}
 	if (n < 0)
 		return n;
-	/* A slow host is not the program's fault: wait for it rather than lose output. */
+	/* A slow host is not the program's fault: lose no output. */
 	if (channel_is_full(&a->ch))
 		return 0;
 	if (is_drained(p) || p->drained >= PROC_DRAIN_MAX_BYTES || proc_timeout_ms(a) == 0)
@@ -553,7 +552,7 @@ void proc_told(struct agent *a, int code)
 {
 	struct proc *p = &a->proc;
 
-	/* Where no cgroup counts its usage, the kernel does when it has exited. */
+	/* Without a cgroup the kernel reports usage only at exit. */
 	if (a->setup.data_limit > 0)
 		return;
 	p->end_us = clock_us();
@@ -568,8 +567,8 @@ static int read_process(struct agent *a, const struct pollfd *fds)
 
 	if (p->channel >= 0)
 		return fds[PROC_STATUS].revents ? prepared_pump(a) : 0;
-	/* Even if not ready: poll may have checked it just before the exec and the output just
-	 * after, and STARTED must come first. */
+	/* Even if not ready: the exec may have happened between poll's checks of it and of the
+	 * output, and STARTED must come first. */
 	return p->state == PROC_STARTING && !p->runner ? read_child(a) : 0;
 }
 
@@ -577,7 +576,7 @@ static void check_leaver(struct agent *a)
 {
 	const struct proc *p = &a->proc;
 
-	/* Only the main process may announce its own exit, not its children. */
+	/* Not its children. */
 	if (p->state == PROC_RUNNING && p->child.pid > 0 && p->denials.leaver == p->child.pid)
 		proc_told(a, p->denials.leave_code);
 }

@@ -4,8 +4,8 @@
 /*
  * DOC: one execution: a program with its pipes, from EXEC to DONE.
  *
- * It is over when its main process has exited, even if others still hold its pipes. The pipes are
- * then drained for a short while, the facts are sent, and everything left in the box is killed.
+ * It is over when its main process has exited, even if others hold its pipes. The pipes are then
+ * drained briefly, the facts are sent, and everything left in the box is killed.
  *
  * A program can be prepared (PREPARE): its process waits, and RUN makes it an ordinary execution.
  * See prepared.c.
@@ -28,7 +28,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-/* Read at most this much after the end; a background process could otherwise write for ever. */
+/* A background process could otherwise write for ever. */
 #define PROC_DRAIN_MAX_BYTES (8 * 1024 * 1024)
 
 struct agent;
@@ -68,8 +68,8 @@ struct proc {
 	uint64_t drained; /* bytes read since the end */
 	int wait_status;
 	int channel;  /* owned; of a prepared program: to its process; else -1 */
-	bool told;    /* its process announced its exit and may still be exiting */
-	bool untaken; /* it ended, and its request is still unread in the channel */
+	bool told;    /* announced its exit and may still be exiting */
+	bool untaken; /* it ended with its request unread */
 	/* Only for a RUN in a resident runner. */
 	struct resident *runner; /* NULL: no such RUN */
 	uint32_t report_left;    /* bytes still to be forwarded */
@@ -78,7 +78,7 @@ struct proc {
 	char source[RESIDENT_SOURCE_MAX + 1];
 };
 
-/* The program's ends of its stdio, owned; -1: none. */
+/* Owned; -1: none. */
 struct child_ends {
 	int fds[3];
 };
@@ -90,12 +90,12 @@ int proc_start(struct agent *a, uint32_t id, const struct msg_exec *msg,
 /** proc_run - pass code to a resident runner. */
 int proc_run(struct agent *a, uint32_t id, const struct msg_run *msg,
              struct error *err) attr_must_check;
-/** proc_open_pipes - create stdio and report socket for @msg; the program's ends go to @ends. */
+/** proc_open_pipes - create stdio and report socket; the program's ends go to @ends. */
 int proc_open_pipes(struct agent *a, const struct msg_exec *msg,
                     struct child_ends *ends) attr_must_check;
 /** proc_close - release everything; idle again. */
 void proc_close(struct proc *p);
-/** proc_cpu_us - CPU time of all threads of a process not yet reaped; 0: unknown. */
+/** proc_cpu_us - of all threads of a process not yet reaped; 0: unknown. */
 uint64_t proc_cpu_us(pid_t pid);
 /** proc_note_start - from here on file changes are the execution's. */
 void proc_note_start(struct agent *a);
@@ -107,13 +107,13 @@ int proc_run_report(struct agent *a, const char *data, size_t len) attr_must_che
 void proc_run_over(struct agent *a, int wait_status, bool lost);
 /** proc_run_failed - the runner could not be started. */
 int proc_run_failed(struct agent *a, const struct error *err) attr_must_check;
-/** proc_told - the running program announced its exit with @code: do not wait for it. */
+/** proc_told - the program announced its exit with @code: do not wait for it. */
 void proc_told(struct agent *a, int code);
 /** proc_fill_done - the facts that the kernel knows; the caller adds the rest. */
 void proc_fill_done(struct msg_done *msg, int wait_status, uint64_t duration_us);
 /**
- * proc_signal - to everything in the box except the agent and its file workers, or beside resident
- * runners to the process group of the execution.
+ * proc_signal - to everything in the box except the agent and its file workers; beside resident
+ * runners to the execution's process group.
  */
 void proc_signal(const struct agent *a, int signo);
 /** proc_reaped - a child of the agent exited. */

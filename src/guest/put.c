@@ -92,8 +92,8 @@ void put_close(struct put *p)
 	put_init(p);
 }
 
-/* Beneath the working directory, which is the workspace: each parent is created, then entered by
- * descriptor, so that nothing swapped for a link meanwhile is followed. */
+/* Beneath the workspace: each parent is created, then entered by descriptor, so that no link
+ * swapped in is followed. */
 static int open_parent(char *path, char **ret_name)
 {
 	int dir = fd_open(".", O_PATH | O_DIRECTORY, 0);
@@ -284,7 +284,7 @@ int put_pump(struct put *p, struct error *err)
 		ssize_t n = write(p->fd, p->pending.data, p->pending.len);
 		if (n > 0)
 			buf_consume(&p->pending, (size_t)n);
-		/* EPIPE: the writer exited early, and reports why on its status socket. */
+		/* EPIPE: the writer exited early, and reports why. */
 		else if (n < 0 && errno != EAGAIN && errno != EINTR)
 			buf_reset(&p->pending);
 	}

@@ -2,13 +2,12 @@
 #pragma once
 
 /*
- * DOC: files that the host puts into a box. In /run/millibox the agent creates them itself: new, in
- * one directory that no other process can write. In the workspace a child with the payload's ids
- * creates them, because the payload may have planted links there: the child resolves them with the
- * payload's rights.
+ * DOC: files that the host puts into a box. In /run/millibox the agent creates them: new, in one
+ * directory that no other process can write. In the workspace, where the payload may have planted
+ * links, a child with the payload's ids creates them.
  *
- * One file at a time. While put_is_busy() no further frame may be handled: its data wait for the
- * child, or its end for the child's answer.
+ * One file at a time. While put_is_busy() no further frame may be handled: data wait for the child,
+ * or the end for its answer.
  */
 
 #include "base/attr.h"
@@ -48,5 +47,5 @@ int put_begin(struct agent *a, uint32_t id, const struct msg_put_begin *msg,
 int put_data(struct put *p, const struct wire_bytes *data, struct error *err) attr_must_check;
 int put_end(struct put *p, struct error *err) attr_must_check;
 bool put_is_busy(const struct put *p);
-/** put_pump - continue with what waits. Return: 0, or -1 with @err when the file failed. */
+/** put_pump - Return: 0, or -1 with @err: the file failed. */
 int put_pump(struct put *p, struct error *err) attr_must_check;

@@ -26,7 +26,7 @@ int reattach_open(struct agent *a, int argc, char **argv)
 /* Drop an incomplete file: its sender sends it again, or never. */
 static void drop_put(struct agent *a)
 {
-	/* Kill it before its pipe ends: it would take that for the end of the file. */
+	/* Before its pipe ends, which it would take for the end of the file. */
 	if (a->put.child.status >= 0)
 		(void)kill(a->put.child.pid, SIGKILL);
 	put_close(&a->put);
@@ -102,7 +102,7 @@ int reattach_accept(struct agent *a)
 			(void)fd_close(fds[i]);
 		return -EPROTO;
 	}
-	/* The old stream may still be open; whatever has its other end is ignored from now on. */
+	/* The old stream may still be open; it is ignored from now on. */
 	if (!reattach_on_stream_lost(a)) {
 		(void)fd_close(fds[0]);
 		return -EPROTO;

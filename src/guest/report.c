@@ -33,7 +33,7 @@ int report_open(struct report *rep, const char *path, int dir, uint32_t max)
 
 	if (fd < 0)
 		return fd;
-	/* One that could not be removed when it was closed, or that was planted. */
+	/* A leftover, or a planted one. */
 	(void)unlinkat(dir, REPORT_NAME, 0);
 	r = listen_at(fd, path);
 	if (r < 0)
@@ -58,7 +58,7 @@ int report_fd(const struct report *rep, const struct channel *ch)
 	return rep->left > 0 ? rep->listener : -1;
 }
 
-/* The one report of this execution is over: later connections are refused. */
+/* Later connections are refused. */
 static void finish_report(struct report *rep)
 {
 	report_close(rep);

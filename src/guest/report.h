@@ -3,8 +3,8 @@
 
 /*
  * DOC: where a runner reports (docs/protocol.md): a Unix socket that the payload may connect to
- * once per execution. Its data have the payload's authority: they are forwarded as bytes, up to a
- * maximum, and not parsed. No ancillary data is ever received.
+ * once per execution. The bytes have the payload's authority: forwarded up to a maximum, not
+ * parsed. No ancillary data is received.
  */
 
 #include "base/attr.h"
@@ -26,6 +26,7 @@ int report_open(struct report *rep, const char *path, int dir, uint32_t max) att
 void report_close(struct report *rep);
 /** report_fd - descriptor to poll, or -1. */
 int report_fd(const struct report *rep, const struct channel *ch);
-/** report_pump - accept or read once. Return: bytes forwarded or a negative errno of the channel.
+/**
+ * report_pump - accept or read once. Return: bytes forwarded, or a negative errno of the channel.
  */
 int report_pump(struct report *rep, struct channel *ch, uint32_t id) attr_must_check;

@@ -20,7 +20,7 @@
 
 /* Each runner has two poll entries. */
 enum source {
-	SOURCE_WORDS, /* the status socket until it executes its program, then the channel */
+	SOURCE_WORDS, /* the status socket, then the channel */
 	SOURCE_DENIALS,
 	SOURCES
 };
@@ -274,7 +274,7 @@ static int fail_runner(struct agent *a, struct resident *r, const struct error *
 	return n < 0 ? n : agent_fail(a, id, err);
 }
 
-/* Messages of the child until it executes its program. */
+/* Until the child executes its program. */
 static int read_child(struct agent *a, struct resident *r)
 {
 	struct error err = {0};
@@ -290,7 +290,7 @@ static int read_child(struct agent *a, struct resident *r)
 			continue;
 		case SPAWN_ERROR:
 			return fail_runner(a, r, &err);
-		case SPAWN_DONE: /* a child that executes never sends it */
+		case SPAWN_DONE: /* only from workers */
 		case SPAWN_END:
 			r->child.status = fd_close(r->child.status);
 			r->state = RESIDENT_ALIVE;
@@ -301,7 +301,7 @@ static int read_child(struct agent *a, struct resident *r)
 	return 0;
 }
 
-/* Decimal digits, no sign, no leading zeros: the form the agent itself writes. */
+/* Decimal digits, no sign, no leading zeros. */
 static const char *take_number(const char *pos, const char *end, uint32_t max, uint32_t *ret_value)
 {
 	const char *start = pos;
@@ -322,7 +322,7 @@ static const char *take_word(const char *pos, const char *end, const char *word)
 	return (size_t)(end - pos) >= len && memcmp(pos, word, len) == 0 ? pos + len : NULL;
 }
 
-/* One message of the current run. Return: 1, 0 if malformed, or a negative errno of the channel. */
+/* Return: 1, 0: malformed, or a negative errno of the channel. */
 static int take_message(struct agent *a, const char *data, size_t len)
 {
 	const char *end = data + len;
@@ -361,7 +361,7 @@ static int read_runner(struct agent *a, struct resident *r)
 		/* It exited with the request unread: see prepared.c. */
 		if (n == -ECONNRESET && is_running(a, r))
 			a->proc.untaken = true;
-		/* 0 is EOF or an empty message, which is not allowed. */
+		/* 0 is EOF or an empty message. */
 		if (n > 0 && (size_t)n <= sizeof(a->ch.scratch) && is_running(a, r) &&
 		    a->proc.state == PROC_RUNNING)
 			took = take_message(a, data, (size_t)n);
@@ -376,7 +376,7 @@ static int read_runner(struct agent *a, struct resident *r)
 	return 0;
 }
 
-/* A zygote's child reports its own pid, and may have exited since. */
+/* It reports its own pid, and may have exited since. */
 static int read_injected(struct agent *a)
 {
 	int n = 0;

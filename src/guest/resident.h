@@ -7,12 +7,13 @@
  * (docs/protocol.md).
  *
  *   agent -> runner  "run ID PATH\0" "ARG\0"...   with stdin, stdout, stderr as descriptors
- *   runner -> agent  "report ID\n" and bytes      any number
+ *   runner -> agent  "report ID
+ * " and bytes      any number
  *                    "done ID CODE"               the end of the run
  *
- * The payload holds the other end and may do anything with it. So nothing here ever waits for it or
- * buffers for it, its descriptors are not received, and an unexpected message kills the runner,
- * because it could otherwise answer for another run.
+ * The payload holds the other end: nothing here ever waits or buffers for it, its descriptors are
+ * not received, and an unexpected message kills the runner, which could otherwise answer for
+ * another run.
  */
 
 #include "base/attr.h"
@@ -29,7 +30,7 @@
 #define RESIDENT_REQUEST_MAX (72 * 1024)
 #define RESIDENT_PIECE_MAX   (60 * 1024) /* bytes of one report message */
 #define RESIDENT_SOURCE_MAX  255
-/* Messages per round: a flood must not starve the agent's other work. */
+/* Per round: a flood must not starve the agent's other work. */
 #define RESIDENT_BATCH 32
 
 struct agent;
@@ -56,14 +57,14 @@ struct resident {
 void resident_init(struct agent *a);
 int resident_start(struct agent *a, uint32_t id, const struct msg_exec *msg,
                    struct error *err) attr_must_check;
-/** resident_find - the runner @id, unless it has ended; or NULL. */
+/** resident_find - NULL: unknown, or ended. */
 struct resident *resident_find(struct agent *a, uint32_t id);
 /** resident_any - whether one has not ended. */
 bool resident_any(const struct agent *a);
-/** resident_cpu_us - CPU time of all threads of its process; 0 when it has exited. */
+/** resident_cpu_us - of all threads; 0: exited. */
 uint64_t resident_cpu_us(const struct resident *r);
 
-/** resident_check_source - validate @source as a name in the RUN place and copy it to @ret_name. */
+/** resident_check_source - @source must be a name in the RUN place. */
 int resident_check_source(const struct wire_bytes *source, char ret_name[RESIDENT_SOURCE_MAX + 1],
                           struct error *err) attr_must_check;
 /** resident_ask - send the request of run @id. A runner that cannot take it is killed. */
@@ -76,8 +77,8 @@ int resident_send(int channel, uint32_t id, const struct msg_run *msg,
 int resident_settle(struct agent *a, struct resident *r) attr_must_check;
 
 /**
- * resident_signal - to its process group, which has everything it started that did not leave it.
- * SIGKILL goes to the whole box if nothing else in there is to stay.
+ * resident_signal - to its process group. SIGKILL goes to the whole box if nothing else in there
+ * should stay.
  */
 void resident_signal(const struct agent *a, const struct resident *r, int signo);
 void resident_kill_all(const struct agent *a);

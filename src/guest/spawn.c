@@ -41,8 +41,8 @@ int spawn_payload(struct drop_plan *plan, spawn_work_fn work, const void *arg,
 		                 strerror(-r));
 	plan->status = theirs;
 	/*
-	 * fork, not vfork: the agent must be able to respond while the child is on its way to exec,
-	 * and copying the pages of so small a process takes no time.
+	 * fork, not vfork: the agent must respond while the child is on its way to exec, and
+	 * copying so small a process takes no time.
 	 */
 	pid_t pid = fork();
 	if (pid < 0)
@@ -77,7 +77,7 @@ enum spawn_news spawn_read_from(int status, int *ret_listener, struct ucred *ret
 
 	if (n == -EAGAIN || n == -EINTR)
 		return SPAWN_WAIT;
-	/* Only our own code writes here: the payload's end is closed before it runs. */
+	/* Only our own code writes here. */
 	if (n != (ssize_t)sizeof(msg))
 		return SPAWN_END;
 	return read_word(&msg, fds, count, ret_listener, ret_error);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: a child with the payload's rights. It drops all privileges (drop.h), then does its work:
- * execute a program, or write a file. Until then it can report errors to the agent; EOF on the
- * status socket without a message means that it executed its program.
+ * DOC: a child with the payload's rights. It drops all privileges (drop.h), then executes a program
+ * or writes a file. Until then it can report errors to the agent; EOF on the status socket without
+ * a message means exec.
  */
 
 #include "base/attr.h"
@@ -15,7 +15,7 @@
 
 struct ucred;
 
-/* Runs in the child, as the payload. Returns 0 when the work is done, -1 with @err on failure. */
+/* In the child, as the payload. Return: 0 when done, -1 with @err. */
 typedef int (*spawn_work_fn)(const void *arg, int status, struct error *err);
 
 struct spawned {
@@ -36,10 +36,9 @@ enum spawn_news {
 	SPAWN_END,      /* EOF: a program is running, or the child was killed */
 };
 
-/** spawn_read - the next message of the child. */
 enum spawn_news spawn_read(int status, int *ret_listener, struct error *ret_error);
-/** spawn_read_from - likewise, on a socket with SO_PASSCRED. */
+/** spawn_read_from - on a socket with SO_PASSCRED. */
 enum spawn_news spawn_read_from(int status, int *ret_listener, struct ucred *ret_sender,
                                 struct error *ret_error);
-/** spawn_say_started - tell the host that program @id runs. 0 or a negative errno. */
+/** spawn_say_started - tell the host that program @id runs. */
 int spawn_say_started(const struct spawned *child, struct buf *out, uint32_t id) attr_must_check;

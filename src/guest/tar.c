@@ -215,7 +215,7 @@ static int take_text(const char *value, size_t len, char ret_text[TAR_NAME_MAX +
 {
 	if (len > TAR_NAME_MAX)
 		return -ENAMETOOLONG;
-	/* Reject: the name could be checked up to the NUL and used beyond it. */
+	/* The name could be checked up to the NUL and used beyond it. */
 	if (memchr(value, '\0', len))
 		return -EINVAL;
 	memcpy(ret_text, value, len);

@@ -3,7 +3,7 @@
 
 /*
  * DOC: headers of tar archives: POSIX ustar with pax headers where a name, link or size does not
- * fit; GNU's long names are read too. Pure: no I/O, no allocation.
+ * fit; GNU's long names are read too. Pure, no allocation.
  */
 
 #include "base/attr.h"
@@ -13,7 +13,7 @@
 
 #define TAR_BLOCK    512
 #define TAR_NAME_MAX 4096
-/* Records of one pax header: two names and a few numbers. Larger ones are rejected. */
+/* Two names and a few numbers. Larger ones are rejected. */
 #define TAR_EXTRA_MAX (16 * 1024)
 
 enum tar_kind {
@@ -41,7 +41,7 @@ struct tar_entry {
 size_t tar_padding(uint64_t size);
 
 /**
- * tar_write - the headers of @entry: one block, or one with a pax header in front. Return: bytes
+ * tar_write - the headers of @entry: one block, with a pax header in front if needed. Return: bytes
  * written to @ret_blocks, or 0: a name is too long.
  */
 #define TAR_HEADERS_MAX (2 * TAR_BLOCK + TAR_EXTRA_MAX)
@@ -52,14 +52,14 @@ bool tar_is_end(const uint8_t block[TAR_BLOCK]);
 /** tar_read - parse a header. Return: 0 or -EINVAL. */
 int tar_read(const uint8_t block[TAR_BLOCK], struct tar_entry *ret_entry) attr_must_check;
 /**
- * tar_read_pax - name, link and size of the records replace those of @entry. Return: 0, -EINVAL for
- * malformed records, -ENAMETOOLONG.
+ * tar_read_pax - the records replace name, link and size of @entry. Return: 0, -EINVAL or
+ * -ENAMETOOLONG.
  */
 int tar_read_pax(const char *records, size_t len, struct tar_entry *entry) attr_must_check;
 
 /**
- * tar_clean_name - normalize an archive's name ("./a/b/") to a path inside, in place: "" is the
- * directory itself. Return: 0 or -EINVAL: absolute, with "..", too long or too deep.
+ * tar_clean_name - normalize a name ("./a/b/") to a path inside, in place: "" is the directory
+ * itself. Return: 0 or -EINVAL: absolute, with "..", too long or too deep.
  */
 int tar_clean_name(char *name) attr_must_check;
 /** tar_link_stays - whether a symbolic link at @name (clean) to @target stays inside. */

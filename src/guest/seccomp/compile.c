@@ -5,22 +5,21 @@
  *   compile TABLE OUTPUT
  *
  * Theory of operation. libseccomp knows the numbers of system calls on every architecture; the
- * program is emitted here, because the table expresses what libseccomp's rules cannot: "these
- * arguments are allowed, all others of this call get that errno", in order, first match decides. A
- * libseccomp rule set has one default for everything that does not match, and an unconditional rule
- * silently swallows the conditional ones of the same call.
+ * program is emitted here, because libseccomp's rules cannot express "these arguments are allowed,
+ * all others of this call get that errno", in order, first match decides. A libseccomp rule set has
+ * one default for everything that does not match, and an unconditional rule silently swallows the
+ * conditional ones of the same call.
  *
  * A program is: check of the architecture, then a binary search over ranges of numbers whose leaves
  * are a return or the block of a call that examines arguments. Calls whose answer does not depend
- * on arguments stay visible as such to the kernel, which then answers them from a bitmap without
- * running the program at all.
+ * on arguments stay visible as such to the kernel, which answers them from a bitmap without running
+ * the program.
  *
  * The kernel translates a program each time it is installed, instruction by instruction. The
- * payload's is installed in every process that runs one, always on top of the agent's filter or a
- * zygote's, and of all filters of a process the strictest answer counts. So it is an "upper" one,
- * with only what those beneath lack: it allows what they give an errno for by the same rules, and
- * for a call without a rule, which does not exist for them, it has whatever answer is shortest to
- * write.
+ * payload's is installed for every program, always on top of the agent's filter or a zygote's, and
+ * of all filters the strictest answer counts. So it is an "upper" one, with only what those beneath
+ * lack: it allows what they give an errno for by the same rules, and for a call without a rule,
+ * which does not exist for them, it has whatever answer is shortest to write.
  */
 
 #include <assert.h>
@@ -49,7 +48,7 @@ struct variant {
 	bool agent;           /* has the "agent" rules too */
 	bool zygote;          /* has the "zygote" rules too */
 	bool uncharged;       /* has the "uncharged" rules, and no others */
-	bool upper; /* installed on the agent's or a zygote's, which answer where it need not */
+	bool upper;           /* on the agent's or a zygote's, which answer where it need not */
 };
 
 struct program {
@@ -136,7 +135,7 @@ static bool same_condition(const struct condition *a, const struct condition *b)
 	return a->arg == b->arg && a->wide == b->wide && a->mask == b->mask && a->value == b->value;
 }
 
-/* Whether @r differs from @first only in the value of its last condition, of an int. */
+/* @r differs from @first only in the value of its last condition, of an int. */
 static bool is_listed(const struct rule *r, const struct rule *first)
 {
 	unsigned last = first->count - 1;
@@ -164,7 +163,7 @@ static unsigned emit_condition(struct program *p, const struct condition *c, uns
 	return count;
 }
 
-/* @count rules that differ in their last value only: everything else is compared once. */
+/* @count rules that differ in their last value only. */
 static void emit_rules(struct program *p, const struct rule *rules, unsigned count)
 {
 	unsigned last = rules[0].count - 1;
@@ -186,12 +185,12 @@ static void emit_rules(struct program *p, const struct rule *rules, unsigned cou
 		assert(p->len - misses[i] - 1 <= UINT8_MAX);
 		p->code[misses[i]].jf = (uint8_t)(p->len - misses[i] - 1);
 	}
-	/* What follows is reached from each of the misses: they agree only if there is one. */
+	/* The misses agree only if there is one. */
 	if (missed != 1)
 		p->loaded = 0;
 }
 
-/* Whether condition @c holds if all of @given do. Return: 1, 0, or -1 for "it depends". */
+/* Whether @c holds if all of @given do. Return: 1, 0, or -1: it depends. */
 static int holds(const struct condition *c, const struct rule *given)
 {
 	for (unsigned i = 0; i < given->count; i++) {
@@ -203,8 +202,7 @@ static int holds(const struct condition *c, const struct rule *given)
 	return -1;
 }
 
-/* The answer of @v to a call for which the conditions of @given hold. Return: false if it
- * depends. */
+/* The answer of @v to a call for which @given holds. Return: false: it depends. */
 static bool answer_to(const struct table *t, const struct variant *v, const struct rule *given,
                       uint32_t *ret_answer)
 {
@@ -229,7 +227,7 @@ static bool answer_to(const struct table *t, const struct variant *v, const stru
 
 /*
  * Calls that only the filters beneath allow, as rules with the answer of @v. Return: false if that
- * needs all rules of the call; then there are none.
+ * needs all rules of the call.
  */
 static bool collect_widened(const struct table *t, const struct variant *v, int number,
                             struct rule *ret_rules, unsigned *ret_count)
@@ -251,7 +249,7 @@ static bool collect_widened(const struct table *t, const struct variant *v, int 
 	return true;
 }
 
-/* An errno that the filters beneath return by the same rules need not be returned again. */
+/* An errno that the filters beneath return by the same rules. */
 static uint32_t left_to_others(uint32_t answer, bool alike)
 {
 	return alike && (answer & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO ? SECCOMP_RET_ALLOW
@@ -271,7 +269,7 @@ static bool are_disjoint(const struct rule *a, const struct rule *b)
 	return false;
 }
 
-/* Remove rules with the default answer that keep no later one from giving another. */
+/* Remove rules with the default answer, unless a later one would then apply. */
 static unsigned without_needless(struct rule *rules, unsigned count, uint32_t rest)
 {
 	unsigned kept = count; /* they are collected at the end, last one first */
@@ -289,8 +287,8 @@ static unsigned without_needless(struct rule *rules, unsigned count, uint32_t re
 }
 
 /*
- * The rules of a call that examine its arguments, in order, without those that change nothing.
- * *ret_rest: the default answer. Return: how many.
+ * The rules of a call that examine its arguments, without those that change nothing. *ret_rest: the
+ * default answer. Return: how many.
  */
 static unsigned collect(const struct table *t, const struct variant *v, int number,
                         struct rule *ret_rules, uint32_t *ret_rest)
@@ -317,7 +315,6 @@ static unsigned collect(const struct table *t, const struct variant *v, int numb
 	return without_needless(ret_rules, count, *ret_rest);
 }
 
-/* Everything about one call. */
 static void emit_call(struct program *p, const struct table *t, const struct variant *v, int number)
 {
 	static struct rule rules[RULES_MAX];
@@ -414,7 +411,7 @@ static bool is_conditional(const struct sock_filter *insn)
 	return BPF_CLASS(insn->code) == BPF_JMP && BPF_OP(insn->code) != BPF_JA;
 }
 
-/* The last position in reach of a conditional jump at @from that returns the same as @to. */
+/* The last position within a conditional jump from @from that returns the same as @to. */
 static unsigned far_return(const struct program *p, unsigned from, unsigned to)
 {
 	unsigned last = from + 1 + UINT8_MAX < p->len ? from + 1 + UINT8_MAX : p->len - 1;
@@ -447,8 +444,8 @@ static void mark_reached(const struct program *p, bool *reached)
 }
 
 /*
- * Merge leaves that return the same, as far as jumps reach: the kernel translates the program anew
- * for every box, which takes time per instruction.
+ * Merge leaves that return the same, as far as jumps reach: translation takes time per instruction,
+ * for every box.
  */
 static void share_returns(struct program *p)
 {
@@ -519,8 +516,8 @@ static void print_program(FILE *f, const struct variant *v, const struct program
 static void print_all(FILE *f, const struct table *t)
 {
 	/*
-	 * The agent's filter stays on its children, and where two filters disagree the stricter
-	 * answer counts: ERRNO before USER_NOTIF. So that refusals of the payload reach the agent,
+	 * Where two filters disagree the stricter answer counts, ERRNO before USER_NOTIF, and the
+	 * agent's filter stays on its children. So that refusals of the payload reach the agent,
 	 * its own filter returns USER_NOTIF too; without a listener the kernel turns that into
 	 * ENOSYS.
 	 */

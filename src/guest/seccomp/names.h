@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: names of numbers in payload.txt. From the system's headers where they have them; newer ones
- * by value, which the kernel never changes.
+ * DOC: names of numbers in payload.txt, from the system's headers; newer ones by value, which the
+ * kernel never changes.
  */
 
 #include <errno.h>

@@ -44,5 +44,5 @@ struct table {
 
 /** fail - defined in compile.c: report an error in a line of the table (0: none) and exit. */
 void fail(unsigned line, const char *fmt, ...) attr_noreturn attr_printf(2, 3);
-/** table_read - read all of @f, in order. Exits on an obvious mistake. */
+/** table_read - exits on an obvious mistake. */
 void table_read(FILE *f, struct table *table);
