@@ -36,14 +36,14 @@ int driver_check_layers(uint32_t have, uint32_t required, struct error *err) att
 struct link_exec {
 	struct list node; /* link.execs */
 	uint32_t id;
-	uint32_t runner; /* a run: id of its runner, which may have ended; else 0 */
-	bool keep;       /* a resident runner */
-	bool prepared;   /* has no code yet and must not start */
-	bool waits;      /* prepared, and reported so */
-	bool given;      /* was prepared and has received its code */
-	bool resumed;    /* from an earlier daemon */
-	bool forget;     /* its messages are not passed on */
-	size_t heard;    /* bytes of them */
+	uint32_t runner;        /* a run: id of its runner, which may have ended; else 0 */
+	bool keep;              /* a resident runner */
+	bool prepared;          /* has no code yet and must not start */
+	bool waits;             /* prepared, and reported so */
+	bool given;             /* was prepared and has received its code */
+	bool resumed;           /* from an earlier daemon */
+	bool forget;            /* its messages are not passed on */
+	size_t forgotten_bytes; /* bytes of them */
 	bool started;
 	uint64_t output_max[OUTPUT_COUNT];
 	uint64_t output_bytes[OUTPUT_COUNT]; /* never more than granted */

@@ -445,8 +445,8 @@ static const char *out_of_place(const struct link *l, enum phase phase, const st
 static int take_forgotten(struct link *l, struct link_exec *e, const struct frame *frame,
                           struct error *err)
 {
-	e->heard += FRAME_HEADER_LEN + frame->len;
-	if (e->heard > LINK_FORGOTTEN_MAX)
+	e->forgotten_bytes += FRAME_HEADER_LEN + frame->len;
+	if (e->forgotten_bytes > LINK_FORGOTTEN_MAX)
 		return link_violation(err, frame, "exceeds every grant");
 	e->started = e->started || frame->type == MSG_STARTED;
 	if (frame->type != MSG_DONE && frame->type != MSG_FAILED)

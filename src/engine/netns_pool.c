@@ -227,8 +227,8 @@ static bool send_dropped(struct netns_pool *pool, int net)
 
 void netns_pool_refill(struct netns_pool *pool)
 {
-	if (pool->untold)
-		pool->untold = !send_dropped(pool, -1);
+	if (pool->drop_pending)
+		pool->drop_pending = !send_dropped(pool, -1);
 	for (; pool->owed > 0 && pool->sock >= 0; pool->owed--)
 		send_request(pool, REQUEST_WANTED, -1);
 }
@@ -240,7 +240,7 @@ void netns_pool_give(struct netns_pool *pool, int net)
 	if (given < 0 || pool->sock < 0)
 		return;
 	if (pool->owed <= SPARE_COUNT - SPARE_MAX) {
-		pool->untold = !send_dropped(pool, given) || pool->untold;
+		pool->drop_pending = !send_dropped(pool, given) || pool->drop_pending;
 		return;
 	}
 	send_request(pool, REQUEST_WANTED, given);

@@ -20,11 +20,11 @@
 #include <sys/types.h>
 
 struct netns_pool {
-	int home;     /* the engine's own, empty namespace; owned */
-	int sock;     /* to the helper; owned; -1: the helper is gone */
-	pid_t helper; /* 0: none */
-	int owed;     /* taken and not yet requested again; negative: surplus */
-	bool untold;  /* dropped namespaces that the helper still holds */
+	int home;          /* the engine's own, empty namespace; owned */
+	int sock;          /* to the helper; owned; -1: the helper is gone */
+	pid_t helper;      /* 0: none */
+	int owed;          /* taken and not yet requested again; negative: surplus */
+	bool drop_pending; /* dropped namespaces that the helper still holds */
 };
 
 /** netns_pool_open - leave the host's network, start the helper. Return: 0 or a negative errno. */

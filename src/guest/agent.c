@@ -20,7 +20,7 @@ int agent_fail(struct agent *a, uint32_t id, const struct error *err)
 	return msg_failed_encode(&a->ch.out, id, &msg);
 }
 
-int agent_say_hello(struct agent *a)
+int agent_send_hello(struct agent *a)
 {
 	const struct msg_hello msg = {
 		.version = WIRE_VERSION,

@@ -55,8 +55,8 @@ struct agent {
 	struct channel ch;
 };
 
-/** agent_say_hello - the first message on every stream. */
-int agent_say_hello(struct agent *a) attr_must_check;
+/** agent_send_hello - the first message on every stream. */
+int agent_send_hello(struct agent *a) attr_must_check;
 /** agent_flush - record what must be kept, send what the socket takes. */
 int agent_flush(struct agent *a) attr_must_check;
 

@@ -261,7 +261,7 @@ int drop_enter(const char *cwd, struct error *err)
 	return error_set(err, ERR_INVALID, sys, "enter '%.128s': %s", cwd, strerror(sys));
 }
 
-int drop_tell(int status, enum drop_word word, const struct error *err)
+int drop_report(int status, enum drop_word word, const struct error *err)
 {
 	struct drop_message msg = {.word = word};
 

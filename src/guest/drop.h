@@ -47,4 +47,4 @@ struct drop_message {
 	struct error error;
 };
 
-int drop_tell(int status, enum drop_word word, const struct error *err);
+int drop_report(int status, enum drop_word word, const struct error *err);

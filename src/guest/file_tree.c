@@ -273,7 +273,7 @@ static int change_one(struct file_tree_walk *w, int dir, const char *name,
 	struct changes *c = w->ctx;
 	const struct timespec *t = &found->st->st_ctim;
 	uint8_t digest[SHA256_LEN];
-	struct file_found told = *found;
+	struct file_found entry = *found;
 	struct stat st;
 
 	if (!S_ISREG(found->st->st_mode) ||
@@ -286,12 +286,12 @@ static int change_one(struct file_tree_walk *w, int dir, const char *name,
 	cleanup_close int fd = fd_open_beneath(dir, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
 	/* Report the same file that was hashed. */
 	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-		told.st = &st;
+		entry.st = &st;
 		if ((uint64_t)st.st_size <= c->budget && hash_file(fd, &c->budget, digest) == 0)
-			told.sha256 = digest;
+			entry.sha256 = digest;
 	}
-	told.target = NULL;
-	return file_worker_send_entry(c->out, &told, err);
+	entry.target = NULL;
+	return file_worker_send_entry(c->out, &entry, err);
 }
 
 int file_tree_changes(const struct file_job *job, struct file_out *out, struct error *err)

@@ -32,7 +32,7 @@ void files_init(struct agent *a)
 		struct file_stream *s = &a->files[i];
 		*s = (struct file_stream){.child = {.status = -1}, .to = -1, .from = -1};
 		buf_init(&s->pending, PENDING_MAX);
-		buf_init(&s->heard, FRAME_MAX_LEN);
+		buf_init(&s->received, FRAME_MAX_LEN);
 	}
 }
 
@@ -42,10 +42,10 @@ static void stream_forget(struct file_stream *s)
 	(void)fd_close(s->from);
 	(void)fd_close(s->child.status);
 	buf_done(&s->pending);
-	buf_done(&s->heard);
+	buf_done(&s->received);
 	*s = (struct file_stream){.child = {.status = -1}, .to = -1, .from = -1};
 	buf_init(&s->pending, PENDING_MAX);
-	buf_init(&s->heard, FRAME_MAX_LEN);
+	buf_init(&s->received, FRAME_MAX_LEN);
 }
 
 /* A child that cleans up is not killed. Beyond the array it is not protected. */
@@ -120,7 +120,7 @@ static void note_change(struct agent *a, const struct file_stream *s)
 		a->files_ns = file_clock_latest();
 }
 
-static int say_failed(struct agent *a, uint32_t id, const struct error *err)
+static int send_failed(struct agent *a, uint32_t id, const struct error *err)
 {
 	const struct msg_file_failed msg = {
 		.code = err->code,
@@ -137,7 +137,7 @@ static int fail_operation(struct agent *a, struct file_stream *s, const struct e
 
 	note_change(a, s);
 	stream_forget(s);
-	return say_failed(a, id, err);
+	return send_failed(a, id, err);
 }
 
 static int start_worker(struct agent *a, struct file_stream *s, const struct file_job *job,
@@ -186,7 +186,7 @@ int files_open(struct agent *a, const struct frame *frame)
 		(void)error_set(&err, ERR_BUSY, 0, "more than %d concurrent file operations",
 		                WIRE_FILES_MAX);
 	if (!s || file_worker_check_job(&msg, &job, &err) < 0)
-		return say_failed(a, frame->id, &err);
+		return send_failed(a, frame->id, &err);
 	s->id = frame->id;
 	s->granted = WIRE_FILE_WINDOW;
 	s->writes = job.op == WIRE_FILE_WRITE || job.op == WIRE_FILE_UNTAR;
@@ -266,7 +266,7 @@ int files_grant(struct agent *a, const struct frame *frame)
 		return VIOLATION;
 	s->granted += msg.bytes;
 	/* poll does not wake for frames that waited for credit. */
-	int r = s->heard.len > 0 ? forward_frames(a, s) : 0;
+	int r = s->received.len > 0 ? forward_frames(a, s) : 0;
 	return r < 0 ? r : 0;
 }
 
@@ -313,12 +313,12 @@ static bool is_worker_type(unsigned type)
 
 static int forward_frame(struct agent *a, const struct file_stream *s, const struct frame *frame)
 {
-	struct frame told = *frame;
+	struct frame forwarded = *frame;
 	uint8_t header[FRAME_HEADER_LEN];
 	int r = 0;
 
-	told.id = s->id;
-	frame_put_header(&told, header);
+	forwarded.id = s->id;
+	frame_put_header(&forwarded, header);
 	r = buf_add(&a->ch.out, header, sizeof(header));
 	return r < 0 ? r : buf_add(&a->ch.out, frame->payload, frame->len);
 }
@@ -332,7 +332,7 @@ static int forward_frames(struct agent *a, struct file_stream *s)
 	int r = 0;
 
 	while (!channel_is_full(&a->ch)) {
-		r = frame_parse(s->heard.data + used, s->heard.len - used, &frame);
+		r = frame_parse(s->received.data + used, s->received.len - used, &frame);
 		if (r == 0 || (r > 0 && is_worker_type(frame.type) && frame.type != MSG_FILE_DONE &&
 		               frame_size(&frame) > s->granted))
 			break;
@@ -353,22 +353,22 @@ static int forward_frames(struct agent *a, struct file_stream *s)
 		}
 		s->granted -= frame_size(&frame);
 	}
-	buf_consume(&s->heard, used);
+	buf_consume(&s->received, used);
 	return 0;
 }
 
 static void read_worker(struct file_stream *s)
 {
-	size_t room = s->heard.max - s->heard.len;
+	size_t room = s->received.max - s->received.len;
 	ssize_t n = 0;
 
 	if (room > FRAME_CHUNK)
 		room = FRAME_CHUNK;
-	if (room == 0 || buf_reserve(&s->heard, room) < 0)
+	if (room == 0 || buf_reserve(&s->received, room) < 0)
 		return;
-	n = read(s->from, s->heard.data + s->heard.len, room);
+	n = read(s->from, s->received.data + s->received.len, room);
 	if (n > 0)
-		s->heard.len += (size_t)n;
+		s->received.len += (size_t)n;
 	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
 		s->from = fd_close(s->from);
 }
@@ -404,11 +404,11 @@ static int pump_stream(struct agent *a, struct file_stream *s, const struct poll
 		r = write_some(a, s);
 	if (r >= 0 && fds[SOURCE_FROM].revents)
 		read_worker(s);
-	if (r >= 0 && s->heard.len > 0)
+	if (r >= 0 && s->received.len > 0)
 		r = forward_frames(a, s);
 	if (r != 0)
 		return r < 0 ? r : 0;
-	if (s->from < 0 && s->heard.len == 0)
+	if (s->from < 0 && s->received.len == 0)
 		r = on_worker_eof(a, s);
 	return r;
 }
@@ -420,7 +420,7 @@ static bool wants_more(const struct agent *a, const struct file_stream *s)
 
 	if (s->from < 0 || channel_is_full(&a->ch))
 		return false;
-	return s->heard.len == 0 || frame_parse(s->heard.data, s->heard.len, &frame) == 0;
+	return s->received.len == 0 || frame_parse(s->received.data, s->received.len, &frame) == 0;
 }
 
 void files_watch(const struct agent *a, struct pollfd *fds)
@@ -436,7 +436,7 @@ void files_watch(const struct agent *a, struct pollfd *fds)
 			fds[SOURCE_TO].fd = s->to;
 		if (wants_more(a, s))
 			fds[SOURCE_FROM].fd = s->from;
-		if (s->from < 0 && s->heard.len == 0)
+		if (s->from < 0 && s->received.len == 0)
 			fds[SOURCE_STATUS].fd = s->child.status;
 	}
 }

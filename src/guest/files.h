@@ -26,16 +26,16 @@ struct pollfd;
 struct file_stream {
 	uint32_t id; /* 0: free slot */
 	struct spawned child;
-	bool reaped;        /* waited for: its pid may be reused */
-	bool writes;        /* removes a partial file when its input ends early */
-	bool changes;       /* changes files or their names */
-	bool ended;         /* FILE_END was received */
-	int to;             /* owned: pipe to the child; -1: closed */
-	int from;           /* owned: pipe from the child; -1: at EOF */
-	struct buf pending; /* frames for the child */
-	uint32_t owed;      /* bytes of the window not yet returned to the host */
-	struct buf heard;   /* bytes from the child, until a frame is complete */
-	uint32_t granted;   /* bytes that the host accepts */
+	bool reaped;         /* waited for: its pid may be reused */
+	bool writes;         /* removes a partial file when its input ends early */
+	bool changes;        /* changes files or their names */
+	bool ended;          /* FILE_END was received */
+	int to;              /* owned: pipe to the child; -1: closed */
+	int from;            /* owned: pipe from the child; -1: at EOF */
+	struct buf pending;  /* frames for the child */
+	uint32_t owed;       /* bytes of the window not yet returned to the host */
+	struct buf received; /* bytes from the child, until a frame is complete */
+	uint32_t granted;    /* bytes that the host accepts */
 };
 
 void files_init(struct agent *a);

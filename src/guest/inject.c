@@ -241,7 +241,7 @@ static enum spawn_news accept_child(struct agent *a, struct spawned *child,
 	return SPAWN_END;
 }
 
-enum spawn_news inject_hear(struct agent *a, struct spawned *child, int *ret_listener,
+enum spawn_news inject_read(struct agent *a, struct spawned *child, int *ret_listener,
                             struct error *ret_error)
 {
 	struct ucred sender = {0};

@@ -40,10 +40,10 @@ int inject_open(struct agent *a, char **argv) attr_must_check;
 int inject_spawn(struct agent *a, struct drop_plan *plan, struct job *job,
                  struct spawned *ret_child, struct error *err) attr_must_check;
 /**
- * inject_hear - like spawn_read, for a child of inject_spawn. If a zygote's child failed, the
+ * inject_read - like spawn_read, for a child of inject_spawn. If a zygote's child failed, the
  * program is executed here instead.
  */
-enum spawn_news inject_hear(struct agent *a, struct spawned *child, int *ret_listener,
+enum spawn_news inject_read(struct agent *a, struct spawned *child, int *ret_listener,
                             struct error *ret_error);
 /** inject_signal - keep @signo for a child that is not there yet. Return: whether it was kept. */
 bool inject_signal(const struct agent *a, const struct spawned *child, int signo);

@@ -142,7 +142,7 @@ static int start_agent(struct agent *a, struct error *err)
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	if (harden_self(&a->layers, err) < 0 || open_places(a, err) < 0 || make_ruleset(a, err) < 0)
 		return -1;
-	r = agent_say_hello(a);
+	r = agent_send_hello(a);
 	if (r >= 0)
 		r = agent_flush(a);
 	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "say hello") : 0;

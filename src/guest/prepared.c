@@ -122,7 +122,7 @@ int prepared_run(struct agent *a, const struct msg_run *msg, struct error *err)
 		return -1;
 	}
 	p->state = PROC_RUNNING;
-	r = spawn_say_started(&p->child, &a->ch.out, p->id);
+	r = spawn_send_started(&p->child, &a->ch.out, p->id);
 	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "queue STARTED") : 0;
 }
 
@@ -141,7 +141,7 @@ static int read_child(struct agent *a)
 
 	while (p->state == PROC_PREPARING) {
 		int listener = -1;
-		switch (inject_hear(a, &p->child, &listener, &err)) {
+		switch (inject_read(a, &p->child, &listener, &err)) {
 		case SPAWN_WAIT:
 			return 0;
 		case SPAWN_LISTENER:
@@ -193,7 +193,7 @@ static void take_done(struct agent *a, const char *word, size_t len)
 
 	p->channel = fd_close(p->channel);
 	if (code >= 0)
-		proc_told(a, code);
+		proc_exit_announced(a, code);
 }
 
 int prepared_pump(struct agent *a)

@@ -229,7 +229,7 @@ int proc_run_started(struct agent *a)
 	if (p->runner->child.injected && p->cpu_us == 0)
 		p->cpu_us = resident_cpu_us(p->runner);
 	p->state = PROC_RUNNING;
-	return spawn_say_started(&p->runner->child, &a->ch.out, p->id);
+	return spawn_send_started(&p->runner->child, &a->ch.out, p->id);
 }
 
 int proc_run_report(struct agent *a, const char *data, size_t len)
@@ -350,7 +350,7 @@ static int send_done(struct agent *a)
 		msg.cpu_system_us = msg.max_rss_kib = msg.read_bytes = msg.write_bytes = 0;
 	}
 	/* Its process was not waited for, so it is not in RUSAGE_CHILDREN. */
-	if (p->told)
+	if (p->announced)
 		msg.cpu_user_us += proc_cpu_us(p->child.pid);
 	msg.stdout_bytes = p->out[WIRE_STDOUT].produced;
 	msg.stderr_bytes = p->out[WIRE_STDERR].produced;
@@ -417,7 +417,7 @@ static int read_child(struct agent *a)
 
 	while (p->state == PROC_STARTING) {
 		int listener = -1;
-		switch (inject_hear(a, &p->child, &listener, &err)) {
+		switch (inject_read(a, &p->child, &listener, &err)) {
 		case SPAWN_WAIT:
 			return 0;
 		case SPAWN_LISTENER:
@@ -429,7 +429,7 @@ static int read_child(struct agent *a)
 		case SPAWN_END:
 			p->child.status = fd_close(p->child.status);
 			p->state = PROC_RUNNING;
-			return spawn_say_started(&p->child, &a->ch.out, p->id);
+			return spawn_send_started(&p->child, &a->ch.out, p->id);
 		}
 	}
 	return 0;
@@ -548,7 +548,7 @@ static int drain_pipes(struct agent *a)
 	return 0;
 }
 
-void proc_told(struct agent *a, int code)
+void proc_exit_announced(struct agent *a, int code)
 {
 	struct proc *p = &a->proc;
 
@@ -557,7 +557,7 @@ void proc_told(struct agent *a, int code)
 		return;
 	p->end_us = clock_us();
 	p->wait_status = code << 8; /* in the form of a wait status */
-	p->told = true;
+	p->announced = true;
 	p->state = PROC_DRAINING;
 }
 
@@ -578,7 +578,7 @@ static void check_leaver(struct agent *a)
 
 	/* Not its children. */
 	if (p->state == PROC_RUNNING && p->child.pid > 0 && p->denials.leaver == p->child.pid)
-		proc_told(a, p->denials.leave_code);
+		proc_exit_announced(a, p->denials.leave_code);
 }
 
 int proc_pump(struct agent *a, const struct pollfd *fds)

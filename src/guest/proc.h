@@ -67,9 +67,9 @@ struct proc {
 	uint64_t end_us;
 	uint64_t drained; /* bytes read since the end */
 	int wait_status;
-	int channel;  /* owned; of a prepared program: to its process; else -1 */
-	bool told;    /* announced its exit and may still be exiting */
-	bool untaken; /* it ended with its request unread */
+	int channel;    /* owned; of a prepared program: to its process; else -1 */
+	bool announced; /* announced its exit and may still be exiting */
+	bool untaken;   /* it ended with its request unread */
 	/* Only for a RUN in a resident runner. */
 	struct resident *runner; /* NULL: no such RUN */
 	uint32_t report_left;    /* bytes still to be forwarded */
@@ -107,8 +107,8 @@ int proc_run_report(struct agent *a, const char *data, size_t len) attr_must_che
 void proc_run_over(struct agent *a, int wait_status, bool lost);
 /** proc_run_failed - the runner could not be started. */
 int proc_run_failed(struct agent *a, const struct error *err) attr_must_check;
-/** proc_told - the program announced its exit with @code: do not wait for it. */
-void proc_told(struct agent *a, int code);
+/** proc_exit_announced - the program announced its exit with @code: do not wait for it. */
+void proc_exit_announced(struct agent *a, int code);
 /** proc_fill_done - the facts that the kernel knows; the caller adds the rest. */
 void proc_fill_done(struct msg_done *msg, int wait_status, uint64_t duration_us);
 /**

@@ -75,7 +75,7 @@ static int send_resume(struct agent *a)
 {
 	struct journal *j = &a->journal;
 	const struct msg_resume msg = {.last_id = j->last_id, .count = (uint32_t)j->count};
-	int r = agent_say_hello(a);
+	int r = agent_send_hello(a);
 
 	if (r >= 0)
 		r = msg_resume_encode(&a->ch.out, 0, &msg);

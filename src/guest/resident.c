@@ -282,7 +282,7 @@ static int read_child(struct agent *a, struct resident *r)
 	while (r->state == RESIDENT_STARTING) {
 		int listener = -1;
 		int n = 0;
-		switch (inject_hear(a, &r->child, &listener, &err)) {
+		switch (inject_read(a, &r->child, &listener, &err)) {
 		case SPAWN_WAIT:
 			return 0;
 		case SPAWN_LISTENER:
@@ -294,7 +294,7 @@ static int read_child(struct agent *a, struct resident *r)
 		case SPAWN_END:
 			r->child.status = fd_close(r->child.status);
 			r->state = RESIDENT_ALIVE;
-			n = spawn_say_started(&r->child, &a->ch.out, r->id);
+			n = spawn_send_started(&r->child, &a->ch.out, r->id);
 			return n < 0 ? n : proc_run_started(a);
 		}
 	}

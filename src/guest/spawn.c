@@ -17,10 +17,10 @@ static void attr_noreturn run_child(const struct drop_plan *plan, spawn_work_fn 
 	struct error err = {0};
 
 	if (drop_to_payload(plan, &err) < 0 || work(arg, plan->status, &err) < 0) {
-		(void)drop_tell(plan->status, DROP_ERROR, &err);
+		(void)drop_report(plan->status, DROP_ERROR, &err);
 		_exit(EXIT_NOT_STARTED);
 	}
-	(void)drop_tell(plan->status, DROP_DONE, NULL);
+	(void)drop_report(plan->status, DROP_DONE, NULL);
 	_exit(0);
 }
 
@@ -88,7 +88,7 @@ enum spawn_news spawn_read(int status, int *ret_listener, struct error *ret_erro
 	return spawn_read_from(status, ret_listener, NULL, ret_error);
 }
 
-int spawn_say_started(const struct spawned *child, struct buf *out, uint32_t id)
+int spawn_send_started(const struct spawned *child, struct buf *out, uint32_t id)
 {
 	const struct msg_started msg = {
 		.pid = (uint32_t)child->pid,

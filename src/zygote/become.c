@@ -61,7 +61,7 @@ struct given {
 static void attr_noreturn fail_start(const struct given *given, const struct error *err)
 {
 	if (given->status >= 0)
-		(void)drop_tell(given->status, DROP_ERROR, err);
+		(void)drop_report(given->status, DROP_ERROR, err);
 	_exit(EXIT_NOT_STARTED);
 }
 
@@ -194,7 +194,7 @@ void become(const struct fill *fill, struct order *ret_order)
 	    drop_to_payload(&given.plan, &err) < 0 || finish_like_exec(&given, &err) < 0 ||
 	    drop_enter(last_word(ret_order), &err) < 0 || check_payload(given.plan.setup, &err) < 0)
 		fail_start(&given, &err);
-	if (drop_tell(given.status, DROP_READY, NULL) < 0)
+	if (drop_report(given.status, DROP_READY, NULL) < 0)
 		_exit(EXIT_NOT_STARTED);
 	(void)fd_close(given.status);
 	(void)fd_close(given.plan.ruleset);

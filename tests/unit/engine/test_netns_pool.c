@@ -471,17 +471,17 @@ static enum result give_many(struct netns_pool *pool)
 static enum result give_more_than_is_told(struct netns_pool *pool)
 {
 	int nets[MANY * 2];
-	bool untold;
+	bool drop_pending;
 
 	take_more(pool, nets, ARRAY_SIZE(nets));
 	if (kill(pool->helper, SIGSTOP) < 0)
 		return RESULT_WRONG;
 	give_back(pool, nets, ARRAY_SIZE(nets));
-	untold = pool->untold;
-	if (kill(pool->helper, SIGCONT) < 0 || !untold)
+	drop_pending = pool->drop_pending;
+	if (kill(pool->helper, SIGCONT) < 0 || !drop_pending)
 		return RESULT_WRONG;
 	let_settle(pool);
-	if (pool->untold || !is_bounded(pool, STOCK_MAX))
+	if (pool->drop_pending || !is_bounded(pool, STOCK_MAX))
 		return RESULT_WRONG;
 	return serve_boxes(pool, STOCK_MAX);
 }

@@ -49,7 +49,7 @@ static void begin(struct rig *rig, uint32_t id)
 	assert_int_equal(journal_begin(&rig->journal, id, 0, false), 0);
 }
 
-static void say_output(struct rig *rig, uint32_t id, const char *data, size_t len)
+static void send_output(struct rig *rig, uint32_t id, const char *data, size_t len)
 {
 	const struct msg_output msg = {WIRE_STDOUT, {data, (uint32_t)len}};
 
@@ -58,10 +58,10 @@ static void say_output(struct rig *rig, uint32_t id, const char *data, size_t le
 
 static void say(struct rig *rig, uint32_t id, const char *text)
 {
-	say_output(rig, id, text, strlen(text));
+	send_output(rig, id, text, strlen(text));
 }
 
-static void say_done(struct rig *rig, uint32_t id)
+static void send_done(struct rig *rig, uint32_t id)
 {
 	assert_int_equal(msg_done_encode(&rig->ch.out, id, &(struct msg_done){0}), 0);
 }
@@ -118,7 +118,7 @@ static void all_is_said_again_in_its_order(void **state)
 	note(rig);
 	say(rig, 2, "b");
 	say(rig, 1, "c");
-	say_done(rig, 2);
+	send_done(rig, 2);
 	note(rig);
 	expect_said(rig, "1:a 2:b 1:c 2. "); /* noting removes nothing */
 	for (int i = 0; i < 2; i++) {
@@ -177,7 +177,7 @@ static void nothing_overtakes_a_replay(void **state)
 	journal_replay(&rig->journal);
 	say(rig, 1, "new");
 	assert_int_equal(msg_stdin_room_encode(&rig->ch.out, 1, &room), 0);
-	say_done(rig, 1);
+	send_done(rig, 1);
 	note(rig);
 	expect_said(rig, "1. ");
 	pump(rig);
@@ -196,7 +196,7 @@ static void replay_goes_on_where_it_was(void **state)
 
 	begin(rig, 1);
 	for (int i = 0; i < 12; i++) {
-		say_output(rig, 1, chunk, FRAME_CHUNK);
+		send_output(rig, 1, chunk, FRAME_CHUNK);
 		note(rig);
 		drain(rig);
 	}
@@ -225,10 +225,10 @@ static void cursor_moves_with_what_is_forgotten_before_it(void **state)
 	begin(rig, 1);
 	begin(rig, 2);
 	say(rig, 1, "one");
-	say_done(rig, 1);
+	send_done(rig, 1);
 	note(rig);
 	for (int i = 0; i < 5; i++) {
-		say_output(rig, 2, chunk, FRAME_CHUNK);
+		send_output(rig, 2, chunk, FRAME_CHUNK);
 		note(rig);
 		drain(rig);
 	}
@@ -255,7 +255,7 @@ static void replay_ends_with_what_is_forgotten_behind_it(void **state)
 
 	begin(rig, 1);
 	say(rig, 1, "x");
-	say_done(rig, 1);
+	send_done(rig, 1);
 	note(rig);
 	drain(rig);
 	journal_replay(&rig->journal);
@@ -276,7 +276,7 @@ static void only_what_has_ended_is_acknowledged(void **state)
 	say(rig, 2, "b");
 	note(rig);
 	assert_int_equal(journal_ack(&rig->journal, 1), -EPROTO);
-	say_done(rig, 1);
+	send_done(rig, 1);
 	note(rig);
 	assert_int_equal(journal_ack(&rig->journal, 1), 0);
 	assert_int_equal(journal_ack(&rig->journal, 1), 0); /* acknowledged twice */
@@ -325,8 +325,8 @@ static void no_more_than_its_places_are_kept(void **state)
 	for (uint32_t id = 1; id <= WIRE_KEPT_MAX; id++)
 		begin(rig, id);
 	assert_int_equal(label(rig, WIRE_KEPT_MAX + 1, "one more"), -EPROTO);
-	say_done(rig, WIRE_KEPT_MAX);
-	say_done(rig, 1);
+	send_done(rig, WIRE_KEPT_MAX);
+	send_done(rig, 1);
 	note(rig);
 	assert_int_equal(journal_ack(&rig->journal, WIRE_KEPT_MAX), 0);
 	assert_int_equal(journal_ack(&rig->journal, 1), 0);
