@@ -33,7 +33,7 @@ def stuck(make_daemon):
     d.stop()
 
 
-def test_ids_of_what_still_lives_are_not_given_away(stuck):
+def test_ids_in_use_are_not_reused(stuck):
     d, number = stuck
     d.start()
     assert d.instance() != number

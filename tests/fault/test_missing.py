@@ -78,7 +78,7 @@ def test_without_a_required_call_nothing_runs(deny, call, error):
         d.remove()
 
 
-def test_without_landlock_the_receipt_says_so(deny):
+def test_without_landlock_the_receipt_lacks_it(deny):
     d = DeniedDaemon()
     d.prefix = (str(deny), str(errno.ENOSYS), "landlock_create_ruleset,landlock_add_rule,landlock_restrict_self")
     try:
@@ -111,7 +111,7 @@ def test_root_without_cgroups_is_refused_when_strict():
         d.remove()
 
 
-def test_root_without_cgroups_runs_when_not_strict_and_says_so():
+def test_root_without_cgroups_runs_when_not_strict_and_reports_it():
     if not host.is_root():
         pytest.skip("needs root: hides the cgroup mounts")
     d = DeniedDaemon(config="strict: false\n")
@@ -124,7 +124,7 @@ def test_root_without_cgroups_runs_when_not_strict_and_says_so():
         d.remove()
 
 
-def test_state_directory_on_a_full_disk_is_told(make_daemon):
+def test_state_directory_on_a_full_disk_is_reported(make_daemon):
     if not host.is_root():
         pytest.skip("needs root: mounts a file system of its own")
     d = make_daemon()
@@ -140,19 +140,19 @@ def test_state_directory_on_a_full_disk_is_told(make_daemon):
         subprocess.run(["umount", str(full)], check=True)
 
 
-def test_missing_agent_is_told(make_daemon):
+def test_missing_agent_is_reported(make_daemon):
     d = make_daemon(env={"MILLIBOX_AGENT_PATH": "/nonexistent/agent"})
     how, what = outcome_of(d)
     assert how == "refused to start" and "/nonexistent/agent" in what
 
 
-def test_missing_engine_is_told(make_daemon):
+def test_missing_engine_is_reported(make_daemon):
     d = make_daemon(env={"MILLIBOX_ENGINE_PATH": "/nonexistent/engine"})
     how, what = outcome_of(d)
     assert how == "refused to start" and "/nonexistent/engine" in what
 
 
-def test_missing_runners_are_told(make_daemon):
+def test_missing_runners_are_reported(make_daemon):
     d = make_daemon(env={"MILLIBOX_RUNNERS_DIR": "/nonexistent/runners"})
     how, what = outcome_of(d)
     assert how == "refused to start" and "/nonexistent/runners" in what

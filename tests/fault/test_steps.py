@@ -72,7 +72,7 @@ def plan():
     return [step["name"] for step in json.loads(out)]
 
 
-def test_every_step_of_the_plan_is_here():
+def test_every_step_of_the_plan_is_tested():
     assert set(plan()) <= set(STEPS)
 
 

@@ -56,7 +56,7 @@ def used(make_daemon):
     return daemon
 
 
-def test_what_happens_is_told_and_what_was_said_is_not(audited):
+def test_events_are_recorded_without_code_or_output(audited):
     code = "print('hush-code')"
     with audited.client() as client:
         answer = client.post(
@@ -91,7 +91,7 @@ def test_only_its_owner_may_read_it(audited):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_who_is_turned_away_is_told_but_cannot_fill_the_disk(audited):
+def test_rejected_callers_are_recorded_but_cannot_fill_the_disk(audited):
     with contextlib.closing(Client(audited.tcp_address())) as client:
         for _ in range(200):
             assert client.get("/healthz", headers={"Origin": "https://evil.example"}).status == 403
@@ -104,14 +104,14 @@ def test_who_is_turned_away_is_told_but_cannot_fill_the_disk(audited):
     assert len(refused) + drop_pending <= 200
 
 
-def test_reading_the_policies_again_is_told(audited):
+def test_a_policy_reload_is_recorded(audited):
     audited.process.send_signal(signal.SIGHUP)
     (record,) = wait_for(audited, "config.reload")
     assert record["result"] == "ok"
     audited.stop()
 
 
-def test_changes_of_keys_and_tenants_are_told_with_who_asked(audited):
+def test_changes_of_keys_and_tenants_are_recorded_with_their_author(audited):
     with audited.client() as client:
         assert client.post(f"{V1}/tenants", {"name": "acme"}).status == 201
         key = client.post(f"{V1}/keys", {"tenant": "acme"}).json
@@ -130,7 +130,7 @@ def test_changes_of_keys_and_tenants_are_told_with_who_asked(audited):
     audited.stop()
 
 
-def test_denials_are_told(audited):
+def test_denials_are_recorded(audited):
     with audited.client() as client:
         assert client.shell("mount -t tmpfs none /tmp || unshare -U true; true")["status"] == "success"
     (record,) = wait_for(audited, "execution.end")
@@ -209,7 +209,7 @@ def tear(lines):
     "change",
     [edit_value, edit_hash, edit_prev, edit_seq, swap, leave_out, double, insert, blank, nul, cut_one, cut_all, tear],
 )
-def test_changes_are_seen(used, change):
+def test_changes_are_detected(used, change):
     path = log_of(used)
     lines, bad = change(path.read_bytes().splitlines(keepends=True))
     path.write_bytes(b"".join(lines))
@@ -219,7 +219,7 @@ def test_changes_are_seen(used, change):
         assert f"line {bad} " in said.stdout, said.stdout
 
 
-def test_a_head_of_another_log_is_seen(used):
+def test_a_head_of_another_log_is_detected(used):
     head = used.home / "state" / "audit.log.head"
     good = head.read_text()
     assert verify(log_of(used)).returncode == 0
@@ -238,7 +238,7 @@ def forge(path, keep):
     path.with_name("audit.log.head").write_text(f"{last['seq']:020d} {last['hash']}\n")
 
 
-def test_a_log_that_was_cut_together_with_its_head_is_seen_by_the_database(used, tmp_path):
+def test_a_log_cut_together_with_its_head_is_detected_by_the_database(used, tmp_path):
     path = log_of(used)
     whole = verify(path)
     assert whole.returncode == 0 and f"anchor: record {len(records(used))}, in the database" in whole.stdout
@@ -257,7 +257,7 @@ def test_a_log_that_was_cut_together_with_its_head_is_seen_by_the_database(used,
     assert verify(path).returncode == 0, verify(path)
 
 
-def test_a_log_that_was_written_anew_is_seen_by_the_database(used, make_daemon):
+def test_a_rewritten_log_is_detected_by_the_database(used, make_daemon):
     other = make_daemon().start()
     with other.client() as client:
         for _ in range(8):
@@ -275,7 +275,7 @@ def test_a_log_that_was_written_anew_is_seen_by_the_database(used, make_daemon):
     assert "millibox audit verify" in used.log() and log_of(used).read_bytes() == before
 
 
-def test_a_log_is_verified_against_a_database_that_is_named(used, tmp_path):
+def test_a_log_is_verified_against_a_named_database(used, tmp_path):
     command = [str(BUILD / "millibox"), "audit", "verify", "--database"]
     copy = tmp_path / "audit.log"
     copy.write_bytes(log_of(used).read_bytes())
@@ -300,7 +300,7 @@ def test_the_database_follows_a_log_that_was_ahead_of_it(used):
     assert said.returncode == 0 and f"anchor: record {len(records(used))}," in said.stdout
 
 
-def test_a_kill_in_the_middle_of_a_write_is_repaired_and_told(used):
+def test_a_kill_during_a_write_is_repaired_and_recorded(used):
     path = log_of(used)
     with open(path, "ab") as file:
         file.write(b'{"seq":99,"time":"2026')
@@ -312,7 +312,7 @@ def test_a_kill_in_the_middle_of_a_write_is_repaired_and_told(used):
     assert verify(path).returncode == 0, verify(path)
 
 
-def test_killed_while_it_writes_it_goes_on_and_verifies(make_daemon):
+def test_a_log_killed_while_writing_continues_and_verifies(make_daemon):
     daemon = make_daemon().start()
     for _ in range(3):
         with daemon.client() as client:
@@ -334,7 +334,7 @@ def _starts(daemon):
         return False
 
 
-def test_a_damaged_log_is_set_aside_and_told(used):
+def test_a_damaged_log_is_set_aside_and_recorded(used):
     path = log_of(used)
     path.write_bytes(path.read_bytes().replace(b'"success"', b'"SUCCESS"'))
     used.start()
@@ -346,7 +346,7 @@ def test_a_damaged_log_is_set_aside_and_told(used):
     assert verify(path).returncode == 0
 
 
-def test_required_a_damaged_log_keeps_the_daemon_from_starting(used):
+def test_a_damaged_required_log_prevents_the_start(used):
     path = log_of(used)
     path.write_bytes(path.read_bytes().replace(b'"success"', b'"SUCCESS"'))
     before = path.read_bytes()
@@ -356,7 +356,7 @@ def test_required_a_damaged_log_keeps_the_daemon_from_starting(used):
     assert "millibox audit verify" in used.log() and path.read_bytes() == before
 
 
-def test_a_full_file_is_put_aside_and_the_chain_goes_on(make_daemon):
+def test_a_full_file_is_rotated_and_the_chain_continues(make_daemon):
     daemon = make_daemon(config=SMALL).start()
     path = log_of(daemon)
     with daemon.client() as client:
@@ -380,7 +380,7 @@ def _fill(client):
 
 
 @pytest.mark.parametrize("required", [True, False])
-def test_a_log_that_cannot_be_written_refuses_work_only_where_it_is_required(make_daemon, required):
+def test_an_unwritable_log_refuses_work_only_if_required(make_daemon, required):
     daemon = make_daemon()
     folder = daemon.home / "audit"
     folder.mkdir()
@@ -427,7 +427,7 @@ def test_the_last_records_are_shown(used):
     assert said == "".join(line + "\n" for line in log_of(used).read_text().splitlines()[-2:])
 
 
-def test_a_log_that_is_not_there(tmp_path):
+def test_a_missing_log(tmp_path):
     said = verify(tmp_path / "none.log")
     assert said.returncode == 125 and "none.log" in said.stderr
     assert os.listdir(tmp_path) == []

@@ -59,7 +59,7 @@ def test_malformed_json_is_refused(client, body):
     refused(client, body)
 
 
-def test_a_body_that_is_cut_off_blames_no_field(client):
+def test_a_truncated_body_names_no_field(client):
     error = refused(client, '{"language":"shell","code":"true"')
     assert error["field"] is None
     assert error["error_detail"].startswith("line 1, column 33: '}' expected")
@@ -219,7 +219,7 @@ def test_broken_http_is_answered_with_4xx_or_cut(daemon, data):
         assert c.get("/healthz").status == 200
 
 
-def test_what_is_no_http_and_has_no_end_is_cut_in_time(make_daemon):
+def test_endless_bytes_that_are_not_http_are_cut_in_time(make_daemon):
     """The beginning of TLS on a port without it."""
     d = make_daemon(tcp=True, config="http:\n  request_timeout: 1s\n  idle_timeout: 2s\n").start()
     start = time.monotonic()
@@ -260,7 +260,7 @@ def test_connections_are_bounded(make_daemon):
         s.close()
 
 
-def test_queue_that_is_full_answers_429_with_retry_after(make_daemon):
+def test_a_full_queue_answers_429_with_retry_after(make_daemon):
     import threading
 
     d = make_daemon(config="admission:\n  max_running: 1\n  max_queued: 1\n").start()
@@ -284,7 +284,7 @@ def test_queue_that_is_full_answers_429_with_retry_after(make_daemon):
 
 
 @pytest.mark.boxes
-def test_the_log_tells_of_boxes(client, daemon):
+def test_the_log_names_boxes(client, daemon):
     """The control of no_box_is_made."""
     before = daemon.log().count("-> starting")
     client.shell("true")
@@ -292,7 +292,7 @@ def test_the_log_tells_of_boxes(client, daemon):
 
 
 @pytest.mark.boxes
-def test_client_that_never_reads_costs_nothing_to_others(daemon):
+def test_a_client_that_never_reads_does_not_delay_others(daemon):
     sock = socket.socket(socket.AF_UNIX)
     sock.connect(daemon.socket)
     body = json.dumps({"language": "python", "code": "print('x'*1000000)"})
@@ -305,12 +305,12 @@ def test_client_that_never_reads_costs_nothing_to_others(daemon):
     sock.close()
 
 
-def test_health_needs_nothing(client):
+def test_health_needs_no_key(client):
     assert client.get("/healthz").json["status"] == "ok"
     assert client.get("/readyz").status == 200
 
 
-def test_request_id_is_given_and_taken(client):
+def test_request_id_is_generated_or_accepted(client):
     assert client.get("/healthz").headers["X-Request-ID"]
     assert client.get("/healthz", headers={"X-Request-ID": "abc-123"}).headers["X-Request-ID"] == "abc-123"
     assert client.get("/healthz", headers={"X-Request-ID": "a b\tc"}).headers["X-Request-ID"] != "a b\tc"

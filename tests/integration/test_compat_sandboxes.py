@@ -133,7 +133,7 @@ def test_client_runs_commands(runner, box):
     ("raise MemoryError", "MEMORY_ERROR"),
     ("import time\nprint('begun', flush=True)\ntime.sleep(60)", "EXECUTION_TIMEOUT"),
 ])
-def test_client_is_told_how_a_program_failed(runner, box, code, name):
+def test_client_learns_how_a_program_failed(runner, box, code, name):
     """Failed code is a result of 200, never an error of HTTP."""
     answer = runner.run("run_python", sandbox_id=box, code=code, timeout=1)
     told = answer["metadata"]
@@ -143,14 +143,14 @@ def test_client_is_told_how_a_program_failed(runner, box, code, name):
         assert told["stdout"] == "begun\n" and told["exit_code"] == -1
 
 
-def test_client_gets_output_whole(runner, box):
+def test_client_gets_complete_output(runner, box):
     """The text is for a model's context; what the client reads is not shortened."""
     answer = runner.run("run_python", sandbox_id=box, code="print('x' * 300000)")
     assert answer["metadata"]["stdout"] == "x" * 300000 + "\n" and not answer["metadata"]["output_truncated"]
     assert len(answer["text"]) < 100000
 
 
-def test_client_gives_files_and_input(runner, box):
+def test_client_sends_files_and_input(runner, box):
     answer = runner.run("run_python", sandbox_id=box, code="print(open('data/a.txt').read() + input())",
                         files={"data/a.txt": "one "}, stdin="two\n")
     assert answer["metadata"]["stdout"] == "one two\n"
@@ -178,7 +178,7 @@ def test_client_lists_files(runner, box):
     assert by_name["t.txt"]["mode"] == "0644" and by_name["t.txt"]["modified"].endswith("Z")
 
 
-def test_client_is_told_what_could_not_be_done(runner, box):
+def test_client_learns_why_a_call_failed(runner, box):
     """Calls that raise by is_error: code and details are in the metadata."""
     for tool, arguments, code in (
         ("create_sandbox", {"image": "no-such-image:1"}, "IMAGE_NOT_FOUND"),
@@ -199,7 +199,7 @@ def test_client_is_told_what_could_not_be_done(runner, box):
     ("terminate_sandbox", {"sandbox_id": "nobody"}, 404, "SANDBOX_NOT_FOUND"),
     ("no_such_tool", {}, 404, "TOOL_NOT_FOUND"),
 ])
-def test_wrong_calls_are_errors_of_http(runner, box, tool, arguments, status, code):
+def test_invalid_calls_are_http_errors(runner, box, tool, arguments, status, code):
     arguments = {k: box if v == "BOX" else v for k, v in arguments.items()}
     answer = runner.ask(tool, **arguments)
     assert answer.status == status, answer
@@ -208,7 +208,7 @@ def test_wrong_calls_are_errors_of_http(runner, box, tool, arguments, status, co
     assert told["is_error"] is True and told["metadata"]["code"] == code and told["text"]
 
 
-def test_a_body_that_is_no_object(client):
+def test_a_body_that_is_not_an_object(client):
     for body in (b"", b"[]", b"nonsense"):
         answer = client.request("POST", "/mcp/tools/list_sandboxes", body=body, headers={"Content-Type": "application/json"})
         assert answer.status == 400 and answer.json["code"] == "INVALID_PARAMETERS", answer
@@ -224,7 +224,7 @@ def test_tools_are_listed(client):
     assert all(t["inputSchema"]["additionalProperties"] is False for t in told["tools"])
 
 
-def test_a_disabled_tool_is_not_there():
+def test_a_disabled_tool_is_missing():
     d = Daemon(config="mcp: {disabled_tools: [exec_command]}\n").start()
     with d.client() as client:
         assert client.post("/mcp/tools/exec_command", {}).status == 404
@@ -271,7 +271,7 @@ def test_create_get_list_delete(client, base):
     ({"image": "ubuntu:22.04", "ttl": True}, "ttl"),
     ({"image": "ubuntu:22.04", "ttl": 0}, "ttl"),
 ])
-def test_what_cannot_be_created(client, body, field):
+def test_invalid_sandboxes_are_refused(client, body, field):
     before = ok(client.get("/api/v1/sandboxes"))["total"]
     answer = client.post("/api/v1/sandboxes", body)
     refused(answer, 404 if body.get("image") == "no-such-image" else 400)
@@ -367,11 +367,11 @@ def test_versions(client, path, headers, version):
     ({"API-Version": "v22"}, "API-Version"),
     ({"Accept": "application/vnd.sandboxrunner.v9+json"}, "Accept"),
 ])
-def test_versions_that_there_are_not(client, headers, field):
+def test_unknown_versions(client, headers, field):
     refused(client.get("/api/sandboxes", headers=headers), 400, field)
 
 
-def test_what_only_the_second_version_has(client):
+def test_features_of_the_second_version_only(client):
     with sandbox(client, "/api/v2") as path:
         short = path.replace("/v2", "")
         for what in ("logs", "metrics"):
@@ -405,7 +405,7 @@ def test_put_and_patch(client):
         assert ok(client.get(path)) == before
 
 
-def test_what_was_written_outlives_the_daemon(tmp_path):
+def test_written_data_outlives_the_daemon(tmp_path):
     d = Daemon().start()
     with d.client() as client:
         made = ok(client.post("/api/v1/sandboxes", {"image": "ubuntu:22.04", "name": "kept", "metadata": {"a": 1}}), 201)
@@ -535,7 +535,7 @@ def test_events(client):
         assert json.loads(answer.body.splitlines()[-1])["result"]["metadata"]["stdout"] == "1\n"
 
 
-def test_a_client_that_leaves_ends_its_command(daemon, client):
+def test_a_disconnected_client_ends_its_command(daemon, client):
     with sandbox(client) as path:
         other = daemon.client()
         other.connection.request("POST", f"{path}/exec", body=json.dumps({"command": "echo up; sleep 300", "stream": True}),
@@ -643,11 +643,11 @@ def test_batch(client):
     ({"action": "exec", "sandbox_ids": ["x"], "parameters": {"command": 1}}, "parameters.command"),
     ({"action": "stop", "sandbox_ids": ["x"], "options": {"max_concurrency": -1}}, "options.max_concurrency"),
 ])
-def test_batches_that_are_refused_whole(client, body, field):
+def test_batches_refused_as_a_whole(client, body, field):
     refused(client.post("/api/v2/sandboxes:batch", body), 400, field)
 
 
-def test_a_client_that_leaves_ends_its_batch(daemon, client):
+def test_a_disconnected_client_ends_its_batch(daemon, client):
     with sandbox(client) as a, sandbox(client) as b:
         ids = [path.split("/")[-1] for path in (a, b)]
         other = daemon.client()
@@ -718,7 +718,7 @@ def test_description_and_page(client):
         assert f"<code>{path}</code>" in text
 
 
-def test_what_is_not_there(client):
+def test_missing_objects(client):
     assert client.get("/api/v1/nonexistent").status == 404
     refused(client.get("/api/v2/nonexistent"), 404)
     refused(client.request("TRACE", "/api/v1/sandboxes"), 405)

@@ -112,7 +112,7 @@ def test_upload_and_download(se):
     assert se.upload("x", b"y", field="wrong").status == 400
 
 
-def test_large_uploads_flow(se):
+def test_large_uploads_are_streamed(se):
     data = bytes(range(256)) * (20 << 12)  # more than a body may have that is collected
     assert ok(se.upload("large.bin", data))["size"] == len(data)
     assert ok(se.post("execute", {"command": "stat", "args": ["-c", "%s", "large.bin"]}))["stdout"] == f"{len(data)}\n"
@@ -181,7 +181,7 @@ def test_environments_are_made_when_first_named(se):
     assert workspace["mount_point"] and workspace["created_at"]
 
 
-def test_only_files_stay(se):
+def test_only_files_persist(se):
     ok(se.post("execute_code", {"code": "x = 1\nimport os; os.environ['Y'] = '1'"}))
     answer = ok(se.post("execute_code", {"code": "import os\nprint('x' in globals(), 'Y' in os.environ)"}))
     assert answer["stdout"] == "False False\n"
@@ -253,7 +253,7 @@ def test_previews(se, name, kind):
     assert se.client.get(f"{SE}/files/preview/{se.id}/{name}.exe?sid=x").status == 400
 
 
-def test_what_nobody_knows_is_ignored(se):
+def test_unknown_fields_are_ignored(se):
     ok(se.post("session", {"size": "50M", "allow_network": False, "cpu_quota": 2}))
     ok(se.post("execute", {"command": "true", "whatever": 1}))
 
@@ -265,7 +265,7 @@ def test_what_nobody_knows_is_ignored(se):
     ("execute_code", {"code": "1", "output_params": "a"}), ("execute_code", {"code": "1", "timeout": 3601}),
     ("create", {"content": "x"}), ("create", {"filename": "x"}), ("create", {"content": "x", "filename": ""}),
     ("create", {"content": "x", "filename": "."}), ("download_from_efast", {"file_params": []})])
-def test_bad_requests_make_nothing(se, verb, body):
+def test_bad_requests_create_nothing(se, verb, body):
     answer = se.post(verb, body)
     assert answer.status == 400 and answer.json["detail"]["error_code"] == "Sandbox.InvalidParameter", answer
     assert set(answer.json["detail"]) >= {"type", "message", "detail", "description", "error_detail", "solution"}
@@ -282,7 +282,7 @@ def test_memory_runs_out(se):
     assert ok(se.post("execute_code", {"code": code, "timeout": 60}))["returncode"] in (137, 1)
 
 
-def test_the_document_store_is_not_reached_and_it_says_so(se):
+def test_an_unreachable_document_store_is_reported(se):
     body = {"file_params": [{"docid": "d1"}, {"docid": "d2"}], "efast_url": "http://x", "save_path": "in", "token": "t"}
     answer = ok(se.post("download_from_efast", body))
     assert (answer["success_count"], answer["failed_count"], answer["total_count"]) == (0, 2, 2)
@@ -302,7 +302,7 @@ def test_an_environment_is_a_session(se, client):
     assert info["mode"] == "persistent" and info["resources"]["disk"] == "100Mi"
 
 
-def test_its_description_is_there(client):
+def test_the_dialect_is_described(client):
     assert client.get("/api.json").json["paths"][f"{SE}/session/{{id}}"]
 
 
@@ -358,7 +358,7 @@ def test_failures_of_a_handler(client, code, status, error):
     assert detail["error_code"] == error and detail["description"] and detail["error_detail"] and detail["solution"]
 
 
-def test_a_handler_that_takes_too_long(client):
+def test_a_handler_that_times_out(client):
     answer = v2(client, "import time\ndef handler(event): time.sleep(60)", {"__timeout": 1})
     assert answer.status == 500 and answer.json["detail"]["error_code"] == "Sandbox.ExecTimeout"
     assert answer.json["detail"]["metrics"]["timed_out"] is True
@@ -370,6 +370,6 @@ def test_bad_calls(client, fields):
     assert answer.status == 400 and answer.json["detail"]["error_code"] == "Sandbox.InvalidParameter"
 
 
-def test_bodies_that_are_no_json(client):
+def test_bodies_that_are_not_json(client):
     answer = client.post(f"{SE}/v2/execute_code", "{", headers={"Content-Type": "application/json"})
     assert answer.status == 400 and json.loads(answer.body)["detail"]["error_code"] == "Sandbox.InvalidParameter"

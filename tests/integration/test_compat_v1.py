@@ -55,7 +55,7 @@ def test_a_session_is_created(client):
     assert gone.status == 200 and gone.json["message"]
 
 
-def test_an_unknown_session_has_its_error(client):
+def test_an_unknown_session_has_its_own_error(client):
     for path in ("", "/executions", "/status", "/result"):
         answer = client.get(f"{V1}/sessions/sess_0000000000000000{path}")
         assert answer.status == 404 and answer.json["error_code"] == "Sandbox.SessionNotFound"
@@ -121,12 +121,12 @@ def test_bad_executions_are_unprocessable(session, body, verb):
         assert session.client.post(f"{session.path}/execute", body).status == 400
 
 
-def test_of_a_session_that_is_not_there(client):
+def test_executions_of_an_unknown_session(client):
     for path in (f"{V1}/sessions/none/execute", f"{V1}/executions/sessions/none/execute", f"{V1}/executions/sessions/none/execute-sync"):
         assert client.post(path, {"code": "1", "language": "python"}).status == 404
 
 
-def test_ids_are_the_caller_s_to_choose(client, make):
+def test_callers_may_choose_ids(client, make):
     make(mode="ephemeral", id="mine-1")
     answer = client.post(f"{V1}/sessions", {"id": "mine-1"})
     assert answer.status == 409
@@ -149,7 +149,7 @@ def test_an_event_reaches_a_handler_of_one_or_two_parameters(session):
     assert sync(session, "def handler(event, context): return event['n'] * 2", event={"n": 21})["return_value"] == 42
 
 
-def test_the_standard_library_is_there(session):
+def test_the_standard_library_is_available(session):
     code = f"import importlib\ndef handler(event):\n    return [importlib.import_module(m).__name__ for m in {STDLIB}]"
     assert len(STDLIB) == 26 and sync(session, code)["return_value"] == STDLIB
 
@@ -182,7 +182,7 @@ def test_time_runs_out(session):
     assert r["status"] == "timeout" and 5 <= took < 8
 
 
-def test_waiting_ends_before_the_execution(session):
+def test_a_wait_can_end_before_the_execution(session):
     with contextlib.closing(Client(session.client.address)) as other:
         answer = other.post(by_name(session) + "?sync_timeout=10&poll_interval=1",
                             {"code": "import time; time.sleep(30)", "language": "python"})

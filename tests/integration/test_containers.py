@@ -50,13 +50,13 @@ def test_it_is_known_as_long_as_its_session(make):
     assert session.client.get(path + "/health").status == 404
 
 
-def test_ephemeral_sessions_have_none_that_stays(make):
+def test_ephemeral_sessions_have_no_lasting_container(make):
     session = make(mode="ephemeral")
     listed = session.client.get(f"{V1}/containers?limit=200").json["containers"]
     assert session.id not in [c["session_id"] for c in listed]
 
 
-def test_lists_can_be_asked_for_in_part(make, client):
+def test_lists_can_be_read_in_parts(make, client):
     sessions = [make() for _ in range(3)]
     whole = client.get(f"{V1}/containers?limit=200").json
     part = client.get(f"{V1}/containers?limit=1&offset=1").json
@@ -115,7 +115,7 @@ def test_the_driver_is_the_runtime(client):
         assert client.get(f"{V1}/runtimes/{path}").status == 404
 
 
-def test_health_in_the_control_plane_s_words(client):
+def test_health_in_the_control_planes_format(client):
     health = client.get(f"{V1}/health").json
     assert health["status"] == "healthy" and re.match(r"\d+\.\d+", health["version"]) and health["uptime"] >= 0
     detailed = client.get(f"{V1}/health/detailed").json
@@ -138,7 +138,7 @@ def test_callbacks_of_executors_are_unauthorized(client, path):
 # Packages
 
 
-def test_packages_that_are_there_are_installed(make):
+def test_present_packages_count_as_installed(make):
     session = make(dependencies=[{"name": "PyTest"}, {"name": "pytest", "version": ">=1,<100"}])
     info = session.info()
     assert info["dependency_install_status"] == "completed" and info["dependency_install_error"] is None
@@ -148,7 +148,7 @@ def test_packages_that_are_there_are_installed(make):
     assert session.run("import pytest; pytest.__version__")["result"] == found["version"]
 
 
-def test_packages_that_are_not_there_are_refused_with_a_way_out(client, make):
+def test_missing_packages_are_refused_with_advice(client, make):
     body = {"id": "lacking", "dependencies": [{"name": "pytest"}, {"name": "no-such-package"}]}
     answer = client.post(f"{V1}/sessions", body)
     assert answer.status == 400 and answer.json["field"] == "dependencies[1]" and "template" in answer.json["error_detail"]
@@ -160,7 +160,7 @@ def test_packages_that_are_not_there_are_refused_with_a_way_out(client, make):
     assert client.post(f"{V1}/sessions", {"dependencies": [{"name": "pytest", "version": "0.0.1"}]}).status == 400
 
 
-def test_packages_of_a_session_that_lives(py, sh):
+def test_packages_of_a_live_session(py, sh):
     path = f"{py.path}/dependencies/install"
     answer = py.client.post(path, {"dependencies": [{"name": "pytest"}]})
     assert answer.status == 200 and answer.json["dependency_install_status"] == "completed"

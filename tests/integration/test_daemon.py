@@ -36,7 +36,7 @@ def test_unknown_flag_is_a_usage_error():
     assert r.returncode == 2 and "--frobnicate" in r.stderr
 
 
-def test_dumped_config_is_taken_again(tmp_path):
+def test_dumped_config_is_accepted(tmp_path):
     dump = run("--dump-config")
     assert dump.returncode == 0
     path = tmp_path / "c.yaml"
@@ -58,7 +58,7 @@ def test_dumped_config_is_taken_again(tmp_path):
         ("\tx: 1\n", []),
     ],
 )
-def test_wrong_config_is_told_with_its_line(tmp_path, text, words):
+def test_a_config_error_names_its_line(tmp_path, text, words):
     path = tmp_path / "millibox.yaml"
     path.write_text(text)
     r = run("--check-config", "--config", str(path))
@@ -77,7 +77,7 @@ def test_an_unknown_user_is_a_wrong_setting(tmp_path):
     assert run("--check-config", "--config", str(path)).returncode == 0
 
 
-def test_the_level_of_the_log_is_taken_as_it_is_dumped(tmp_path):
+def test_the_dumped_log_level_is_accepted(tmp_path):
     dump = run("--dump-config", "--log-level", "error")
     path = tmp_path / "c.yaml"
     path.write_text(dump.stdout)
@@ -85,7 +85,7 @@ def test_the_level_of_the_log_is_taken_as_it_is_dumped(tmp_path):
     assert run("--check-config", "--config", str(path)).returncode == 0
 
 
-def test_missing_config_is_told():
+def test_missing_config_is_reported():
     r = run("--check-config", "--config", "/nonexistent/x.yaml")
     assert r.returncode != 0 and "/nonexistent/x.yaml" in r.stderr
 
@@ -107,7 +107,7 @@ def test_listening_beyond_loopback_without_keys_is_refused(tmp_path, address):
     assert "loopback" in r.stderr
 
 
-def test_port_in_use_is_told(make_daemon, tmp_path):
+def test_port_in_use_is_reported(make_daemon, tmp_path):
     d = make_daemon(tcp=True).start()
     port = d.tcp_address()[1]
     r = run("--listen", f"127.0.0.1:{port}", "--socket", "", "--state-dir", str(tmp_path / "s"), env={"MILLIBOX_RUNTIME_DIR": str(tmp_path / "r")})
@@ -115,14 +115,14 @@ def test_port_in_use_is_told(make_daemon, tmp_path):
 
 
 @pytest.mark.skipif(not host.is_root(), reason="only root becomes another user")
-def test_a_state_directory_that_its_user_cannot_reach_is_told(tmp_path):
+def test_a_state_directory_out_of_reach_is_reported(tmp_path):
     (tmp_path / "closed").mkdir(mode=0o700)
     r = run("--listen", "127.0.0.1:0", "--socket", "", "--state-dir", str(tmp_path / "closed/state"), env={"MILLIBOX_RUNTIME_DIR": str(tmp_path / "r")})
     assert r.returncode == 4
     assert "the daemon runs as user" in r.stderr and "chmod o+x" in r.stderr and "another --state-dir" in r.stderr
 
 
-def test_directories_above_the_state_are_made_so_that_its_user_can_pass(make_daemon):
+def test_parents_of_the_state_directory_are_made_searchable(make_daemon):
     d = make_daemon()
     state = d.home / "new" / "deep" / "state"
     d.flags += ["--state-dir", str(state)]
@@ -140,7 +140,7 @@ def test_second_daemon_on_the_same_state_is_refused(make_daemon):
     assert r.returncode != 0 and "sock" in r.stderr
 
 
-def test_two_daemons_live_side_by_side(make_daemon):
+def test_two_daemons_run_side_by_side(make_daemon):
     a, b = make_daemon().start(), make_daemon().start()
     with a.client() as ca, b.client() as cb:
         assert ca.shell("echo a")["stdout"] == "a\n"
@@ -251,7 +251,7 @@ def test_daemon_memory_is_flat(make_daemon):
         assert host.rss_kib(d.pid) <= before * 1.05 + 512
 
 
-def test_a_living_box_would_be_seen_as_left_over(daemon):
+def test_control_a_live_box_counts_as_left_over(daemon):
     """The control of nothing_is_left: its witnesses see a box while there is one."""
     t = threading.Thread(target=lambda: daemon.client().shell("sleep 2"))
     t.start()
@@ -263,7 +263,7 @@ def test_a_living_box_would_be_seen_as_left_over(daemon):
 
 
 @pytest.mark.skipif(not host.is_root(), reason="others keep their id")
-def test_it_runs_from_where_only_root_can_go(make_daemon, tmp_path):
+def test_it_runs_from_a_directory_of_root(make_daemon, tmp_path):
     """As from a checkout in the home of root: the daemon has another id by the time it starts its last program."""
     closed = tmp_path / "closed"
     (closed / "build").mkdir(parents=True)
@@ -281,7 +281,7 @@ def test_it_runs_from_where_only_root_can_go(make_daemon, tmp_path):
 
 
 @pytest.mark.skipif(not host.is_root(), reason="only root can give a program to somebody else")
-def test_programs_of_somebody_else_beside_the_daemon_are_not_used_and_it_says_so(tmp_path):
+def test_programs_of_another_user_beside_the_daemon_are_not_used(tmp_path):
     for name in "milliboxd", "millibox-engine", "millibox-agent":
         shutil.copy(BUILD / name, tmp_path / name)
 

@@ -23,7 +23,7 @@ METRIC_FIELDS = {
 
 
 @pytest.mark.smoke
-def test_result_object_is_whole(client):
+def test_result_object_is_complete(client):
     r = client.python("print(42)")
     assert set(r) == RESULT_FIELDS
     assert set(r["metrics"]) == METRIC_FIELDS
@@ -50,14 +50,14 @@ def test_aliases_name_the_same_language(client, alias, code):
 
 
 @pytest.mark.smoke
-def test_exit_codes_are_the_programs_own(client):
+def test_exit_codes_are_the_programs(client):
     for code in (0, 1, 2, 42, 255):
         r = client.python(f"import sys; sys.exit({code})")
         assert r["exit_code"] == code
         assert r["status"] == ("success" if code == 0 else "failed")
 
 
-def test_signal_is_told(client):
+def test_signal_is_reported(client):
     r = client.shell("kill -SEGV $$")
     assert (r["status"], r["signal"], r["exit_code"]) == ("failed", 11, 139)
 
@@ -90,7 +90,7 @@ def test_stdin_args_env_and_files_reach_the_program(client):
     assert r["stdout"] == "line\n ['-x', 'two words'] blue text b'\\x00\\xff'\n"
 
 
-def test_a_shell_is_told_what_the_password_file_says(client):
+def test_a_shell_gets_its_user_from_the_password_file(client):
     """So that bash need not look there: the same answer, a tenth of a millisecond earlier."""
     r = client.shell('echo "$SHELL"; sed -n "s/^user:.*://p" /etc/passwd')
     assert r["stdout"] == "/bin/sh\n/bin/sh\n"
@@ -100,18 +100,18 @@ def test_stdin_is_empty_when_not_given(client):
     assert client.shell("cat | wc -c", timeout=5)["stdout"].strip() == "0"
 
 
-def test_large_stdin_arrives_whole(client):
+def test_large_stdin_arrives_complete(client):
     text = "0123456789abcdef" * (64 * 1024 * 3)
     r = client.shell("wc -c; sleep 0", stdin=text)
     assert r["stdout"].strip() == str(len(text))
 
 
-def test_stdin_that_nobody_reads_does_no_harm(client):
+def test_unread_stdin_does_no_harm(client):
     r = client.shell("exec true", stdin="x" * 3_000_000)
     assert r["status"] == "success"
 
 
-def test_output_is_valid_text_whatever_was_written(client):
+def test_output_is_always_valid_text(client):
     r = client.python("import os; os.write(1, b'a\\xff\\xe2\\x82b\\x00c'); os.write(2, bytes(range(128,160)))")
     assert r["stdout"] == "a\ufffd\ufffdb\x00c"
     assert r["metrics"]["stdout_bytes"] == 7
@@ -158,7 +158,7 @@ def test_stream_never_cuts_a_character(client):
 
 
 @pytest.mark.alone
-def test_many_at_once_are_all_right(daemon):
+def test_many_concurrent_runs_are_correct(daemon):
     wrong = []
 
     def work(i):
@@ -183,7 +183,7 @@ def test_background_child_neither_delays_nor_survives(client):
     assert time.monotonic() - start < 10
 
 
-def test_client_that_leaves_ends_its_run(daemon):
+def test_a_disconnected_client_ends_its_run(daemon):
     c = daemon.client()
     c.connection.request(
         "POST", "/api/v1/execute",
@@ -198,7 +198,7 @@ def test_client_that_leaves_ends_its_run(daemon):
     daemon.settle()
 
 
-def test_figures_come_without_being_asked_for(client):
+def test_figures_are_returned_unrequested(client):
     r = client.python("import matplotlib.pyplot as plt\nplt.plot([1, 4, 9])\nplt.show()\n5", timeout=60, resources={"memory": "1Gi"})
     assert (r["status"], r["result"], r["stderr"]) == ("success", 5, ""), r
     assert r["results"][0]["text/plain"] == "5"
@@ -210,7 +210,7 @@ def test_figures_come_without_being_asked_for(client):
 
 
 @pytest.mark.parametrize("instead", ["None", "{}", "5"])
-def test_a_program_may_spoil_the_list_of_its_modules(client, instead):
+def test_a_program_may_break_sys_modules(client, instead):
     """What looks there after it, for figures, is no part of it."""
     r = client.python(f"import sys\nprint(6 * 7)\nsys.modules = {instead}\n")
     assert (r["exit_code"], r["stdout"], r["error"]) == (0, "42\n", None), r

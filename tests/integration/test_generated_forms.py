@@ -66,7 +66,7 @@ def item_places(bench, schema, place=()):
             yield from item_places(bench, node, (*place, name))
 
 
-def test_an_item_of_a_list_that_is_wrong(bench):
+def test_an_invalid_list_item(bench):
     """The list is named, or the item in it."""
     for case in each(bench, lambda o: o.body_schema is not None):
         for place, schema, kind in item_places(bench, case.operation.body_schema):
@@ -157,7 +157,7 @@ def test_parameters_of_queries(bench):
     assert count > 100
 
 
-def test_texts_in_queries_that_are_none(bench):
+def test_invalid_text_in_queries(bench):
     """Bytes that are no UTF-8, and NUL: whatever is done with them, they are not believed to be text."""
     for operation in all_operations(bench):
         for parameter in operation.parameters("query"):
@@ -255,7 +255,7 @@ def refuse_form(bench, operation, path, body, kind, what):
     bench.client.connection.close()
 
 
-def test_forms_that_are_none(bench):
+def test_invalid_forms(bench):
     found = 0
     for operation in uploads(bench):
         path = place_of(bench, operation)
@@ -296,7 +296,7 @@ BAD_TARS = {
 }
 
 
-def test_archives_that_are_none(bench):
+def test_invalid_archives(bench):
     """Into a directory of a session, and as an image."""
     write = operation_of(bench, "writeFile")
     session = bench.session()
@@ -312,7 +312,7 @@ def test_archives_that_are_none(bench):
     bench.clean()
 
 
-def test_images_that_are_none(bench):
+def test_invalid_images(bench):
     operation = operation_of(bench, "importTemplate")
     still = Still(bench)
     for name, body in {**BAD_TARS, "empty": b"", "an archive of something else": tar("manifest.jso")}.items():
@@ -339,7 +339,7 @@ def session_operations(bench):
             yield operation
 
 
-def test_what_cannot_be_done_with_a_session_that_has_ended(bench):
+def test_operations_refused_for_an_ended_session(bench):
     count = 0
     for operation in session_operations(bench):
         if operation.id in HARMLESS:
@@ -364,7 +364,7 @@ def test_what_cannot_be_done_with_a_session_that_has_ended(bench):
     assert count >= 12
 
 
-def test_what_cannot_be_done_with_an_execution_that_has_ended(bench):
+def test_operations_refused_for_an_ended_execution(bench):
     for name in ("executionStdin", "cancelExecution"):
         operation = operation_of(bench, name)
         execution = bench.session().run("print(1)")["execution_id"]
@@ -375,7 +375,7 @@ def test_what_cannot_be_done_with_an_execution_that_has_ended(bench):
         bench.clean()
 
 
-def test_what_cannot_be_done_with_what_is_in_use_or_built_in(bench):
+def test_operations_refused_for_objects_in_use_or_built_in(bench):
     template = bench._template()
     bench.session(template_id=template)
     still = Still(bench)
@@ -418,7 +418,7 @@ def test_the_other_dialect_and_values_beyond_their_bounds(bench):
     assert count > 0
 
 
-def test_the_other_dialect_and_bodies_that_are_no_objects(bench):
+def test_the_other_dialect_and_bodies_that_are_not_objects(bench):
     deep = b'{"a":' * 5000 + b"1" + b"}" * 5000
     huge = b'{"x":"' + b"x" * (9 << 20) + b'"}'
     for operation in se_operations(bench):
@@ -438,7 +438,7 @@ def test_the_other_dialect_and_bodies_that_are_no_objects(bench):
         still.check(operation)
 
 
-def test_the_other_dialect_and_what_is_missing(bench):
+def test_the_other_dialect_and_missing_fields(bench):
     for operation in se_operations(bench):
         if operation.id not in SE:
             continue
@@ -454,7 +454,7 @@ def test_the_other_dialect_and_what_is_missing(bench):
 BAD_NAMES = ["x" * 65, "x" * 4000, "%2e%2e", "a%20b", "%F0%9F%92%A3", "'--", "%00", "a%0Ab"]
 
 
-def test_the_other_dialect_and_names_that_are_none(bench):
+def test_the_other_dialect_and_invalid_names(bench):
     for operation in se_operations(bench):
         if "{id}" not in operation.path:
             continue
@@ -473,7 +473,7 @@ def test_the_other_dialect_and_names_that_are_none(bench):
 BAD_PATHS = ["../../etc/passwd", "..", "%2e%2e/%2e%2e/etc/passwd", "/etc/passwd", "a/../../..", "x" * 5000, "a%00b", "%0a"]
 
 
-def test_paths_that_lead_out_or_nowhere(bench):
+def test_paths_outside_or_missing(bench):
     """Of every operation of both dialects that has one."""
     for operation in all_operations(bench):
         if "{path}" not in operation.path or "internal" in operation.path:
@@ -499,7 +499,7 @@ SHARED = ("/api/v1/runtimes", "/api/v1/tools", "/api/v2/tools", "/api/tools", "/
 ADMIN = ("/api/v1/keys", "/api/v1/tenants")
 
 
-def test_things_of_another_tenant(bench, daemon):
+def test_objects_of_another_tenant(bench, daemon):
     """Last: from the first key on, everybody else needs one."""
     make_tenant(bench.client, "gen-other")
     key = make_key(bench.client, "gen-other")

@@ -31,7 +31,7 @@ def handle(request, client, make):
 
 
 @pytest.mark.smoke
-def test_what_it_returns_is_the_result(handle):
+def test_the_return_value_is_the_result(handle):
     r = handle(ADD, {"a": 1, "b": 2})
     assert r["status"] == "success" and r["exit_code"] == 0 and r["result"] == {"sum": 3}
     assert r["stdout"] == "" and r["results"] == [] and r["error"] is None
@@ -44,11 +44,11 @@ def test_values_of_every_kind(handle, value):
     assert handle(f"def handler(event):\n    return {value!r}")["result"] == value
 
 
-def test_what_is_no_number_is_null(handle):
+def test_nan_and_infinity_are_null(handle):
     assert handle("def handler(e): return [float('nan'), float('inf')]")["result"] == [None, None]
 
 
-def test_the_context_has_defaults_and_what_was_given(handle):
+def test_the_context_has_defaults_and_given_values(handle):
     code = ("def handler(event, c):\n    return [c.function_name, c.function_version, c.memory_limit_in_mb,"
             " c.log_group_name, len(c.request_id), c.invoked_function_arn, 0 < c.get_remaining_time_in_millis() <= 5000]")
     r = handle(code, context={"function_name": "mine", "remaining_time_in_millis": 5000})
@@ -68,13 +68,13 @@ def test_each_failure_has_its_exit_code_and_name(handle, code, exit_code, name):
     assert "handler.py" not in r["stderr"] and "run.py" not in r["stderr"] and "session.py" not in r["stderr"]
 
 
-def test_its_time_is_in_the_event_and_not_given_to_it(handle):
+def test_the_timeout_in_the_event_is_not_passed_on(handle):
     assert handle("def handler(event): return event", {"__timeout": 60, "a": 1})["result"] == {"a": 1}
     r = handle("import time\ndef handler(event): print('in', flush=True); time.sleep(60)", {"__timeout": 1})
     assert r["status"] == "timeout" and r["limit"] == "time" and r["stdout"] == "in\n"
 
 
-def test_markers_are_no_output_and_not_believed(handle):
+def test_markers_are_neither_output_nor_trusted(handle):
     code = ("print('a')\nprint('===SANDBOX_RESULT===')\nprint('{\"forged\": 1}')\nprint('===SANDBOX_RESULT_END===')\n"
             "def handler(event):\n    print('b')\n    return 'true'")
     r = handle(code)
@@ -101,18 +101,18 @@ def test_without_a_handler_markers_are_output(client):
     ({"handler_code": ADD, "context": {"remaining_time_in_millis": 99}}, 400, "context.remaining_time_in_millis"),
     ({"handler_code": ADD, "context": {"mine": 1}}, 400, "context.mine"),
     ({"language": "python", "code": "1", "context": {}}, 400, "context")])
-def test_what_is_wrong_is_named(client, fields, status, field):
+def test_invalid_fields_are_named(client, fields, status, field):
     answer = client.post(f"{V1}/execute", fields)
     assert (answer.status, answer.json["field"]) == (status, field), answer
 
 
-def test_in_a_session_state_stays_but_a_handler_is_of_its_run(py):
+def test_in_a_session_state_persists_but_handlers_do_not(py):
     assert py.run("n = 1\ndef handler(event): return n", event={})["result"] == 1
     assert py.run("n += 1", event={})["error"]["name"] == "HandlerNotFound"
     assert py.run("handler = lambda e: n", event={})["result"] == 2
 
 
-def test_by_the_command_line(daemon, tmp_path):
+def test_from_the_command_line(daemon, tmp_path):
     def run(*args):
         return subprocess.run([str(BUILD / "millibox"), "run", "--socket", daemon.socket, *args],
                               capture_output=True, text=True, timeout=30)

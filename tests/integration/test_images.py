@@ -110,7 +110,7 @@ def test_templates_of_a_tenant_are_counted(daemon, alice):
     assert usage(daemon)["templates"] == 2
 
 
-def test_images_of_a_tenant_are_weighed(daemon, alice):
+def test_image_bytes_of_a_tenant_are_counted(daemon, alice):
     quotas(daemon, images="1Mi")
     made = imported(alice, "one", small(600_000))
     on_disk = made["image_config"]["disk_bytes"]
@@ -174,7 +174,7 @@ def test_quotas_from_the_command_line(daemon, alice):
 
 @in_another_root
 @pytest.mark.boxes
-def test_a_root_goes_with_the_last_box_on_it(make_daemon):
+def test_a_root_is_removed_with_its_last_box(make_daemon):
     daemon = make_daemon(config="sessions:\n  survive: 60s\n").start()
     with daemon.client() as client:
         imported(client, "img", image(oci.entry("etc/mine", b"old")))
@@ -213,7 +213,7 @@ def test_a_root_stays_while_an_execution_runs_on_it(make_daemon):
 
 
 @in_another_root
-def test_without_boxes_a_root_goes_at_once(make_daemon):
+def test_without_boxes_a_root_is_removed_at_once(make_daemon):
     daemon = make_daemon().start()
     with daemon.client() as client:
         imported(client, "img", image())
@@ -245,7 +245,7 @@ def test_limits_of_imports_are_settings(make_daemon, setting, data, detail):
         imported(client, "x", small(1000))  # the control: what fits is taken
 
 
-def test_how_many_at_once_is_a_setting(make_daemon):
+def test_concurrent_imports_are_a_setting(make_daemon):
     daemon = make_daemon(config="imports:\n  max_per_tenant: 1\n").start()
     with daemon.client() as client:
         held = oci.HeldImport(daemon.socket, "one")
@@ -261,7 +261,7 @@ def test_how_many_at_once_is_a_setting(make_daemon):
 # How far it is
 
 
-def test_an_import_tells_how_far_it_is(daemon):
+def test_an_import_reports_progress(daemon):
     data = small(300_000)
     with daemon.client() as client:
         held = oci.HeldImport(daemon.socket, "slow", begin=data[:200_000], total=len(data))
@@ -285,7 +285,7 @@ def test_an_import_tells_how_far_it_is(daemon):
         assert metrics.read(client).value("sandbox_imports_total", result="done") == 1
 
 
-def test_a_client_that_leaves_takes_its_import_along(daemon):
+def test_a_disconnected_client_ends_its_import(daemon):
     with daemon.client() as client:
         held = oci.HeldImport(daemon.socket, "left")
         host.wait_until(lambda: client.get(f"{V1}/imports/left").status == 200, 10, "it is under way")
@@ -295,7 +295,7 @@ def test_a_client_that_leaves_takes_its_import_along(daemon):
         assert metrics.read(client).value("sandbox_imports_total", result="cancelled") == 1
 
 
-def test_the_command_line_tells_how_far_it_is(daemon, tmp_path):
+def test_the_command_line_shows_progress(daemon, tmp_path):
     (tmp_path / "one.tar").write_bytes(small(5_000_000))
 
     def run_import(*options):

@@ -50,7 +50,7 @@ def as_key(daemon, key):
 # Without and with keys.
 
 
-def test_without_keys_nobody_is_asked_and_nobody_administers(make_daemon):
+def test_without_keys_authentication_is_off_and_no_caller_is_admin(make_daemon):
     d = make_daemon(tcp=True).start()
     with contextlib.closing(Client(d.tcp_address())) as anybody:
         assert anybody.get(f"{V1}/sessions").status == 200
@@ -68,7 +68,7 @@ def test_without_keys_nobody_is_asked_and_nobody_administers(make_daemon):
 
 
 @pytest.mark.smoke
-def test_the_first_key_locks_the_door(keyed):
+def test_the_first_key_turns_authentication_on(keyed):
     with contextlib.closing(Client(keyed.tcp_address())) as anybody:
         for path in (f"{V1}/sessions", f"{V1}/identity", "/metrics", "/no/such/path"):
             answer = anybody.get(path)
@@ -85,7 +85,7 @@ def test_the_first_key_locks_the_door(keyed):
 
 
 @pytest.mark.boxes
-def test_everybody_sees_only_numbers_of_their_own(keyed):
+def test_callers_see_only_their_own_counts(keyed):
     """What others run at the moment is theirs; the whole is the operator's."""
     runtimes = (f"{V1}/runtimes/native", f"{V1}/runtimes/native/metrics")
     with keyed.client() as admin:
@@ -121,7 +121,7 @@ def test_everybody_sees_only_numbers_of_their_own(keyed):
             host.wait_until(lambda: alice.get(runtimes[0]).json["running_containers"] == 0, 10, "its box is gone")
 
 
-def test_a_key_goes_into_either_header(keyed):
+def test_either_header_carries_a_key(keyed):
     other = keyed.key[:-1] + ("a" if keyed.key[-1] != "a" else "b")
     cases = (
         ({"Authorization": f"Bearer {keyed.key}"}, 200),
@@ -151,7 +151,7 @@ def test_two_headers_of_a_name_are_refused(keyed):
         assert sock.makefile("rb").readline().split()[1] == b"400"
 
 
-def test_a_strangers_body_is_not_read(keyed):
+def test_an_unauthenticated_body_is_not_read(keyed):
     """The answer comes with the header: there is no need to send eight megabytes for a 401."""
     with socket.create_connection(keyed.tcp_address(), timeout=10) as sock:
         sock.sendall(
@@ -164,7 +164,7 @@ def test_a_strangers_body_is_not_read(keyed):
 # Life of a key.
 
 
-def test_revoked_and_expired_keys_open_nothing(keyed):
+def test_revoked_and_expired_keys_are_rejected(keyed):
     with keyed.client() as admin:
         brief = make_key(admin, "alice", expires_in=1)
         ident = keyed.key.split("_")[1]
@@ -204,7 +204,7 @@ def test_keys_and_tenants_survive_a_restart(keyed):
         assert client.get(f"{V1}/identity").status == 401
 
 
-def test_the_secret_is_nowhere(make_daemon):
+def test_the_secret_is_not_stored_or_logged(make_daemon):
     """Not in a log at its most talkative, not in the database, not in lists."""
     d = make_daemon(tcp=True, flags=["--log-level", "debug"]).start()
     with d.client() as admin:
@@ -254,7 +254,7 @@ SCOPES = (
 
 
 @pytest.mark.boxes
-def test_a_key_does_what_its_scopes_say(keyed):
+def test_scopes_limit_a_key(keyed):
     with keyed.client() as admin:
         keys = {scope: make_key(admin, "alice", scopes=[scope]) for scope, *_ in SCOPES}
     for scope, key in keys.items():
@@ -285,7 +285,7 @@ def test_a_key_does_what_its_scopes_say(keyed):
         ({"tenant": "default", "secret": "mine"}, "secret"),
     ],
 )
-def test_bad_keys_are_not_made(make_daemon, body, field):
+def test_invalid_keys_are_not_created(make_daemon, body, field):
     d = make_daemon().start()
     with d.client() as admin:
         answer = admin.post(f"{V1}/keys", body)
@@ -320,7 +320,7 @@ def test_life_of_a_tenant(keyed):
 
 
 @pytest.mark.boxes
-def test_a_tenant_made_again_has_nothing_of_the_old_one(keyed):
+def test_a_recreated_tenant_has_nothing_of_the_old_one(keyed):
     with as_key(keyed, keyed.key) as alice:
         session = Session(alice, mode="ephemeral", id="old")
         execution = session.run("print('old')")["execution_id"]
@@ -350,7 +350,7 @@ def expect_quota(answer, name):
 
 
 @pytest.mark.boxes
-def test_quotas_are_kept_and_given_back(keyed):
+def test_quotas_are_enforced_and_released(keyed):
     with keyed.client() as admin, as_key(keyed, keyed.key) as alice:
 
         def quotas(**values):
@@ -426,7 +426,7 @@ def test_one_tenants_queue_does_not_delay_another(make_daemon):
 # The command line.
 
 
-def test_keys_and_tenants_by_the_command_line(make_daemon):
+def test_keys_and_tenants_from_the_command_line(make_daemon):
     d = make_daemon(tcp=True).start()
     assert cli(d, "tenant", "create", "alice", "--sessions", "2", "--memory", "1Gi").returncode == 0
     made = cli(d, "key", "create", "--tenant", "alice", "--name", "for ci", "--scopes", "read,execute", "--expires", "1h")
@@ -459,7 +459,7 @@ def test_keys_and_tenants_by_the_command_line(make_daemon):
 # The door.
 
 
-def test_a_daemon_without_the_trusted_socket_asks_there_too(make_daemon):
+def test_without_trust_socket_the_unix_socket_needs_a_key(make_daemon):
     d = make_daemon(env={"MILLIBOX_AUTH_TRUST_SOCKET": "false"})
     made = subprocess.run(
         [DAEMON, "--create-key", "--state-dir", str(d.home / "state")],

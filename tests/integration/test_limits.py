@@ -51,7 +51,7 @@ def test_time_out_ends_everything_and_keeps_output(client, language, code):
 
 
 @needs_cgroup
-def test_memory_bomb_is_told_as_memory(client):
+def test_memory_bomb_is_reported_as_memory(client):
     r = client.python("x = bytearray(10**6)\nwhile True: x += bytearray(10**7)", resources={"memory": "64Mi"})
     assert (r["status"], r["limit"]) == ("failed", "memory")
     assert r["signal"] == 9
@@ -71,7 +71,7 @@ def test_memory_by_rlimit_when_there_is_no_group(client):
     assert r["limit"] == "memory" or r["error"]["name"] == "MemoryError"
 
 
-def test_fork_bomb_is_told_as_processes(client):
+def test_fork_bomb_is_reported_as_processes(client):
     code = "import os, time\nwhile True:\n  if os.fork() == 0: time.sleep(60)"
     r = client.python(code, timeout=20, resources={"max_processes": 32})
     assert r["status"] == "failed"
@@ -95,7 +95,7 @@ def test_shell_fork_bomb_leaves_nothing(client):
 
 
 @pytest.mark.parametrize("place", ["/workspace", "/tmp", "/dev/shm"])
-def test_disk_filler_is_told_as_disk(client, place):
+def test_disk_filler_is_reported_as_disk(client, place):
     r = client.shell(f"dd if=/dev/zero of={place}/fill bs=1M count=1000", resources={"disk": "16Mi"})
     assert (r["status"], r["limit"]) == ("failed", "disk"), r
     assert "No space left" in r["stderr"]
@@ -124,7 +124,7 @@ def test_output_flood_is_cut_not_killed(patient):
     assert r["stderr"] == "end"
 
 
-def test_output_limit_can_be_asked_for(client):
+def test_output_limit_can_be_requested(client):
     r = client.shell("head -c 5000 /dev/zero | tr '\\0' x", resources={"max_output": 100})
     assert len(r["stdout"]) == 100 and r["stdout_truncated"]
 

@@ -27,7 +27,7 @@ def mcp(daemon):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_version_is_spoken(daemon, version):
+def test_every_version_is_supported(daemon, version):
     with Mcp(daemon.socket, version=version) as m:
         assert m.initialized["protocolVersion"] == version
         assert m.initialized["serverInfo"]["name"] == "millibox"
@@ -58,7 +58,7 @@ def test_an_unknown_version_in_the_header_is_refused(mcp):
     assert mcp.result("ping") == {}
 
 
-def test_batches_are_of_the_versions_that_have_them(daemon):
+def test_batches_work_in_the_versions_that_have_them(daemon):
     with Mcp(daemon.socket, version="2025-03-26") as m:
         batch = [m.message("ping"), {"jsonrpc": "2.0", "method": "notifications/x"}, m.message("nope"), 7]
         response = m.post(batch)
@@ -93,7 +93,7 @@ def test_nothing_works_without_a_session(daemon):
         assert response.status == 400, response.read()
 
 
-def test_a_session_is_begun_once_and_ended_once(daemon):
+def test_a_session_starts_once_and_ends_once(daemon):
     with Mcp(daemon.socket) as m:
         again = m.post(m.message("initialize", {"protocolVersion": LATEST}))
         assert again.status == 400 and "already" in json.loads(again.read())["error"]["message"]
@@ -104,7 +104,7 @@ def test_a_session_is_begun_once_and_ended_once(daemon):
         m.session = None
 
 
-def test_a_session_that_is_not_begun_rightly_is_none(daemon, client):
+def test_a_malformed_initialize_creates_no_session(daemon, client):
     before = sessions(client)
     with Mcp(daemon.socket, start=False) as m:
         response = m.post(m.message("initialize", {}))
@@ -129,7 +129,7 @@ def locked(make_daemon, tenants):
     return daemon.tcp_address(), keys
 
 
-def test_sessions_are_their_tenants(make_daemon):
+def test_sessions_belong_to_their_tenant(make_daemon):
     address, keys = locked(make_daemon, {"one": None, "other": None})
     with Mcp(address, headers=keys["one"]) as a, Mcp(address, headers=keys["other"]) as b:
         made = a.call("create_sandbox")["structuredContent"]["sandbox_id"]
@@ -146,7 +146,7 @@ def test_sessions_are_their_tenants(make_daemon):
         a.call("terminate_sandbox", sandbox_id=made)
 
 
-def test_a_key_is_shown_and_served_what_its_scopes_allow(make_daemon):
+def test_scopes_limit_what_a_key_sees_and_calls(make_daemon):
     address, keys = locked(make_daemon, {"reader": ["read"]})
     with Mcp(address, headers=keys["reader"]) as m:
         names = {t["name"] for t in m.result("tools/list")["tools"]}
@@ -162,7 +162,7 @@ def revoke(admin, tenant):
             assert admin.request("DELETE", f"/api/v1/keys/{key['id']}").status == 200
 
 
-def test_a_revoked_key_hears_nothing_more(make_daemon):
+def test_a_revoked_key_receives_nothing_more(make_daemon):
     daemon = make_daemon(tcp=True).start()
     with daemon.client() as admin:
         make_tenant(admin, "one")
@@ -280,7 +280,7 @@ def test_an_idle_session_makes_room_for_a_new_one(make_daemon):
         (b'{"jsonrpc": "2.0", "id": 1, "method": "' + b"m" * 200 + b'"}', -32600),
     ],
 )
-def test_what_is_no_message_gets_the_error_it_deserves(mcp, body, code):
+def test_malformed_messages_get_the_right_error(mcp, body, code):
     response = mcp.post(body)
     answer = json.loads(response.read())
     assert response.status == 400 and answer["error"]["code"] == code, answer
@@ -297,7 +297,7 @@ def test_unknown_methods_and_tools(mcp):
     assert mcp.notify("notifications/unheard-of") == 202
 
 
-def test_an_answer_that_nobody_asked_for_is_taken(mcp):
+def test_an_unrequested_response_is_accepted(mcp):
     response = mcp.post({"jsonrpc": "2.0", "id": 4711, "result": {}})
     assert response.status == 202 and not response.read()
 
@@ -313,7 +313,7 @@ def test_bodies_and_media_types(mcp):
     assert response.status == 413, response.read()
 
 
-def test_an_id_is_under_way_once(mcp):
+def test_an_id_in_flight_cannot_be_reused(mcp):
     slow = mcp.message("tools/call", {"name": "execute_code", "arguments": {"code": "input()", "language": "python", "timeout": 60}})
     # stdin is empty: it would end at once, so it sleeps.
     slow["params"]["arguments"]["code"] = "import time; print('on', flush=True); time.sleep(60)"
@@ -342,7 +342,7 @@ def texts(came):
     return "".join(c["params"]["message"] for c in came if c.get("method") == "notifications/progress")
 
 
-def test_a_client_that_was_cut_off_misses_nothing(mcp, tmp_path):
+def test_a_disconnected_client_misses_nothing(mcp, tmp_path):
     sid = mcp.call("create_sandbox")["structuredContent"]["sandbox_id"]
     code = "import os, time\nfor i in range(50):\n    print('line', i, flush=True)\n    while i == 9 and not os.path.exists('go'): time.sleep(0.01)\n"
     number, response = started(mcp, code, session_id=sid)
@@ -366,7 +366,7 @@ def test_a_client_that_was_cut_off_misses_nothing(mcp, tmp_path):
     mcp.call("terminate_sandbox", sandbox_id=sid)
 
 
-def test_a_stream_begins_with_a_number_to_come_back_with(mcp):
+def test_a_stream_begins_with_an_event_id(mcp):
     number, response = started(mcp, "import time; time.sleep(0.5); print('late')")
     first = next(events(response))
     assert first.data == "" and first.id
@@ -375,7 +375,7 @@ def test_a_stream_begins_with_a_number_to_come_back_with(mcp):
     assert came[-1]["id"] == number and "late" in came[-1]["result"]["content"][0]["text"]
 
 
-def test_events_that_are_not_kept_are_not_skipped_silently(make_daemon):
+def test_dropped_events_are_not_skipped_silently(make_daemon):
     daemon = make_daemon(config="mcp: {max_buffers: 64Ki}\n").start()
     with Mcp(daemon.socket) as m:
         number, response = started(m, "for i in range(300): print(str(i) * 20, flush=True)")
@@ -388,7 +388,7 @@ def test_events_that_are_not_kept_are_not_skipped_silently(make_daemon):
             assert m.listen(last=bad).status == 404, bad
 
 
-def test_a_tenant_loses_no_events_for_another(make_daemon):
+def test_a_tenant_loses_no_events_to_another(make_daemon):
     daemon = make_daemon(tcp=True, config="mcp: {max_buffers: 128Ki}\n").start()
     with daemon.client() as admin:
         keys = {}
@@ -412,7 +412,7 @@ def test_a_tenant_loses_no_events_for_another(make_daemon):
         m.close()
 
 
-def test_only_a_client_that_says_so_cancels(mcp):
+def test_only_an_explicit_cancel_cancels(mcp):
     sid = mcp.call("create_sandbox")["structuredContent"]["sandbox_id"]
     number, response = started(mcp, "import time; print('on', flush=True)\ntry: time.sleep(60)\nexcept KeyboardInterrupt: pass", session_id=sid)
     next(e for e in events(response) if e.data)
@@ -423,14 +423,14 @@ def test_only_a_client_that_says_so_cancels(mcp):
     mcp.call("terminate_sandbox", sandbox_id=sid)
 
 
-def test_one_answer_for_who_takes_no_events(mcp):
+def test_one_response_for_a_client_without_event_streams(mcp):
     message = mcp.message("tools/call", {"name": "execute_code", "arguments": {"code": "print(3)", "language": "python"}})
     response = mcp.post(message, accept="application/json")
     assert response.headers["Content-Type"] == "application/json"
     assert json.loads(response.read())["result"]["content"][0]["text"] == "3\n"
 
 
-def test_who_never_reads_disturbs_nobody(daemon, mcp):
+def test_a_client_that_never_reads_disturbs_no_other(daemon, mcp):
     quiet = Mcp(daemon.socket)
     held = [started(quiet, "print('x' * 900000)") for _ in range(8)]
     held.append(quiet.listen())
@@ -441,7 +441,7 @@ def test_who_never_reads_disturbs_nobody(daemon, mcp):
     quiet.close()
 
 
-def test_the_server_says_by_itself_what_changes(mcp):
+def test_the_server_sends_change_notifications(mcp):
     stream = events(mcp.listen())
     next(stream)  # it is open
     sid = mcp.call("create_sandbox")["structuredContent"]["sandbox_id"]
@@ -471,7 +471,7 @@ def lists(stream):
     return next(e for e in stream if e.data and "list_changed" in e.data)
 
 
-def test_templates_that_change_are_told(client, mcp):
+def test_template_changes_are_announced(client, mcp):
     stream = events(mcp.listen())
     next(stream)
     assert mcp.result("resources/subscribe", {"uri": "template://mine"}) == {}
@@ -499,7 +499,7 @@ def folder():
         yield pathlib.Path(made)
 
 
-def test_policies_that_are_read_again_are_told(make_daemon, folder):
+def test_policy_reloads_are_announced(make_daemon, folder):
     own = folder / "own.yaml"
     own.write_text("name: own\nextends: default\ndescription: before\n")
     own.chmod(0o644)
@@ -516,7 +516,7 @@ def test_policies_that_are_read_again_are_told(make_daemon, folder):
         lists(stream)
 
 
-def test_who_may_not_read_files_is_not_told_when_they_change(make_daemon):
+def test_file_changes_are_announced_only_to_readers(make_daemon):
     address, keys = locked(make_daemon, {"reader": ["read"], "user": ["read", "files", "sessions"]})
     with Mcp(address, headers=keys["reader"]) as reader, Mcp(address, headers=keys["user"]) as user:
         sid = user.call("create_sandbox")["structuredContent"]["sandbox_id"]
@@ -528,7 +528,7 @@ def test_who_may_not_read_files_is_not_told_when_they_change(make_daemon):
         user.call("terminate_sandbox", sandbox_id=sid)
 
 
-def test_standing_streams_do_not_keep_the_daemon_from_ending(make_daemon):
+def test_open_streams_do_not_delay_the_shutdown(make_daemon):
     daemon = make_daemon().start()
     m = Mcp(daemon.socket)
     stream = events(m.listen())

@@ -49,7 +49,7 @@ def test_the_conformance_suite_passes_where_it_brings_no_fixtures(url, tmp_path)
     }  # fmt: skip
 
 
-def test_the_suites_scenario_of_streams_that_are_polled(url, tmp_path):
+def test_the_suites_scenario_of_polled_streams(url, tmp_path):
     done = run([BIN / "conformance", "server", "--url", url, "--scenario", "server-sse-polling"], tmp_path)
     assert "0 failed" in done.stdout, done.stdout[-3000:]
 
@@ -142,7 +142,7 @@ def test_the_configurations_in_the_docs_start_it(daemon, tmp_path):
 
 
 @pytest.mark.parametrize("transport", ["http", "stdio"])
-def test_the_sdk_holds_a_whole_conversation(daemon, url, tmp_path, transport):
+def test_the_sdk_works_end_to_end(daemon, url, tmp_path, transport):
     words = ["http", url] if transport == "http" else ["stdio", BUILD / "millibox", "mcp"]
     done = run(["node", CLIENTS / "agent.mjs", *words], tmp_path, MILLIBOX_SOCKET=daemon.socket)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]

@@ -139,7 +139,7 @@ def test_errors_are_answered_on_the_same_connection(stdio):
     assert stdio.result("ping") == {}
 
 
-def test_messages_of_the_daemon_arrive_unasked(stdio):
+def test_messages_of_the_daemon_arrive_unrequested(stdio):
     stdio.initialize()
     sid = stdio.call("create_sandbox")["structuredContent"]["sandbox_id"]
     assert stdio.result("resources/subscribe", {"uri": f"sandbox://{sid}/"}) == {}

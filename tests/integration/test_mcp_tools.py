@@ -46,7 +46,7 @@ def refused(result, code, *words):
 # The table.
 
 
-def test_every_tool_says_what_it_is(mcp):
+def test_every_tool_is_described(mcp):
     for tool in mcp.result("tools/list")["tools"]:
         jsonschema.Draft202012Validator.check_schema(tool["inputSchema"])
         jsonschema.Draft202012Validator.check_schema(tool["outputSchema"])
@@ -57,7 +57,7 @@ def test_every_tool_says_what_it_is(mcp):
         assert hints["openWorldHint"] is False
 
 
-def test_results_are_what_the_schemas_say(mcp, sandbox):
+def test_results_match_the_schemas(mcp, sandbox):
     schemas = {t["name"]: t["outputSchema"] for t in mcp.result("tools/list")["tools"]}
     calls = [
         ("execute_code", {"code": "print(1)"}),
@@ -89,7 +89,7 @@ def test_operators_choose_the_tools(make_daemon):
         assert text(m.call("execute_code", code="echo 1")) == "1\n"
 
 
-def test_a_tool_that_is_not_there_cannot_be_chosen(make_daemon):
+def test_an_unknown_tool_cannot_be_enabled(make_daemon):
     daemon = make_daemon(config="mcp: {disabled_tools: [exec_comand]}\n")
     daemon.start(ready=False)
     assert daemon.process.wait(20) != 0
@@ -158,7 +158,7 @@ def test_wrong_arguments_are_results_that_name_the_field(mcp, sandbox):
 # Programs in sandboxes.
 
 
-def test_programs_leave_files_and_no_variables(mcp, sandbox):
+def test_files_persist_and_variables_do_not(mcp, sandbox):
     assert good(mcp.call("run_python", sandbox_id=sandbox, code="x = 1\nopen('f', 'w').write('y')"))["exit_code"] == 0
     result = mcp.call("run_code", sandbox_id=sandbox, code="print(open('f').read())\nprint(x)")
     assert result["isError"] and result["structuredContent"]["stdout"] == "y\n" and "NameError" in text(result)
@@ -180,7 +180,7 @@ def test_options_and_packages(mcp, sandbox):
     refused(mcp.call("run_shell", sandbox_id=sandbox, code="1", packages=["jq"]), "Sandbox.InvalidParameter", "packages")
 
 
-def test_languages_that_are_not_here_say_what_is(mcp, sandbox):
+def test_a_missing_language_error_lists_the_available_ones(mcp, sandbox):
     told = good(mcp.call("list_languages"))
     assert {"python", "shell"} <= set(told["languages"])
     for details in told["details"]:
@@ -226,7 +226,7 @@ def test_sandboxes(mcp):
 # Files.
 
 
-def test_files_go_in_and_out(mcp, sandbox):
+def test_files_are_written_and_read(mcp, sandbox):
     data = bytes(range(256))
     wrote = good(mcp.call("upload_file", sandbox_id=sandbox, path="/workspace/a/b.bin", content=base64.b64encode(data).decode(), encoding="base64", validate_checksum=True))
     assert wrote["size"] == 256 and wrote["checksum"] == hashlib.sha256(data).hexdigest()
@@ -243,7 +243,7 @@ def test_files_go_in_and_out(mcp, sandbox):
     refused(mcp.call("write_file", sandbox_id=sandbox, path="x", content="!", encoding="base64"), "Sandbox.InvalidParameter", "base64")
 
 
-def test_what_was_there_can_be_kept(mcp, sandbox):
+def test_existing_files_can_be_kept(mcp, sandbox):
     good(mcp.call("write_file", sandbox_id=sandbox, path="f", content="one", create_backup=True))
     good(mcp.call("write_file", sandbox_id=sandbox, path="f", content="two", create_backup=True, mode="0755"))
     assert good(mcp.call("read_file", sandbox_id=sandbox, path="f.bak"))["content"] == "one"
@@ -255,7 +255,7 @@ def test_what_was_there_can_be_kept(mcp, sandbox):
     assert listed["total_count"] == 2 and not files["f"]["is_dir"]
 
 
-def test_images_are_shown(mcp, sandbox):
+def test_images_are_returned(mcp, sandbox):
     drawn = mcp.call("execute_code", session_id=sandbox, code="import matplotlib.pyplot as p\np.plot([1, 2])\np.savefig('x.png')\np.show()")
     image = next(item for item in drawn["content"] if item["type"] == "image")
     assert image["mimeType"] == "image/png" and base64.b64decode(image["data"]).startswith(b"\x89PNG")
@@ -286,14 +286,14 @@ def test_long_output_is_shortened_and_can_be_read(mcp, sandbox, in_session):
         mcp.result("resources/read", {"uri": link["uri"].replace("stdout", "secret")})
 
 
-def test_limits_and_denials_say_what_to_do(mcp):
+def test_limits_and_denials_come_with_advice(mcp):
     greedy = mcp.call("execute_code", language="python", code="x = bytearray(3 << 30)")
     assert greedy["isError"] and "memory" in text(greedy).lower()
     denied = mcp.call("execute_code", language="shell", code="mount -t tmpfs x /mnt; true")
     assert "mount" in text(denied) and "seccomp" in text(denied) and denied["structuredContent"]["denials"][0]["what"] == "mount"
 
 
-def test_no_output_is_said(mcp):
+def test_empty_output_is_stated(mcp):
     assert text(mcp.call("execute_code", language="python", code="x = 1")) == "(no output)\n"
 
 
@@ -334,13 +334,13 @@ def test_resources_are_listed_in_pages(mcp, sandbox):
     assert "sandbox://{id}/{path}" in [t["uriTemplate"] for t in templates]
 
 
-def test_what_is_not_there_cannot_be_read(mcp, sandbox):
+def test_missing_resources_cannot_be_read(mcp, sandbox):
     for uri in ("sandbox://nobody/x", f"sandbox://{sandbox}/none", f"sandbox://{sandbox}/../x", "execution://nobody/stdout", "log://nobody", "template://none", "policy://none", "file:///etc/passwd", "x"):
         assert mcp.error("resources/read", {"uri": uri})["code"] == -32002, uri
     assert mcp.error("resources/read", {})["code"] == -32602
 
 
-def test_prompts_help(mcp):
+def test_prompts_are_rendered(mcp):
     prompts = {p["name"]: p for p in mcp.result("prompts/list")["prompts"]}
     assert set(prompts) == {"analyse_data_file", "debug_program", "write_and_run_tests"}
     got = mcp.result("prompts/get", {"name": "analyse_data_file", "arguments": {"path": "{path}.csv", "sandbox_id": "s"}})

@@ -56,7 +56,7 @@ def test_every_version(ws, version):
     assert answer["content"][0]["text"] == "42\n" and ("structuredContent" in answer) == (version >= "2025-06-18")
 
 
-def test_progress_comes_on_the_way(ws):
+def test_progress_arrives_during_a_call(ws):
     ws.initialize()
     answer = ws.ask("tools/call", {"name": "execute_code", "_meta": {"progressToken": "t"},
                                    "arguments": {"language": "shell", "code": "echo one; sleep 0.3; echo two"}})
@@ -73,7 +73,7 @@ def test_requests_overlap_and_are_cancelled(ws):
     assert ws.ask("ping")["result"] == {} and ws.told == []
 
 
-def test_what_comes_with_the_handshake_is_not_lost(daemon):
+def test_bytes_sent_with_the_handshake_are_not_lost(daemon):
     first = b"".join(WebSocket.frame(json.dumps({"jsonrpc": "2.0", "id": i, "method": "ping"})) for i in range(60))
     with WebSocket(address(daemon), early=first) as ws:
         assert [ws.message() for _ in range(60)] == [{"jsonrpc": "2.0", "id": i, "result": {}} for i in range(60)]
@@ -102,7 +102,7 @@ def test_messages_in_pieces_and_large_ones(ws):
     ('{"jsonrpc":"2.0","id":1,"method":"no/such"}', -32601),
     ('{"jsonrpc":"2.0","id":1,"method":"tools/list"}', -32600),
 ])
-def test_messages_that_are_wrong(ws, bad, code):
+def test_invalid_messages(ws, bad, code):
     ws.send(bad)
     assert ws.message()["error"]["code"] == code
     assert ws.ask("ping")["result"] == {}  # it goes on
@@ -112,7 +112,7 @@ def test_messages_that_are_wrong(ws, bad, code):
     {"Upgrade": None}, {"Upgrade": "h2c"}, {"Connection": "close"}, {"Sec_WebSocket_Version": "8"}, {"Sec_WebSocket_Version": None},
     {"Sec_WebSocket_Key": None}, {"Sec_WebSocket_Key": "short"}, {"Sec_WebSocket_Key": "!" * 24},
 ])
-def test_handshakes_that_are_none(daemon, client, bad):
+def test_invalid_handshakes(daemon, client, bad):
     before = open_sockets(client)
     with pytest.raises(Refused) as refused:
         WebSocket(address(daemon), **bad)
@@ -135,7 +135,7 @@ def closing(ws):
     return closed.value.code
 
 
-def test_what_closes_it(daemon):
+def test_close_codes(daemon):
     def after(*frames):
         with WebSocket(address(daemon)) as ws:
             for data in frames:
@@ -153,7 +153,7 @@ def test_what_closes_it(daemon):
     assert after(huge) == 1009  # whatever of it was not read
 
 
-def test_its_session_and_what_runs_go_with_it(daemon, client):
+def test_closing_ends_the_session_and_its_runs(daemon, client):
     sockets, sessions = open_sockets(client), metrics.read(client).total("sandbox_mcp_sessions")
     ws = WebSocket(address(daemon))
     ws.initialize()
@@ -214,7 +214,7 @@ class Garbage(threading.Thread):
         assert self.failure is None and self.rounds > 0, self.failure
 
 
-def test_two_hundred_at_once_and_bad_neighbours(make_daemon):
+def test_two_hundred_at_once_beside_misbehaving_clients(make_daemon):
     d = make_daemon(config="http: {max_connections: 1024, max_connections_per_peer: 1024}\n").start()
     with contextlib.ExitStack() as stack, d.client() as client:
         deaf = stack.enter_context(WebSocket(d.socket))  # asks for much, and reads nothing
@@ -253,7 +253,7 @@ def test_two_hundred_at_once_and_bad_neighbours(make_daemon):
         assert metrics.read(client).total("sandbox_mcp_sessions") == 0
 
 
-def test_the_daemon_says_that_it_ends():
+def test_the_daemon_announces_its_shutdown():
     d = Daemon().start()
     ws = WebSocket(d.socket)
     ws.initialize()
@@ -319,7 +319,7 @@ def test_a_key_that_expires_closes_it(keyed):
         assert closing(ws) == 1008
 
 
-def test_scopes_hold(keyed):
+def test_scopes_are_enforced(keyed):
     d, admin = keyed
     key = make_key(admin, "alice", scopes=["read"])
     with WebSocket(d.tcp_address(), headers={"Host": "127.0.0.1", "Authorization": f"Bearer {key}"}) as ws:

@@ -63,7 +63,7 @@ def test_executions_of_sessions_are_counted_once(client, mode):
     assert change.of("sandbox_sessions_active") == 0
 
 
-def test_a_client_that_leaves_cancels_and_is_counted_as_such(daemon, client):
+def test_a_disconnect_counts_as_cancelled(daemon, client):
     change = Change(client)
     with daemon.client() as other:
         events = other.stream("shell", "sleep 30")
@@ -109,7 +109,7 @@ def test_histograms_are_cumulative(client):
             assert counts[-1] == now.value(f"{name}_count", **dict(rest)), name
 
 
-def test_the_daemon_tells_of_itself(daemon, client):
+def test_the_daemon_reports_its_own_usage(daemon, client):
     now = metrics.read(client)
     assert abs(now.value("process_resident_memory_bytes") / 1024 - host.rss_kib(daemon.pid)) < 4096
     assert now.value("process_open_fds") > 5
@@ -119,7 +119,7 @@ def test_the_daemon_tells_of_itself(daemon, client):
     host.wait_until(lambda: metrics.read(client).value("sandbox_loop_lag_seconds_count") >= 1)
 
 
-def test_asked_for_json_it_is_the_summary_of_the_older_server(client):
+def test_json_is_the_older_servers_summary(client):
     answer = client.get("/metrics", headers={"Accept": "application/json"})
     assert answer.status == 200 and answer.headers["Content-Type"] == "application/json"
     first = answer.json

@@ -43,7 +43,7 @@ def is_generated(operation):
 
 
 @pytest.mark.smoke
-def test_every_operation_answers_as_it_is_described(bench):
+def test_every_operation_matches_its_description(bench):
     done = 0
     for operation in bench.description.operations():
         if not is_generated(operation) or operation.path.startswith("/workspace/se") or not bench.can(operation):
@@ -59,7 +59,7 @@ def test_every_operation_answers_as_it_is_described(bench):
     assert done > 40
 
 
-def test_what_is_not_there_is_answered_as_it_is_described(bench):
+def test_missing_objects_match_their_description(bench):
     for operation in bench.description.operations():
         if "{id}" not in operation.path or not is_generated(operation) or operation.path.startswith("/workspace/se"):
             continue
@@ -69,7 +69,7 @@ def test_what_is_not_there_is_answered_as_it_is_described(bench):
         check_answer(operation, answer)
 
 
-def test_a_false_description_would_be_seen(bench):
+def test_control_a_false_description_is_detected(bench):
     """The control of the tests above."""
     operation = next(o for o in bench.description.operations() if o.id == "healthz")
     answer = bench.send(operation, "/healthz")

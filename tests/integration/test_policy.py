@@ -92,7 +92,7 @@ def test_the_shipped_policies_are_listed_with_every_rule(client):
         assert client.get(f"/api/v1/policies/{name}").status == 404
 
 
-def test_settings_decide_where_no_policy_says_anything(client):
+def test_settings_decide_where_no_policy_does(client):
     told = explain(client)
     assert told["allowed"] and told["policy"] == "default" and told["chosen"] is None and told["refusal"] is None
     limits = told["grants"]["limits"]
@@ -107,7 +107,7 @@ def test_settings_decide_where_no_policy_says_anything(client):
     assert told["timeout"]["granted"] == 7 and told["timeout"]["rule"]["by"] == "request"
 
 
-def test_a_request_may_bind_itself_to_strict_and_to_no_other(client):
+def test_a_request_may_select_strict_only(client):
     body = {"language": "python", "code": "print(1)"}
     assert client.post("/api/v1/execute", {**body, "policy": "strict"}).json["status"] == "success"
     assert client.post("/api/v1/execute", {**body, "policy": "default"}).status == 200
@@ -131,7 +131,7 @@ def memory_of(client, **fields):
     return result, int(lines[-1]) if lines else 0
 
 
-def test_what_is_explained_is_what_a_run_gets(client):
+def test_explain_matches_what_a_run_gets(client):
     strict = explain(client, policy="strict")["grants"]["limits"]
     assert strict["memory"]["granted"] == "128Mi" and strict["max_processes"]["granted"] == 32
     result, grown = memory_of(client, policy="strict")
@@ -179,7 +179,7 @@ def test_network_is_refused_by_its_rule(client, network):
     assert client.post("/api/v1/execute", {**body, "network": "none"}).status == 200
 
 
-def test_a_refused_request_makes_nothing(daemon, client):
+def test_a_refused_request_creates_nothing(daemon, client):
     before = {s["id"] for s in client.get("/api/v1/sessions").json["sessions"]}
     for body in ({"policy": "permissive"}, {"network": "host"}, {"policy": "strict", "lifetime": 7200}):
         assert client.post("/api/v1/sessions", {"mode": "persistent", "session_id": "never", **body}).status == 403
@@ -192,7 +192,7 @@ def test_a_refused_request_makes_nothing(daemon, client):
     assert client.request("DELETE", "/api/v1/sessions/never").status == 200
 
 
-def test_explaining_makes_nothing(daemon, client):
+def test_explaining_creates_nothing(daemon, client):
     told = explain(client, kind="session", mode="persistent", session_id="ghost")
     assert told["allowed"] and told["kind"] == "session"
     assert told["grants"]["limits"]["lifetime"]["granted"] == 4 * 3600
@@ -209,12 +209,12 @@ def test_explaining_makes_nothing(daemon, client):
         ({}, "language"), ({"language": "python", "policy": "Not A Name"}, "policy"),
     ],
 )  # fmt: skip
-def test_questions_that_are_not_well_formed_are_errors(client, body, field):
+def test_malformed_explain_requests_are_errors(client, body, field):
     answer = client.post(EXPLAIN, body)
     assert answer.status == 400 and field in json.dumps(answer.json)
 
 
-def test_a_question_about_an_unknown_language_is_answered(client):
+def test_an_unknown_language_can_be_explained(client):
     told = explain(client, language="cobol")
     assert not told["allowed"] and told["rule"] is None and told["refusal"]["field"] == "language"
 
@@ -245,7 +245,7 @@ def test_a_tenants_policy_is_enforced_rule_by_rule(make_daemon, policies):
         assert result["limit"] == "output" and len(result["stdout"]) == 64
 
 
-def test_what_the_driver_cannot_deliver_is_refused_and_not_ignored(make_daemon, policies):
+def test_unsupported_driver_features_are_refused_and_not_ignored(make_daemon, policies):
     asks = {
         "mount": "name: mount\nmounts: ['/srv:/srv']\n",
         "mcp": "name: mcp\nmcp: {servers: [git]}\n",
@@ -269,7 +269,7 @@ def test_what_the_driver_cannot_deliver_is_refused_and_not_ignored(make_daemon, 
 # Reading again.
 
 
-def test_hangup_takes_a_new_set_and_sessions_keep_theirs(make_daemon, policies):
+def test_sighup_loads_a_new_set_and_sessions_keep_theirs(make_daemon, policies):
     folder = policies(team=TEAM)
     daemon = make_daemon(config=config_of(folder, default="team")).start()
     with daemon.client() as client:
@@ -289,7 +289,7 @@ def test_hangup_takes_a_new_set_and_sessions_keep_theirs(make_daemon, policies):
         assert client.request("DELETE", "/api/v1/sessions/old").status == 200
 
 
-def test_hangup_with_an_error_keeps_the_old_set(make_daemon, policies):
+def test_sighup_with_an_error_keeps_the_old_set(make_daemon, policies):
     folder = policies(team=TEAM)
     daemon = make_daemon(config=config_of(folder, default="team")).start()
     with daemon.client() as client:

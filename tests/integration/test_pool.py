@@ -224,7 +224,7 @@ def killed(request, own):
 @pytest.mark.skipif(not host.is_root(), reason="kills processes of other ids")
 @pytest.mark.parametrize("look_first", [True, False], ids=["noticed", "at once"])
 @pytest.mark.parametrize("whom", VICTIMS)
-def test_a_dead_member_is_nobodys(killed, whom, look_first):
+def test_a_dead_member_is_not_used(killed, whom, look_first):
     """Dead, noticed or not, or dying: they are asked for in the moment in which they are killed."""
     with killed.client() as client:
         for _ in range(1 if look_first else ROUNDS):
@@ -247,7 +247,7 @@ def test_a_dead_member_is_nobodys(killed, whom, look_first):
 
 @pytest.mark.skipif(not host.is_root(), reason="stops processes of other ids")
 @pytest.mark.parametrize("language", ["executed", "zygote"])
-def test_code_that_was_not_taken_runs_elsewhere(own, language):
+def test_unread_code_runs_in_another_box(own, language):
     """Whoever was to run it had it in its hands, and has not looked."""
     d = own(MILLIBOX_ZYGOTES_ENABLED="true" if language == "zygote" else "false", MILLIBOX_POOLS_FLOOR="1")
     with d.client() as client, concurrent.futures.ThreadPoolExecutor(1) as threads:
@@ -268,7 +268,7 @@ def test_code_that_was_not_taken_runs_elsewhere(own, language):
 
 
 @pytest.mark.skipif(not host.is_root(), reason="kills processes of other ids")
-def test_code_that_has_begun_is_never_run_again(own):
+def test_code_that_has_started_is_never_run_again(own):
     d = own(MILLIBOX_POOLS_FLOOR="1")
     with d.client() as client, concurrent.futures.ThreadPoolExecutor(1) as threads:
         wait_for_member(client)
@@ -284,7 +284,7 @@ def test_code_that_has_begun_is_never_run_again(own):
         assert takes(client) == (1, 0)
 
 
-def test_a_member_that_is_too_old_is_made_anew(own):
+def test_a_member_that_is_too_old_is_replaced(own):
     d = own(MILLIBOX_POOLS_MAX_AGE="1s", MILLIBOX_POOLS_FLOOR="1")
     with d.client() as client:
         wait_for_member(client)
@@ -293,7 +293,7 @@ def test_a_member_that_is_too_old_is_made_anew(own):
         assert of_python(client)["hits"] == 0
 
 
-def test_a_shape_that_is_asked_for_twice_gets_a_pool_and_loses_it_when_nobody_asks(own):
+def test_a_shape_requested_twice_gets_a_pool_until_idle(own):
     d = own(MILLIBOX_POOLS_IDLE="2s", MILLIBOX_POOLS_FLOOR="1")
     with d.client() as client:
         host.wait_until(lambda: pools(client)["total"] == 2, 10, "the usual ones")
@@ -396,7 +396,7 @@ def change_policy(own, folder):
         host.wait_until(lambda: not before & set(waiting(d)), 10, "the others gone")
 
 
-def test_the_metrics_and_the_command_tell(own):
+def test_metrics_and_command_show_the_pools(own):
     d = own()
     with d.client() as client:
         result = hit(client, code="print(1)")
@@ -414,7 +414,7 @@ def test_the_metrics_and_the_command_tell(own):
     assert listed.returncode == 0 and "python" in listed.stdout, listed
 
 
-def test_a_trace_tells_every_step_in_order(own):
+def test_a_trace_lists_every_step_in_order(own):
     d = own()
     with d.client() as client:
         wait_for_member(client)

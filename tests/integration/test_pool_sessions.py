@@ -69,7 +69,7 @@ def create(client, **fields):
     return Session(client, mode="persistent", **fields)
 
 
-def test_a_session_gets_the_box_that_waited(warm):
+def test_a_session_gets_a_pooled_box(warm):
     with warm.client() as client:
         wait_for_member(client)
         before = set(waiting(warm))
@@ -94,7 +94,7 @@ import os, sys
 """
 
 
-def test_what_runs_there_can_not_tell(warm, own):
+def test_programs_cannot_detect_a_pooled_box(warm, own):
     with warm.client() as ahead, own(**COLD).client() as new:
         wait_for_member(ahead)
         first, second = (create(client) for client in (ahead, new))
@@ -109,7 +109,7 @@ def test_what_runs_there_can_not_tell(warm, own):
                 assert one.get(name) == other.get(name), (code, name)
 
 
-def test_variables_of_its_own_are_there_and_nobody_elses(warm):
+def test_a_session_has_its_own_variables_and_no_others(warm):
     with warm.client() as client:
         wait_for_member(client)
         for i in range(4):
@@ -141,7 +141,7 @@ def test_a_template_gets_a_pool_of_its_own(warm):
                         "its pool went with it")
 
 
-def test_a_box_that_was_taken_is_nobody_elses(warm):
+def test_a_taken_box_is_not_given_to_another(warm):
     with warm.client() as client:
         wait_for_member(client)
         first = create(client)
@@ -174,7 +174,7 @@ def test_a_session_from_a_pool_outlives_a_killed_daemon_and_the_pool_does_not(ow
         assert s.delete().status == 200
 
 
-def test_an_engine_does_not_stay_for_boxes_that_wait(own):
+def test_an_engine_does_not_stay_for_pooled_boxes(own):
     """They are nobody's: with nothing else to keep it ends with its daemon. A session is what it stays for."""
     d = own(config="sessions:\n  survive: 600s\n")
     wait_for_member(Client(d.socket))
@@ -215,7 +215,7 @@ def test_a_daemon_that_leaves_its_sessions_leaves_no_pool(own):
 
 @pytest.mark.skipif(not host.is_root(), reason="kills processes of other ids")
 @pytest.mark.parametrize("whom", ["runner", "agent"])
-def test_a_dead_member_is_nobodys(warm, whom):
+def test_a_dead_member_is_not_used(warm, whom):
     """Killed in the moment in which a session is asked for, or just before its first run."""
     with warm.client() as client:
         for early in (True, False) * 3:
@@ -235,7 +235,7 @@ def test_a_dead_member_is_nobodys(warm, whom):
 
 
 @pytest.mark.skipif(not host.is_root(), reason="kills processes of other ids")
-def test_a_box_in_which_something_was_done_is_not_replaced(own):
+def test_a_used_box_is_not_replaced(own):
     """The negative of the above: files and variables would be gone without a word."""
     d = own()
     with d.client() as client:
@@ -286,7 +286,7 @@ threading.Thread(target=rogue, daemon=True).start()
 """
 
 
-def test_what_a_program_could_see_is_not_run_again(warm):
+def test_code_with_visible_effects_is_not_run_again(warm):
     session = Session(Client(warm.socket), mode="persistent")
     session.run(ROGUE)
     time.sleep(1)  # it has the interpreter; nothing tells from outside

@@ -29,7 +29,7 @@ def lines(daemon, request_id):
     return found
 
 
-def test_an_id_is_taken_over_or_made(client):
+def test_an_id_is_accepted_or_generated(client):
     assert client.get("/healthz", headers={"X-Request-ID": "a-B_9"}).headers["X-Request-ID"] == "a-B_9"
     first = client.get("/healthz").headers["X-Request-ID"]
     second = client.get("/healthz").headers["X-Request-ID"]
@@ -37,7 +37,7 @@ def test_an_id_is_taken_over_or_made(client):
 
 
 @pytest.mark.parametrize("bad", ["", " ", "a b", "x" * 64, "a;b", 'a"b', "\u00e9", "a=b", "../x", "{}"])
-def test_an_id_that_is_not_well_formed_is_replaced(client, bad):
+def test_a_malformed_id_is_replaced(client, bad):
     headers = {"X-Request-ID": bad.encode("latin-1", "replace")}
     answer = client.get("/nowhere", headers=headers)
     assert answer.headers["X-Request-ID"] != bad
@@ -45,11 +45,11 @@ def test_an_id_that_is_not_well_formed_is_replaced(client, bad):
     assert answer.json["request_id"] == answer.headers["X-Request-ID"]
 
 
-def test_the_longest_id_is_taken(client):
+def test_the_longest_id_is_accepted(client):
     assert client.get("/healthz", headers={"X-Request-ID": "x" * 63}).headers["X-Request-ID"] == "x" * 63
 
 
-def test_every_answer_says_how_long_it_took_to_make(client):
+def test_every_response_has_its_process_time(client):
     answer = client.post(f"{V1}/execute", {"language": "shell", "code": "sleep 0.2"})
     assert 0.2 <= float(answer.headers["X-Process-Time"]) < 5
     assert float(client.get("/nowhere").headers["X-Process-Time"]) < 1
@@ -93,7 +93,7 @@ def test_an_execution_of_a_session_carries_the_id_of_its_own_request(make_daemon
 
 
 @pytest.mark.parametrize("level, seen", [("info", True), ("debug", False)])
-def test_requests_are_logged_at_the_level_that_is_set(make_daemon, level, seen):
+def test_requests_are_logged_at_the_configured_level(make_daemon, level, seen):
     daemon = make_daemon(config=f"log_requests: {level}\nlog_format: json\n").start()
     with daemon.client() as client:
         client.get("/healthz", headers={"X-Request-ID": "look"})
@@ -133,7 +133,7 @@ def cors_headers(answer):
     return [name for name in answer.headers if name.lower().startswith("access-control-")]
 
 
-def test_without_settings_no_page_may_ask(client):
+def test_without_settings_no_origin_is_allowed(client):
     for answer in (preflight(client, f"{V1}/execute", PAGE), client.get("/healthz", headers={"Origin": PAGE})):
         assert answer.status == 403 and not cors_headers(answer)
     assert not cors_headers(client.get("/healthz"))
@@ -164,7 +164,7 @@ def test_other_origins_get_nothing(page_daemon):
                 assert answer.status == 403 and not cors_headers(answer), origin
 
 
-def test_a_preflight_of_a_path_that_is_not_there(page_daemon):
+def test_a_preflight_of_an_unknown_path(page_daemon):
     with contextlib.closing(Client(page_daemon.tcp_address())) as client:
         assert preflight(client, "/nowhere", PAGE).status == 404
         # Without the question of a browser it is a method that no path has.

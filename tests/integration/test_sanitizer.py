@@ -37,7 +37,7 @@ def watched(monkeypatch):
 
 @pytest.mark.parametrize("env", [None, {}, {"PATH": "/usr/bin:/bin"}], ids=["inherited", "none", "own"])
 @pytest.mark.parametrize("kind", FAULTS)
-def test_a_program_whose_stderr_nobody_reads_is_heard(kind, env, watched, tmp_path):
+def test_a_program_with_unread_stderr_is_reported(kind, env, watched, tmp_path):
     body, said = FAULTS[kind]
     program = compile_c(tmp_path, body, "-g", f"-fsanitize={kind}", f"-fno-sanitize-recover={kind}")
     done = subprocess.run([str(program)], stderr=subprocess.DEVNULL, env=env)
@@ -47,7 +47,7 @@ def test_a_program_whose_stderr_nobody_reads_is_heard(kind, env, watched, tmp_pa
     assert watched.take() == ""  # told once
 
 
-def test_a_program_without_a_fault_says_nothing(watched, tmp_path):
+def test_a_program_without_a_fault_reports_nothing(watched, tmp_path):
     program = compile_c(tmp_path, "return 0;", "-fsanitize=address,undefined")
     assert subprocess.run([str(program)], env={}).returncode == 0
     assert watched.take() == ""
@@ -64,7 +64,7 @@ def ask_agent(program):
 
 
 @pytest.mark.parametrize(("body", "end"), [("return 99;", "status 99"), ("__builtin_trap();", "signal 4")])
-def test_an_agent_that_dies_of_a_fault_fails_the_test_whose_box_it_was(body, end, tmp_path):
+def test_a_faulty_agent_fails_the_test_of_its_box(body, end, tmp_path):
     """It has no stderr: its end is in the daemon's log."""
     d = ask_agent(compile_c(tmp_path, body, "-static"))
     with pytest.raises(AssertionError, match=f"the agent ended .{end}"):
@@ -72,7 +72,7 @@ def test_an_agent_that_dies_of_a_fault_fails_the_test_whose_box_it_was(body, end
 
 
 @pytest.mark.parametrize("body", ["return 0;", "return 1;"])
-def test_an_agent_that_gives_up_is_no_fault(body, tmp_path):
+def test_an_agent_that_gives_up_is_not_a_fault(body, tmp_path):
     d = ask_agent(compile_c(tmp_path, body, "-static"))
     d.remove()
 
@@ -84,7 +84,7 @@ def test_an_agent_that_gives_up_is_no_fault(body, tmp_path):
         "../src/core/x.c:12:3: runtime error: null pointer passed as argument 1",
     ],
 )
-def test_what_a_sanitizer_says_fails_the_test_whose_daemon_it_was(line):
+def test_a_sanitizer_report_fails_the_test_of_its_daemon(line):
     """The control of Daemon.remove: also of a daemon that lived on after it."""
     d = Daemon()
     d.log_path.write_text(f"info: listening\n{line}\n    #0 in f\n")

@@ -79,7 +79,7 @@ def files(py):
 
 
 @pytest.mark.smoke
-def test_what_is_written_is_read_by_both_sides(files, py):
+def test_written_files_are_readable_on_both_sides(files, py):
     made = files.put("data/in.txt", b"hello\n")
     assert made["path"] == "data/in.txt" and made["size"] == 6 and made["type"] == "file"
     assert made["container_path"] == "/workspace/data/in.txt" and made["mode"] == "0644"
@@ -92,7 +92,7 @@ def test_what_is_written_is_read_by_both_sides(files, py):
     assert files.get("data/in.txt").headers["Content-Type"] == "text/plain; charset=utf-8"
 
 
-def test_writing_replaces_the_whole_and_changes_the_etag(files):
+def test_writing_replaces_the_file_and_changes_the_etag(files):
     files.put("f", b"first and long")
     before = files.get("f").headers["ETag"]
     files.put("f", b"x", mode="0755")
@@ -129,14 +129,14 @@ def test_ranges(files, span, status, part):
         assert answer.headers["Content-Range"] == f"bytes {part.start}-{part.stop - 1}/100"
 
 
-def test_a_range_of_another_state_is_the_whole(files):
+def test_a_stale_if_range_returns_the_whole_file(files):
     files.put("r", b"0123456789")
     etag = files.get("r").headers["ETag"]
     assert files.get("r", 206, headers={"Range": "bytes=2-3", "If-Range": etag}).body == b"23"
     assert files.get("r", 200, headers={"Range": "bytes=2-3", "If-Range": '"old"'}).body == b"0123456789"
 
 
-def test_head_tells_without_sending(files):
+def test_head_describes_without_a_body(files):
     files.put("h.json", b"{}" * 1000)
     answer = files.client.request("HEAD", files.url("h.json"))
     assert answer.status == 200 and answer.headers["Content-Length"] == "2000" and answer.body == b""
@@ -145,7 +145,7 @@ def test_head_tells_without_sending(files):
     assert files.get("h.json").body == b"{}" * 1000  # the connection is still in order
 
 
-def test_chunked_uploads_are_taken(files):
+def test_chunked_uploads_are_accepted(files):
     def pieces():
         for i in range(100):
             yield b"%06d\n" % i
@@ -181,7 +181,7 @@ def test_bad_names_are_refused(files, name):
     assert files.names() == []
 
 
-def test_bytes_that_are_no_text_are_told_and_can_be_asked_for(files, py):
+def test_names_that_are_not_utf8_are_listed_and_readable(files, py):
     py.run(r"open(b'bad\xff', 'w').write('1'); open('new\nline', 'w').write('2')")
     entries = {entry["name"]: entry for entry in files.list()["files"]}
     assert set(entries) == {"bad\ufffd", "new\nline"}
@@ -191,7 +191,7 @@ def test_bytes_that_are_no_text_are_told_and_can_be_asked_for(files, py):
 # Directories
 
 
-def test_listing_is_sorted_bounded_and_goes_on(files, py):
+def test_listing_is_sorted_bounded_and_continued(files, py):
     py.run("import os\nos.makedirs('d/e')\nfor i in range(30): open(f'd/{i:02}', 'w').write('x' * i)\n"
            "os.symlink('00', 'd/link'); os.mkfifo('d/pipe')")
     whole = files.list(path="d")
@@ -236,7 +236,7 @@ def test_mkdir_move_remove(files, py):
     assert sorted(files.names(recursive="true")) == ["x", "x/y"]
 
 
-def test_a_directory_is_no_file(files):
+def test_a_directory_is_not_a_file(files):
     files.order("mkdir", 201, path="d")
     files.get("d", 400)
     files.put("d", b"x", 400)
@@ -257,7 +257,7 @@ def pack(entries):
     return out.getvalue()
 
 
-def test_a_directory_goes_out_as_tar(files, py):
+def test_a_directory_is_downloaded_as_tar(files, py):
     long = "n" * 200 + "/" + "m" * 200
     py.run(f"import os\nos.makedirs('t/{'n' * 200}'); open('t/{long}', 'w').write('long'); open('t/run', 'w').write('r' * 1000)\n"
            "os.chmod('t/run', 0o750); os.symlink('run', 't/link'); os.mkfifo('t/pipe'); open('t/ü', 'w'); os.link('t/run', 't/hard')")
@@ -287,7 +287,7 @@ def test_an_archive_is_not_larger_than_the_disk(make, make_it):
         assert [(m.name, m.size) for m in tar.getmembers()] == [("0", 250 << 20)]
 
 
-def test_tar_comes_in(files, py):
+def test_tar_is_unpacked(files, py):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for name, kind, link, data in [("./", tarfile.DIRTYPE, "", b""), ("./d", tarfile.DIRTYPE, "", b""),
@@ -315,7 +315,7 @@ def test_a_tree_survives_the_round_trip(files, py):
 @pytest.mark.parametrize("data, word", [
     (b"this is no archive" * 100, "archive"), (pack({"a": b"x" * 1000})[:700], "archive"), (b"", None),
 ], ids=["text", "cut", "empty"])
-def test_what_is_no_archive_is_refused(files, data, word):
+def test_bytes_that_are_not_an_archive_are_refused(files, data, word):
     told = files.put("t", data, 400 if word else 200, format="tar")
     assert not word or word in told["error_detail"], told
 
@@ -323,7 +323,7 @@ def test_what_is_no_archive_is_refused(files, data, word):
 # Sizes
 
 
-def test_a_large_file_flows_up_and_down(make, daemon):
+def test_a_large_file_is_streamed_both_ways(make, daemon):
     session = make(resources=BIG_RESOURCES)
     files = Files(session)
     files.put("warm", b"w" * MIB)
@@ -356,7 +356,7 @@ def test_a_large_file_flows_up_and_down(make, daemon):
     assert is_sanitized() or max(peak) - before < 16 * 1024, f"{before} KiB grew to {max(peak)}"
 
 
-def test_an_upload_that_is_cut_off_leaves_nothing(files, daemon):
+def test_an_interrupted_upload_leaves_nothing_in_the_box(files, daemon):
     files.put("kept", b"old")
     for name in ("kept", "new/file"):
         sock = socket.socket(socket.AF_UNIX if isinstance(daemon.socket, str) else socket.AF_INET)
@@ -370,7 +370,7 @@ def test_an_upload_that_is_cut_off_leaves_nothing(files, daemon):
     files.get("new/file", 404)
 
 
-def test_a_download_that_is_cut_off_is_forgotten(files, py, daemon):
+def test_an_interrupted_download_is_abandoned(files, py, daemon):
     py.run("open('f', 'wb').truncate(200 << 20)")
     for _ in range(20):  # more than may be under way at the same time
         with contextlib.closing(Client(daemon.socket)) as other:
@@ -380,7 +380,7 @@ def test_a_download_that_is_cut_off_is_forgotten(files, py, daemon):
     host.wait_until(lambda: files.client.get(files.url("f", stat="1")).status == 200, 10, "the slots to be free")
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(make):
+def test_a_full_disk_is_reported_and_leaves_nothing(make):
     session = make(resources={"disk": "32Mi"})
     files = Files(session)
     files.put("half", b"h" * (20 * MIB))
@@ -406,7 +406,7 @@ def test_several_streams_at_the_same_time(files, py, daemon):
         assert all(pool.map(trip, data.items()))
 
 
-def test_too_many_at_a_time_are_told(files, py, daemon):
+def test_too_many_operations_at_a_time_are_refused(files, py, daemon):
     py.run("open('f', 'wb').truncate(200 << 20)")
     others = [Client(daemon.socket) for _ in range(6)]
     for other in others:
@@ -430,7 +430,7 @@ def test_files_do_not_wait_for_executions(files, py):
 
 
 @pytest.mark.parametrize("end", ["timeout", "cancel"])
-def test_a_killed_execution_takes_its_daemons_along_and_not_the_upload(files, py, daemon, client, end):
+def test_a_killed_execution_ends_its_children_and_not_the_upload(files, py, daemon, client, end):
     """What left group, session and parents is of the execution all the same; whoever uploads meanwhile is not."""
     code = ("import signal, subprocess, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
             "subprocess.run(['sh', '-c', '(setsid sleep 54321 &)'])\nprint('up', flush=True)\ntime.sleep(60)")
@@ -454,7 +454,7 @@ def test_a_killed_execution_takes_its_daemons_along_and_not_the_upload(files, py
     assert files.get("slow").body == b"helloworld"
 
 
-def test_the_files_of_an_ephemeral_session_are_for_its_next_execution(make):
+def test_files_of_an_ephemeral_session_serve_its_next_execution(make):
     session = make(mode="ephemeral")
     files = Files(session)
     files.put("in.txt", b"given")
@@ -467,7 +467,7 @@ def test_the_files_of_an_ephemeral_session_are_for_its_next_execution(make):
 
 
 @needs_freezer
-def test_a_paused_session_has_no_files_to_ask_for(files, py):
+def test_files_of_a_paused_session_are_refused(files, py):
     files.put("f", b"1")
     py.act("pause")
     assert files.get("f", 409).json["error_code"] == "Sandbox.StateConflict"
@@ -515,7 +515,7 @@ TRICKY = b"\r\n--b0undar\r\n--b0undarx\r\r\n--\r\n" * 10
     ([("file", "orig.bin", TRICKY)], "", "orig.bin"),
     ([("file", "C/x/orig.bin", TRICKY)], "?path=dir/", "dir/orig.bin"),
 ], ids=["before", "behind", "query", "own", "directory"])
-def test_forms_are_taken(files, fields, query, path):
+def test_forms_are_accepted(files, fields, query, path):
     told = upload(files, form(*fields), query=query)
     assert told["path"] == told["file_path"] == path and told["size"] == len(TRICKY)
     assert told["session_id"] == files.session.id
@@ -523,7 +523,7 @@ def test_forms_are_taken(files, fields, query, path):
     assert [n for n in files.names(recursive="true") if "part" in n] == []
 
 
-def test_a_large_form_flows(files):
+def test_a_large_form_is_streamed(files):
     data = os.urandom(20 * MIB)
     assert upload(files, form(("file", "big", data)))["size"] == len(data)
     assert files.get("big").body == data
@@ -561,7 +561,7 @@ def by_path(result):
     return {a["path"]: a for a in result["artifacts"]}
 
 
-def test_an_execution_tells_what_it_made(files, py):
+def test_an_execution_lists_its_artifacts(files, py):
     assert py.run("x = 1")["artifacts"] == []
     made = by_path(py.run("import os\nos.makedirs('output'); os.makedirs('logs'); os.makedirs('.hidden')\n"
                           "open('output/a.csv', 'w').write('1,2\\n'); open('logs/x', 'w').write('x'); open('run.log', 'w')\n"
@@ -574,7 +574,7 @@ def test_an_execution_tells_what_it_made(files, py):
     assert files.client.get(made["output/a.csv"]["download_url"]).body == b"1,2\n"
 
 
-def test_only_what_changed_is_told(files, py):
+def test_only_changed_files_are_artifacts(files, py):
     files.put("given", b"1")
     py.run("open('old', 'w').write('1')")
     assert by_path(py.run("2 + 2")) == {}
@@ -583,7 +583,7 @@ def test_only_what_changed_is_told(files, py):
     assert by_path(py.run("open('old').read()")) == {}
 
 
-def test_what_is_uploaded_right_before_is_not_told(files, py):
+def test_files_uploaded_right_before_are_not_artifacts(files, py):
     """Nearly always within one tick of the clock of files: each of these would be told by its time."""
     py.run("1")
     for i in range(25):
@@ -598,13 +598,13 @@ def test_what_is_uploaded_right_before_is_not_told(files, py):
         assert set(by_path(py.run("f = open('same', 'r+b'); f.write(b'2'); f.close()"))) == {"same"}, i
 
 
-def test_what_is_given_with_an_execution_is_told_only_if_it_changes(py):
+def test_request_files_are_artifacts_only_if_changed(py):
     for i in range(10):
         assert by_path(py.run("1", files={f"g{i}": "given"})) == {}, i
         assert set(by_path(py.run("open('h', 'w').write('taken')", files={"h": "given"}))) == {"h"}, i
 
 
-def test_a_lone_execution_tells_what_it_made(client):
+def test_a_one_shot_execution_lists_its_artifacts(client):
     r = client.python("open('out.txt', 'w').write('abc')", files={"in.txt": "given"})
     made = by_path(r)
     assert set(made) == {"out.txt"} and made["out.txt"]["download_url"] is None
@@ -619,7 +619,7 @@ def test_many_and_large_artifacts_are_bounded(py):
     assert [(a["path"], a["sha256"]) for a in r["artifacts"]] == [("large", None)]
 
 
-def test_the_artifacts_of_an_execution_stay_with_its_record(py, client):
+def test_artifacts_are_kept_with_the_record(py, client):
     execution = py.start("open('kept.txt', 'w').write('k')")
     py.result(execution)
     assert [a["path"] for a in client.get(f"{V1}/executions/{execution}/result").json["artifacts"]] == ["kept.txt"]

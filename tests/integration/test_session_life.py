@@ -22,7 +22,7 @@ pytestmark = pytest.mark.phases("system", "user")
 
 
 @needs_freezer
-def test_a_paused_session_stands_still(py):
+def test_a_paused_session_does_not_run(py):
     running = py.start("import time\nprint('go', flush=True)\nend = time.monotonic() + 60\nn = 0\nwhile n < 20:\n    time.sleep(0.05); n += 1; print(n, flush=True)", timeout=3)
     py.wait_for_output(running, "go")
     assert py.act("pause")["status"] == "paused"
@@ -52,7 +52,7 @@ def test_a_paused_session_can_be_ended(py):
     assert py.act("terminate")["status"] == "terminated"
 
 
-def test_a_session_that_nobody_uses_ends(make):
+def test_an_unused_session_ends(make):
     session = make(timeout=1)
     assert session.info()["timeout"] == 1
     session.run("1")
@@ -63,7 +63,7 @@ def test_a_session_that_nobody_uses_ends(make):
     assert answer.status == 409
 
 
-def test_use_and_keepalive_put_the_end_off(make):
+def test_use_and_keepalive_postpone_the_end(make):
     session = make(timeout=1)
     for _ in range(4):
         time.sleep(0.5)
@@ -73,14 +73,14 @@ def test_use_and_keepalive_put_the_end_off(make):
     assert session.info()["status"] == "ready"
 
 
-def test_a_session_ends_with_its_lifetime_however_busy(make):
+def test_a_busy_session_ends_with_its_lifetime(make):
     session = make(lifetime=1)
     running = session.start("import time; time.sleep(60)", timeout=60)
     session.wait_for("terminated")
     assert session.result(running)["status"] == "cancelled"
 
 
-def test_terminate_can_be_repeated_and_results_stay(py):
+def test_terminate_is_idempotent_and_results_stay(py):
     r = py.run("1")
     waiting = py.start("import time; time.sleep(60)")
     assert py.act("terminate")["status"] == "terminated"
@@ -91,7 +91,7 @@ def test_terminate_can_be_repeated_and_results_stay(py):
         assert py.act(verb, 409)["error_code"] == "Sandbox.StateConflict"
 
 
-def test_a_deleted_session_is_gone_with_everything(py):
+def test_a_deleted_session_leaves_nothing(py):
     r = py.run("1")
     running = py.start("import time; time.sleep(60)")
     answer = py.delete()
@@ -103,7 +103,7 @@ def test_a_deleted_session_is_gone_with_everything(py):
     assert py.delete().status == 404
 
 
-def test_a_deleted_session_ends_who_follows_it(py):
+def test_a_deleted_session_ends_its_streams(py):
     running = py.start("print('go', flush=True)\nimport time; time.sleep(60)")
     py.wait_for_output(running, "go")
     with contextlib.closing(Client(py.client.address)) as other:
@@ -113,7 +113,7 @@ def test_a_deleted_session_ends_who_follows_it(py):
         assert [e["event"] for e in stream][-1] in ("end", "error")
 
 
-def test_an_id_is_taken_once(make, client):
+def test_an_id_is_unique(make, client):
     session = make(id="mine_1")
     assert session.id == "mine_1"
     answer = client.post(f"{V1}/sessions", {"id": "mine_1"})
@@ -122,7 +122,7 @@ def test_an_id_is_taken_once(make, client):
     assert make(id="mine_1").created.status == 201
 
 
-def test_the_idle_session_of_an_agent_is_given_again(make):
+def test_an_agents_idle_session_is_reused(make):
     first = make(agent_id="bob")
     first.run("x = 1")
     again = make(agent_id="bob")
@@ -154,7 +154,7 @@ def test_a_new_session_looks_as_clients_expect(client):
     assert client.request("DELETE", f"{V1}/sessions/{s['id']}").status == 200
 
 
-def test_resources_are_the_sessions(make):
+def test_resources_are_set_per_session(make):
     session = make(resources={"memory": "64Mi", "max_processes": 20})
     assert session.info()["resources"]["memory"] == "64Mi"
     assert session.info()["resources"]["max_processes"] == 20
@@ -222,7 +222,7 @@ def test_stopping_the_daemon_ends_its_sessions(make_daemon):
     assert answers[-1]["event"] == "end" and answers[-1]["result"]["status"] == "cancelled"
 
 
-def test_there_may_be_only_so_many_sessions(make_daemon):
+def test_the_number_of_sessions_is_limited(make_daemon):
     d = make_daemon(env={"MILLIBOX_SESSIONS_MAX": "2"}).start()
     with d.client() as c:
         for _ in range(2):
@@ -254,7 +254,7 @@ def test_there_may_be_only_so_many_sessions(make_daemon):
         ({"template": "x"}, "template"),
     ],
 )
-def test_wrong_sessions_are_refused_and_not_made(client, body, field):
+def test_invalid_sessions_are_refused_and_not_created(client, body, field):
     before = client.get(f"{V1}/sessions").json["total"]
     answer = client.post(f"{V1}/sessions", body)
     assert answer.status in (400, 403), answer
@@ -279,7 +279,7 @@ def test_wrong_sessions_are_refused_and_not_made(client, body, field):
         ({"code": "1", "resources": {}}, "resources"),
     ],
 )
-def test_wrong_executions_are_refused_and_not_queued(py, body, field):
+def test_invalid_executions_are_refused_and_not_queued(py, body, field):
     # The later spelling has no language of the session, and another status.
     later = f"{V1}/executions/sessions/{py.id}/execute-sync"
     for path, more, status in ((f"{py.path}/execute", {}, 400), (later, {"language": "python"}, 422)):
@@ -294,7 +294,7 @@ def test_wrong_executions_are_refused_and_not_queued(py, body, field):
     "query, field",
     [("limit=0", "limit"), ("limit=-1", "limit"), ("limit=1e3", "limit"), ("offset=x", "offset"), ("status=odd", "status")],
 )
-def test_wrong_queries_are_refused(py, query, field):
+def test_invalid_queries_are_refused(py, query, field):
     for path in (f"{V1}/sessions", f"{py.path}/executions"):
         answer = py.client.get(f"{path}?{query}")
         assert answer.status == 400 and answer.json["field"] == field
@@ -317,7 +317,7 @@ def test_unknown_ids_are_all_alike(client, bad):
     assert client.post(f"{V1}/executions/{bad}/stdin", {"data": ""}).status == 404
 
 
-def test_wrong_methods_are_told_the_right_ones(py):
+def test_a_wrong_method_lists_the_allowed_ones(py):
     answer = py.client.request("PUT", py.path)
     assert answer.status == 405 and answer.headers["Allow"] == "GET, HEAD, DELETE"
     answer = py.client.get(f"{py.path}/execute")
@@ -361,13 +361,13 @@ def test_the_command_line_uses_sessions(daemon, named):
     assert done.returncode == 125 and "no session has this id" in done.stderr
 
 
-def test_a_lost_runner_is_said_on_the_command_line(daemon, named):
+def test_the_command_line_reports_a_lost_runner(daemon, named):
     done = millibox(daemon, "session", "exec", named, "-c", "import os; os._exit(7)")
     assert done.returncode == 7 and "variables are lost" in done.stderr
 
 
 @needs_freezer
-def test_who_waits_for_a_paused_session_is_told(daemon, named):
+def test_waiting_for_a_paused_session_reports_the_pause(daemon, named):
     assert millibox(daemon, "session", "exec", named, "-c", "x = 1").stderr == ""
     assert millibox(daemon, "session", "pause", named).returncode == 0
     command = [str(BUILD / "millibox"), "session", "exec", "--socket", daemon.socket, named, "-c", "print(x)"]
@@ -389,13 +389,13 @@ def test_ctrl_c_ends_the_execution_and_not_the_session(daemon, named):
 
 
 @pytest.mark.parametrize("verb", ["show", "interrupt", "pause", "resume", "terminate", "delete"])
-def test_the_command_line_wants_one_id(daemon, verb):
+def test_the_command_line_requires_one_id(daemon, verb):
     assert millibox(daemon, "session", verb).returncode == 2
     assert millibox(daemon, "session", verb, "a", "b").returncode == 2
     assert millibox(daemon, "session", verb, "../x").returncode == 2
 
 
-def test_sessions_need_a_daemon_that_stays(tmp_path):
+def test_sessions_need_a_running_daemon(tmp_path):
     env = {"PATH": "/usr/bin:/bin", "HOME": "/", "XDG_RUNTIME_DIR": str(tmp_path)}
     env["MILLIBOX_SOCKET"] = str(tmp_path / "none")
     done = subprocess.run([str(BUILD / "millibox"), "session", "list"], capture_output=True, text=True, env=env, timeout=60)

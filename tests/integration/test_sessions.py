@@ -42,7 +42,7 @@ def test_the_value_of_the_last_expression_is_the_result(py):
     assert py.run("None")["result"] is None
 
 
-def test_a_report_that_cannot_be_sent_costs_the_report_only(py):
+def test_a_failed_report_loses_only_the_report(py):
     py.run("x = 41")
     r = py.run("import socket\ns = socket.socket(fileno=3)\ns.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)\n"
                "s.detach()\n'y' * 900_000")
@@ -56,7 +56,7 @@ def test_rich_values_come_in_their_media_types(py):
     assert "text/plain" in r["results"][0]
 
 
-def test_a_traceback_has_the_lines_of_the_user_only(py):
+def test_a_traceback_shows_only_the_users_lines(py):
     r = py.run("def g():\n    raise ValueError('no')\ng()")
     assert r["status"] == "failed"
     assert r["error"]["name"] == "ValueError" and r["error"]["value"] == "no"
@@ -67,7 +67,7 @@ def test_a_traceback_has_the_lines_of_the_user_only(py):
     assert r["error_message"] == "ValueError: no"
 
 
-def test_a_syntax_error_is_told_and_harmless(py):
+def test_a_syntax_error_is_reported_and_harmless(py):
     py.run("x = 1")
     r = py.run("def (:")
     assert r["status"] == "failed" and r["error"]["name"] == "SyntaxError"
@@ -82,7 +82,7 @@ def test_input_reads_stdin(py):
     assert py.run("input()", stdin="again\n")["result"] == "again"
 
 
-def test_arguments_and_files_are_of_their_execution(py):
+def test_arguments_and_files_belong_to_their_execution(py):
     r = py.run(
         "import sys\nprint(sys.argv[1:], open('in.txt').read())", args=["x", "y z"], files={"in.txt": "content"}
     )
@@ -90,7 +90,7 @@ def test_arguments_and_files_are_of_their_execution(py):
     assert py.run("import sys; sys.argv[1:]")["result"] == []
 
 
-def test_variables_of_an_execution_are_there_for_it_only(make):
+def test_variables_of_an_execution_are_set_for_it_only(make):
     session = make(env_vars={"WHO": "session"})
     show = "import os; [os.environ.get('WHO'), os.environ.get('A')]"
     assert session.run(show, env_vars={"A": 1, "WHO": "run"})["result"] == ["run", "1"]
@@ -136,7 +136,7 @@ LEAVE_NOTHING_BROKEN = {
 
 
 @pytest.mark.parametrize("name", LEAVE_NOTHING_BROKEN)
-def test_a_session_survives_its_user_or_says_that_it_was_reset(py, name):
+def test_a_session_survives_abuse_or_reports_a_reset(py, name):
     py.run("kept = 'kept'")
     bad = py.run(LEAVE_NOTHING_BROKEN[name], timeout=2)
     assert bad["status"] in ("success", "failed", "timeout"), bad
@@ -153,12 +153,12 @@ def test_a_session_survives_its_user_or_says_that_it_was_reset(py, name):
 
 
 @pytest.mark.parametrize("code, exit_code", [("import sys; sys.exit(3)", 3), ("import os; os._exit(4)", 4)])
-def test_an_exit_status_is_told(py, code, exit_code):
+def test_an_exit_status_is_reported(py, code, exit_code):
     r = py.run(code)
     assert (r["status"], r["exit_code"]) == ("failed", exit_code)
 
 
-def test_a_crash_of_the_runner_is_told_with_its_signal(py):
+def test_a_runner_crash_is_reported_with_its_signal(py):
     r = py.run("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     assert r["status"] == "failed" and r["session_reset"] is True
     assert r["signal"] == signal.SIGSEGV
@@ -188,7 +188,7 @@ def test_a_time_out_keeps_the_variables(py):
     assert py.run("x")["result"] == 5
 
 
-def test_what_ignores_the_interrupt_is_ended_and_said_to_be_reset(py):
+def test_code_that_ignores_the_interrupt_is_killed_and_reported_as_reset(py):
     py.run("x = 5")
     r = py.run("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\nwhile True: pass", timeout=1)
     assert (r["status"], r["limit"], r["session_reset"]) == ("timeout", "time", True)
@@ -197,7 +197,7 @@ def test_what_ignores_the_interrupt_is_ended_and_said_to_be_reset(py):
     assert r["result"] is False and r["session_reset"] is False
 
 
-def test_a_handler_that_swallows_everything_does_not_outlast_its_time(py):
+def test_code_that_catches_everything_does_not_outlast_its_timeout(py):
     py.run("x = 5")
     r = py.run("while True:\n    try:\n        while True: pass\n    except BaseException: pass", timeout=1)
     assert (r["status"], r["limit"]) == ("timeout", "time") and r["execution_time"] < 3
@@ -211,7 +211,7 @@ def test_a_sleeping_shell_times_out_too(sh):
     assert sh.run("echo alive")["stdout"] == "alive\n"
 
 
-def test_an_interrupt_stops_what_runs_and_nothing_else(py):
+def test_an_interrupt_stops_only_the_running_code(py):
     py.run("x = 5")
     running = py.start("print('go', flush=True)\nimport time\ntime.sleep(60)")
     py.wait_for_output(running, "go")
@@ -234,7 +234,7 @@ def test_a_shell_keeps_directory_variables_and_functions(sh):
 
 
 @pytest.mark.parametrize("code", ["exit 3", "exec true", "kill -9 $$", "set -e; false", "exec >&-", "echo 'open", "}"])
-def test_a_shell_session_survives_or_says_that_it_was_reset(sh, code):
+def test_a_shell_session_survives_or_reports_a_reset(sh, code):
     sh.run("A=kept")
     bad = sh.run(code)
     after = sh.run("echo alive")
@@ -246,7 +246,7 @@ def test_a_shell_session_survives_or_says_that_it_was_reset(sh, code):
     assert sh.run('echo "$A"')["stdout"] == "kept\n" or reset
 
 
-def test_the_exit_status_of_a_shell_is_told(sh):
+def test_the_exit_status_of_a_shell_is_reported(sh):
     assert sh.run("exit 7")["exit_code"] == 7
     assert sh.run("(exit 5)")["exit_code"] == 5
 
@@ -283,7 +283,7 @@ def test_sessions_do_not_wait_for_each_other(make):
     assert slow.info()["status"] == "running"
 
 
-def test_the_queue_has_an_end(py):
+def test_the_queue_is_bounded(py):
     running = py.start("print('go', flush=True)\nimport time; time.sleep(60)", timeout=60)
     py.wait_for_output(running, "go")
     answers = [py.client.post(f"{py.path}/execute", {"code": str(i)}) for i in range(70)]
@@ -298,7 +298,7 @@ def test_the_queue_has_an_end(py):
 # Ways to ask
 
 
-def test_status_and_result_of_what_is_not_waited_for(py):
+def test_status_and_result_of_asynchronous_executions(py):
     running = py.start("print('go', flush=True)\ninput()", stdin_open=True)
     py.wait_for_output(running, "go")
     for path in (f"{V1}/executions/{running}/status", f"{py.path}/status"):
@@ -335,7 +335,7 @@ def test_a_wait_that_ends_first_leaves_the_execution_running(py):
 
 
 @pytest.mark.parametrize("accept", ["application/x-ndjson", "text/event-stream"])
-def test_events_come_while_it_runs(py, accept):
+def test_events_arrive_while_it_runs(py, accept):
     body = {"code": "print('first', flush=True)\ninput()\nimport sys; print('e', file=sys.stderr)\n7", "stdin_open": True}
     seen = []
     for event in read_events(py.client, "POST", f"{py.path}/execute", body, accept):
@@ -350,7 +350,7 @@ def test_events_come_while_it_runs(py, accept):
     assert event["result"]["result"] == 7 and event["result"]["execution_id"] == execution_id
 
 
-def test_who_comes_back_loses_nothing(py):
+def test_a_reconnecting_client_loses_nothing(py):
     body = {"code": "import time\nfor i in range(200): print(i, 'é' * 10, flush=True); time.sleep(0.002)"}
     with contextlib.closing(Client(py.client.address)) as first:
         stream = read_events(first, "POST", f"{py.path}/execute", body, "application/x-ndjson")
@@ -374,7 +374,7 @@ def test_who_comes_back_loses_nothing(py):
     assert text_of(events(py.client, execution_id)) == expected
 
 
-def test_characters_that_are_cut_come_whole_to_who_comes_back(py):
+def test_split_characters_are_whole_after_reconnecting(py):
     code = "import os, time\nfor b in 'aé€😀'.encode():\n    os.write(1, bytes([b])); time.sleep(0.02)"
     r = py.run(code)
     assert r["stdout"] == "aé€😀"
@@ -399,7 +399,7 @@ def test_many_can_follow_one_execution(py):
         assert {f.result() for f in following} == {"go\n" + "".join(f"{i}\n" for i in range(50))}
 
 
-def test_who_stops_waiting_does_not_end_the_execution(py):
+def test_ending_a_wait_does_not_end_the_execution(py):
     with contextlib.closing(Client(py.client.address)) as other:
         body = json.dumps({"code": "import time; time.sleep(1); 9", "wait": True}).encode()
         other.connection.request("POST", f"{py.path}/execute", body=body, headers={"Content-Type": "application/json"})
@@ -439,7 +439,7 @@ def test_input_before_the_start_is_kept(make, mode):
     assert session.result(second)["stdout"] == "abc\n"
 
 
-def test_input_is_for_those_that_left_it_open(py):
+def test_input_needs_an_open_stdin(py):
     running = py.start("print('go', flush=True)\nimport time; time.sleep(60)")
     py.wait_for_output(running, "go")
     assert py.client.post(f"{V1}/executions/{running}/stdin", {"data": "x"}).status == 409
@@ -482,7 +482,7 @@ def test_round_trip_of_a_small_execution(py):
 # What scientists look at
 
 
-def test_figures_and_tables_come_without_being_asked_for(make):
+def test_figures_and_tables_are_returned_unrequested(make):
     session = make(resources={"memory": "1Gi"})
     r = session.run("import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\nax.plot([1, 4, 9])\nplt.show()", timeout=60)
     assert r["status"] == "success", r["stderr"]
@@ -496,7 +496,7 @@ def test_figures_and_tables_come_without_being_asked_for(make):
 
 
 @pytest.mark.parametrize("how", ["ends", "deadline"])
-def test_all_of_a_program_beside_a_runner_ends_with_it(py, daemon, how):
+def test_a_program_beside_a_runner_ends_completely(py, daemon, how):
     """Also what has left its group, its session of processes and its parents; and nothing that is the runner's."""
     py.run("x = 5\nimport subprocess\n"
            "p = subprocess.Popen(['sleep', '71001'], start_new_session=True)\n"

@@ -69,7 +69,7 @@ def test_files_belong_to_the_daemon_alone(own):
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
-def test_what_has_ended_is_readable_after_a_restart(own, how):
+def test_ended_objects_are_readable_after_a_restart(own, how):
     daemon = own()
     with daemon.client() as client:
         session = Session(client, mode="persistent", env_vars={"A": "b"})
@@ -131,7 +131,7 @@ def test_a_deleted_session_stays_deleted(own):
         assert session.id not in [s["id"] for s in client.get(f"{V1}/sessions").json["sessions"]]
 
 
-def test_memory_forgets_what_the_store_remembers(own):
+def test_old_executions_are_read_from_the_store(own):
     daemon = own(env={"MILLIBOX_EXECUTIONS_KEEP": "2", "MILLIBOX_SESSIONS_MAX": "2"})
     with daemon.client() as client:
         sessions = []
@@ -187,7 +187,7 @@ def test_an_acknowledged_execution_is_never_lost(own):
             assert answer.json["status"] in ("success", "crashed", "cancelled"), (seed, answer)
 
 
-def test_what_was_waited_for_is_on_the_disk_with_the_next_that_is_acknowledged(own):
+def test_a_synchronous_run_is_on_disk_with_the_next_acknowledged_one(own):
     """Alone it promises its result and no more; but no acknowledgement overtakes it, neither in rows nor in counts."""
     daemon = own()
     for life in range(3):
@@ -213,7 +213,7 @@ def killed(daemon, change):
     return answer
 
 
-def test_what_was_answered_with_success_survives_a_kill(own):
+def test_successful_changes_survive_a_kill(own):
     """Each change is followed by a kill at once: a 2xx means that it is on the disk."""
     daemon = own()
     wanted = {"mode": "ephemeral", "language": "python", "dependencies": [{"name": "pip-is-not-there"}]}
@@ -236,7 +236,7 @@ def test_what_was_answered_with_success_survives_a_kill(own):
         assert client.get(f"{V1}/sessions/two").status == 404
 
 
-def test_templates_that_were_answered_with_success_survive_a_kill(own):
+def test_successful_template_changes_survive_a_kill(own):
     daemon = own()
     path = f"{V1}/templates"
     template = {"id": "mine", "name": "Mine", "image": "host", "default_env_vars": {"A": "1"}}
@@ -250,7 +250,7 @@ def test_templates_that_were_answered_with_success_survive_a_kill(own):
         assert client.get(f"{path}/mine").status == 404
 
 
-def test_sessions_that_have_ended_keep_neither_variables_nor_template(own):
+def test_ended_sessions_keep_neither_variables_nor_template(own):
     daemon = own()
     with daemon.client() as client:
         large = {f"V{i}": "t" * 1000 for i in range(20)}
@@ -273,7 +273,7 @@ def test_sessions_that_have_ended_keep_neither_variables_nor_template(own):
     assert all(size < 1000 for size in rows.values()), rows
 
 
-def test_an_execution_that_may_have_begun_is_not_run_again(own):
+def test_an_execution_that_may_have_started_is_not_run_again(own):
     """Killed as soon as it is acknowledged: it ran, or it is said to have crashed, and runs at most once."""
     daemon = own()
     with daemon.client() as client:
@@ -313,7 +313,7 @@ def test_packages_of_a_session_are_known_after_a_restart(own):
         assert after == shown
 
 
-def test_files_of_an_execution_are_rows_that_go_with_it(own):
+def test_files_of_an_execution_are_removed_with_it(own):
     daemon = own()
     with daemon.client() as client:
         session = Session(client, mode="ephemeral")
@@ -399,7 +399,7 @@ def test_a_damaged_database_is_refused_untouched(own):
     again(daemon)
 
 
-def test_something_else_in_its_place_is_refused_untouched(own):
+def test_a_foreign_file_is_refused_untouched(own):
     daemon = own()
     daemon.stop()
     database(daemon).write_text("this is not a database, but it was important to somebody\n" * 100)
@@ -427,7 +427,7 @@ def count(daemon, table):
         return db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
 
 
-def test_what_is_old_goes(own):
+def test_retention_removes_old_rows(own):
     daemon = own(env={"MILLIBOX_RETENTION_SESSIONS": "2s", "MILLIBOX_RETENTION_EXECUTIONS": "1s"})
     with daemon.client() as client:
         session = Session(client, mode="ephemeral", language="shell")
@@ -441,7 +441,7 @@ def test_what_is_old_goes(own):
         host.wait_until(lambda: count(daemon, "sessions") == count(daemon, "executions") == 0, 20, "nothing is stored")
 
 
-def test_what_is_too_much_goes_oldest_first(own):
+def test_retention_removes_the_oldest_first(own):
     daemon = own(env={"MILLIBOX_RETENTION_MAX_COUNT": "3", "MILLIBOX_RETENTION_SESSIONS": "2s"})
     with daemon.client() as client:
         session = Session(client, mode="ephemeral", language="shell")
@@ -452,7 +452,7 @@ def test_what_is_too_much_goes_oldest_first(own):
         host.wait_until(lambda: [client.get(f"{V1}/executions/{i}").status for i in ids] == there, 20, "only these")
 
 
-def test_what_was_deleted_leaves_the_disk(own):
+def test_deleted_rows_free_disk_space(own):
     daemon = own(env={"MILLIBOX_RETENTION_SESSIONS": "2s"})
     with daemon.client() as client:
         session = Session(client, mode="ephemeral", language="shell")
@@ -463,7 +463,7 @@ def test_what_was_deleted_leaves_the_disk(own):
 
 
 @pytest.mark.alone
-def test_requests_are_answered_during_a_large_clean_up(own):
+def test_requests_are_answered_during_a_large_cleanup(own):
     daemon = own()
     with daemon.client() as client:
         session = Session(client, mode="ephemeral", language="shell")
@@ -504,7 +504,7 @@ MANY = (
 )
 
 
-def test_a_tenant_with_a_long_past_is_gone_at_once(own):
+def test_a_tenant_with_much_history_is_deleted_at_once(own):
     """What it had goes in pieces, in the background, whoever is killed meanwhile; until then nobody has its name."""
     daemon = own()
     path, now = f"{V1}/tenants", int(time.time() * 1000)
@@ -541,7 +541,7 @@ def test_a_tenant_with_a_long_past_is_gone_at_once(own):
         assert of("long") == 0 and count(daemon, "departed") == 0
 
 
-def test_pages_of_a_long_list_are_exact_wherever_they_are(own):
+def test_every_page_of_a_long_list_is_exact(own):
     daemon = own()
     now = int(time.time() * 1000)
     with daemon.client() as client:
@@ -592,7 +592,7 @@ def fill(ballast):
             f.write(bytes(4096))
 
 
-def test_a_full_disk_refuses_what_would_be_lost_and_nothing_else(small):
+def test_a_full_disk_refuses_only_what_must_be_persisted(small):
     daemon, ballast = small
     with daemon.client() as client:
         session = Session(client, mode="persistent")

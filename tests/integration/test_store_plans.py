@@ -66,7 +66,7 @@ def is_at_the_start(sql):
     return any(re.search(p, sql) for p in AT_THE_START)
 
 
-def test_no_statement_walks_through_what_grows(schema):
+def test_no_statement_scans_a_growing_table(schema):
     found = statements()
     about = {name: sum(name in s for s in found) for name in (
         "sessions", "executions", "files", "tenants", "api_keys", "templates", "metrics", "audit", "usage", "departed")}
@@ -77,7 +77,7 @@ def test_no_statement_walks_through_what_grows(schema):
     assert all(any(re.search(p, s) for s in found) for p in AT_THE_START)
 
 
-def test_no_trigger_walks_through_what_grows(schema):
+def test_no_trigger_scans_a_growing_table(schema):
     count = 0
     for name, sql in schema.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall():
         body = sql[sql.index("BEGIN") + 5 : sql.rindex("END")]
@@ -94,5 +94,5 @@ def test_no_trigger_walks_through_what_grows(schema):
     "SELECT id FROM api_keys ORDER BY name",
     "UPDATE audit SET head = ?1 WHERE written_ms = ?2",
 ])  # fmt: skip
-def test_that_one_would_be_seen(schema, sql):
+def test_control_a_scan_is_detected(schema, sql):
     assert walks(schema, sql) and not is_at_the_start(sql)

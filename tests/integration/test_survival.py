@@ -77,7 +77,7 @@ def test_fifty_sessions_outlive_a_killed_daemon(mortal):
 
 
 @pytest.mark.alone
-def test_many_python_sessions_are_made_used_survive_and_go(mortal, capsys):
+def test_many_python_sessions_survive_and_end(mortal, capsys):
     """All of them interpreters that stay: the heavy kind. MILLIBOX_SCALE=1000 is what one host must stand."""
     count, took = max(SESSIONS // (1 if SESSIONS > 50 else 5), 1), {}
     fds = host.fd_count(mortal.pid) if host.is_root() else 0  # nobody else sees them
@@ -135,7 +135,7 @@ def memory_available():
         return next(int(line.split()[1]) for line in f if line.startswith("MemAvailable:"))
 
 
-def test_sessions_that_were_being_made_are_made_by_the_next_daemon(mortal):
+def test_unfinished_sessions_are_created_by_the_next_daemon(mortal):
     """Their boxes end with the daemon that asked for them; those of the next one are others."""
     for _ in range(8):
         with concurrent.futures.ThreadPoolExecutor(6) as pool:
@@ -151,7 +151,7 @@ def test_sessions_that_were_being_made_are_made_by_the_next_daemon(mortal):
 
 
 @pytest.mark.parametrize("obeys", [True, False])
-def test_what_nobody_was_promised_ends_before_what_is_asked_for_next(mortal, obeys):
+def test_unacknowledged_runs_end_before_newer_requests(mortal, obeys):
     """One that is waited for and whose daemon is killed before it was written: it still runs in the box, unknown."""
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("x = 5")
@@ -182,7 +182,7 @@ def test_what_nobody_was_promised_ends_before_what_is_asked_for_next(mortal, obe
     assert session.delete().status == 200
 
 
-def test_a_stream_goes_on_where_it_was_cut(mortal):
+def test_a_stream_continues_where_it_was_cut(mortal):
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("x = 5")
     execution = session.start(
@@ -206,7 +206,7 @@ def test_a_stream_goes_on_where_it_was_cut(mortal):
     assert result["status"] == "success" and result["result"] == 5 and not result["session_reset"]
 
 
-def test_what_ended_meanwhile_is_read_afterwards(mortal):
+def test_runs_that_ended_meanwhile_are_readable(mortal):
     session = Session(Client(mortal.socket), mode="persistent")
     execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(0.5)\nprint('down')\n7")
     session.wait_for_output(execution, "up")
@@ -234,7 +234,7 @@ def test_deadlines_count_from_the_start(mortal):
     assert not result["session_reset"] and session.run("x")["result"] == 1
 
 
-def test_cancel_and_stdin_reach_what_an_earlier_daemon_began(mortal):
+def test_cancel_and_stdin_reach_an_earlier_daemons_run(mortal):
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("x = 1")
     execution = session.start("print(input(), flush=True)\nimport time\ntime.sleep(60)", stdin_open=True)
@@ -275,7 +275,7 @@ def init_of(mortal, word):
     return None
 
 
-def test_an_idle_runner_that_died_is_told(mortal):
+def test_a_dead_idle_runner_is_reported(mortal):
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("import os, threading, time\nx = 1\nthreading.Thread(target=lambda: (time.sleep(0.5), os._exit(1))).start()")
     mortal.kill()
@@ -304,7 +304,7 @@ def test_a_paused_session_stays_paused(mortal):
 
 
 @pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no freezer of his own")
-def test_a_pause_that_a_daemon_did_not_survive_is_no_running_time(mortal):
+def test_a_pause_across_a_restart_does_not_count_as_running_time(mortal):
     """Three seconds to run, paused for longer, first by one daemon and then by the death of it."""
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("x = 3")
@@ -330,7 +330,7 @@ def test_a_pause_that_a_daemon_did_not_survive_is_no_running_time(mortal):
 
 @pytest.mark.alone
 @pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no groups that count")
-def test_what_was_used_before_is_not_of_what_goes_on(mortal):
+def test_earlier_usage_does_not_count_for_a_resumed_run(mortal):
     """The counters are the box's. An execution is told its own, whichever daemon saw its start."""
     session = Session(Client(mortal.socket), mode="persistent")
     burn = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
@@ -344,7 +344,7 @@ def test_what_was_used_before_is_not_of_what_goes_on(mortal):
     assert metrics["duration_ms"] >= 1000
 
 
-def test_what_goes_on_takes_its_place():
+def test_a_resumed_run_counts_as_running():
     """One may run at a time: what an earlier daemon began is that one."""
     config = "admission: {max_running: 1}\nsessions: {survive: 30s}\n"
     mortal = Daemon(config=config)
@@ -371,7 +371,7 @@ def metric(text, name):
     return next(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name + " "))
 
 
-def test_ephemeral_sessions_go_on_and_say_what_they_lost(mortal):
+def test_ephemeral_sessions_continue_and_report_losses(mortal):
     session = Session(Client(mortal.socket), mode="ephemeral")
     execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(60)")
     queued = session.start("6 * 7")
@@ -383,7 +383,7 @@ def test_ephemeral_sessions_go_on_and_say_what_they_lost(mortal):
     assert session.run("1")["status"] == "success"
 
 
-def test_nobody_comes_and_nothing_is_left():
+def test_without_a_next_daemon_nothing_is_left():
     mortal = Daemon(env={"MILLIBOX_SESSIONS_SURVIVE": "1s"})
     mortal.start()
     Session(Client(mortal.socket), mode="persistent").run("1")
@@ -401,7 +401,7 @@ def test_nobody_comes_and_nothing_is_left():
     mortal.remove()
 
 
-def test_a_custodian_that_nobody_can_find_ends_before_its_time():
+def test_an_unreachable_engine_ends_before_its_lease():
     """A supervisor that removes the runtime directory says that nobody will come."""
     d = Daemon(config="sessions: {survive: 600s}\n").start()
     Session(Client(d.socket), mode="persistent").wait_for("ready")
@@ -422,7 +422,7 @@ def test_without_survival_everything_ends_with_the_daemon():
     mortal.remove()
 
 
-def test_a_custodian_is_nobody_elses(mortal):
+def test_another_user_cannot_take_over_the_engine(mortal):
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("x = 9")
     mortal.kill()
@@ -474,7 +474,7 @@ def test_a_stop_ends_sessions_or_leaves_them():
     mortal.remove()
 
 
-def test_a_killed_custodian_leaves_nothing(mortal):
+def test_an_engine_killed_without_a_daemon_leaves_nothing(mortal):
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("1")
     engine = mortal.engine_pid

@@ -102,7 +102,7 @@ def test_it_starts_runs_code_strictly_and_stops():
     wait_until_nothing_is_left()
 
 
-def test_reload_reads_the_policies_again():
+def test_reload_loads_the_policies():
     start()
     main = show("MainPID")
     systemctl("reload", UNIT)
@@ -123,7 +123,7 @@ def test_a_restart_that_keeps_sessions():
     wait_until_nothing_is_left()
 
 
-def test_a_restart_that_keeps_none():
+def test_a_restart_that_keeps_no_sessions():
     start()
     session, (engine,) = new_session(), engines()
     systemctl("restart", UNIT)
@@ -132,7 +132,7 @@ def test_a_restart_that_keeps_none():
     assert "print" not in millibox("session", "exec", session, "-c", "print(x + 1)", ok=False)
 
 
-def test_a_daemon_that_is_killed_is_started_again_and_goes_on():
+def test_a_killed_daemon_is_restarted_and_resumes():
     start()
     session, (engine,), main = new_session(), engines(), int(show("MainPID"))
     os.kill(main, signal.SIGKILL)
@@ -141,7 +141,7 @@ def test_a_daemon_that_is_killed_is_started_again_and_goes_on():
     assert millibox("session", "exec", session, "-c", "print(x + 1)") == "42\n"
 
 
-def test_an_engine_that_is_killed_takes_the_daemon_along_and_both_come_back():
+def test_a_killed_engine_ends_the_daemon_and_both_are_restarted():
     start()
     (engine,), main = engines(), show("MainPID")
     os.kill(engine, signal.SIGKILL)

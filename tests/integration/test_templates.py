@@ -81,7 +81,7 @@ def run(client, template_id, code, language="shell", **fields):
 # What they are
 
 
-def test_built_in_ones_are_there_and_stay(client):
+def test_built_in_templates_exist_and_cannot_be_changed(client):
     answer = client.get(TEMPLATES).json
     assert answer["templates"] == answer["items"] and answer["total"] >= 4 and answer["offset"] == 0
     by_id = {t["id"]: t for t in answer["items"]}
@@ -135,7 +135,7 @@ def test_create_show_change_list_delete(client, template):
     ({"id": "x", "name": "x", "image": "host", "preload": ["os; evil"]}, "preload[0]"),
     ({"id": "x", "name": "x", "image": "host", "surprise": 1}, "surprise"),
 ])
-def test_what_is_wrong_is_named_and_changes_nothing(client, fields, field):
+def test_invalid_fields_are_named_and_change_nothing(client, fields, field):
     before = client.get(TEMPLATES).json["total"]
     answer = client.post(TEMPLATES, fields)
     assert answer.status == 400 and answer.json["field"] == field, answer
@@ -152,7 +152,7 @@ def test_ids_and_names_are_unique(client, template):
     assert client.request("PUT", f"{TEMPLATES}/two", body={"id": "one"}).json["field"] == "id"
 
 
-def test_an_image_that_is_not_here_is_said_to_be_missing(client, template):
+def test_a_missing_image_is_reported(client, template):
     made = template(id="far", image="python:3.11-slim", pre_installed_packages=["numpy"])
     assert not made["available"] and made["root"] == "missing" and "template import" in made["reason"]
     refused = client.post(f"{V1}/sessions", {"template_id": "far"})
@@ -163,7 +163,7 @@ def test_an_image_that_is_not_here_is_said_to_be_missing(client, template):
 # What boxes find
 
 
-def test_defaults_of_a_template_hold_where_nothing_is_asked_for(client, template):
+def test_template_defaults_apply_where_the_request_has_none(client, template):
     template(id="small", image="host", default_resources={"memory": "64Mi", "disk": "1Gi", "cpu": "0.5"},
              env_vars={"GREETING": "hello", "OTHER": "template"}, default_timeout=77)
     session = Session(client, template_id="small", mode="persistent", env_vars={"OTHER": "session"})
@@ -205,7 +205,7 @@ def test_a_root_of_its_own(client, template):
 
 
 @in_another_root
-def test_files_of_the_image_can_be_changed_and_are_the_boxs_own(client, template, roots):
+def test_changes_to_image_files_stay_in_the_box(client, template, roots):
     template(id="busy", image="bb")
     code = ("echo mine > /etc/mine && cat /etc/mine; echo more >> /root/secret && cat /root/secret; rm /bin/pwd; "
             "mkdir /usr/lib && echo made; cp /bin/busybox /usr/lib/busybox && /usr/lib/busybox echo runs")
@@ -217,7 +217,7 @@ def test_files_of_the_image_can_be_changed_and_are_the_boxs_own(client, template
 
 
 @in_another_root
-def test_what_is_written_counts_as_disk(client, template):
+def test_writes_count_as_disk(client, template):
     template(id="busy", image="bb")
     r = run(client, "busy", "dd if=/dev/zero of=/usr/big bs=65536 count=1000; echo $?",
             resources={"memory": "64Mi", "disk": "8Mi"})
@@ -225,7 +225,7 @@ def test_what_is_written_counts_as_disk(client, template):
 
 
 @in_another_root
-def test_links_in_the_place_of_mount_points_lead_nowhere(client, template):
+def test_links_at_mount_points_lead_nowhere(client, template):
     template(id="evil", image="evil")
     r = run(client, "evil", "ls -d /proc/1 /dev/null /run/millibox; touch /tmp/x /workspace/x && ls /workspace; readlink /tmp")
     assert r["stdout"] == "/dev/null\n/proc/1\n/run/millibox\nx\n" or "/dev/null" in r["stdout"], r
@@ -233,7 +233,7 @@ def test_links_in_the_place_of_mount_points_lead_nowhere(client, template):
 
 
 @in_another_root
-def test_a_root_of_its_own_has_no_zygote_and_says_so(roots):
+def test_another_root_has_no_zygote_and_reports_it(roots):
     """Another C library, another Python: zygotes are of the host's. Executed, with the reason, also in sessions."""
     d = Daemon(config=f"templates:\n  dirs: [{roots}]\n", env={"MILLIBOX_ZYGOTES_ENABLED": "true", "MILLIBOX_POOLS_ENABLED": "false"}).start()
     try:
@@ -266,7 +266,7 @@ def test_python_of_another_root(client, template):
         session.delete()
 
 
-def test_modules_are_there_before_the_code(client, template):
+def test_modules_are_preloaded(client, template):
     template(id="ready", image="host", preload=["colorsys", "no_such_module"])
     session = Session(client, template_id="ready", mode="persistent")
     try:
@@ -301,7 +301,7 @@ def test_templates_survive_a_restart(roots):
 
 
 @pytest.mark.parametrize("mode", ["persistent", "ephemeral"])
-def test_a_session_goes_on_with_what_its_template_was(mode):
+def test_a_session_keeps_its_template_as_it_was(mode):
     """A template that is changed is another one for those who come later, before and after a kill of the daemon."""
     daemon = Daemon().start()
     template = {"id": "mine", "name": "Mine", "image": "host", "env_vars": {"A": "old"}, "preload": ["fractions"]}
@@ -331,7 +331,7 @@ def test_a_session_goes_on_with_what_its_template_was(mode):
         daemon.remove()
 
 
-def test_a_directory_that_is_not_there_is_a_wrong_setting():
+def test_a_missing_directory_is_an_invalid_setting():
     daemon = Daemon(config="templates:\n  dirs: [/no/such/place]\n")
     daemon.start(ready=False)
     assert daemon.process.wait(20) != 0 and "templates.dirs" in daemon.log()
@@ -339,7 +339,7 @@ def test_a_directory_that_is_not_there_is_a_wrong_setting():
 
 
 @in_another_root
-def test_an_image_is_imported_and_goes_with_its_template(roots):
+def test_an_image_is_imported_and_removed_with_its_template(roots):
     image = oci.Image([oci.busybox_layer(), [oci.entry("etc/mine", b"layer"), oci.entry("root/.wh.secret")]],
                       {"Env": ["GREETING=from the image", "LD_PRELOAD=evil"], "Cmd": ["/bin/sh"]}).bytes()
     tar = {"Content-Type": "application/x-tar"}

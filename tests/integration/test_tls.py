@@ -97,7 +97,7 @@ TAKEN = "reloaded the TLS certificate and key"
 REFUSED = "the old TLS certificate and key stay"
 
 
-def test_a_new_certificate_is_taken_without_a_restart(make_daemon, tmp_path, authority):
+def test_a_new_certificate_is_loaded_without_a_restart(make_daemon, tmp_path, authority):
     for name in ("ca.pem", "ca.key", "cert.pem", "key.pem"):
         shutil.copy(authority / name, tmp_path / name)
     tmp_path.chmod(0o755)
@@ -184,7 +184,7 @@ def test_a_websocket_over_tls(served, authority):
 
 
 @pytest.mark.boxes
-def test_a_stream_comes_as_it_is_made(served, authority):
+def test_a_stream_arrives_as_it_is_written(served, authority):
     body = json.dumps({"language": "python", "code": "import time\nfor i in range(4):\n print(i, flush=True); time.sleep(0.4)"})
     process = subprocess.Popen(
         ["curl", "-sSN", "--noproxy", "*", "--cacert", str(authority / "ca.pem"), f"{served.url}{V1}/execute",
@@ -200,7 +200,7 @@ def test_a_stream_comes_as_it_is_made(served, authority):
 
 
 @pytest.mark.boxes
-def test_who_hangs_up_ends_what_runs(served, authority):
+def test_a_disconnect_ends_the_run(served, authority):
     body = json.dumps({"language": "python", "code": "import time\ntime.sleep(60)"})
     process = subprocess.Popen(
         ["curl", "-sSN", "--noproxy", "*", "--cacert", str(authority / "ca.pem"), f"{served.url}{V1}/execute",
@@ -281,7 +281,7 @@ def executions(d):
 
 
 @pytest.mark.boxes
-def test_the_command_line_checks_whom_it_speaks_to(served, authority, tmp_path):
+def test_the_command_line_verifies_the_daemon(served, authority, tmp_path):
     ca, code = str(authority / "ca.pem"), ("run", "-c", "print(42)")
     assert millibox(*code, MILLIBOX_URL=served.url, MILLIBOX_CA_FILE=ca).stdout == "42\n"
     assert millibox(*code, "--url", served.url, "--ca-file", ca).stdout == "42\n"
@@ -315,7 +315,7 @@ def test_the_command_line_checks_whom_it_speaks_to(served, authority, tmp_path):
         ({"MILLIBOX_TLS_CERT": "{dir}/ext"}, "tls.cert and tls.key"),
     ],
 )
-def test_wrong_files_are_told_and_nothing_is_served(make_daemon, authority, change, why):
+def test_invalid_files_are_reported_and_nothing_is_served(make_daemon, authority, change, why):
     shutil.copy(authority / "key.pem", authority / "open.pem")
     (authority / "open.pem").chmod(0o644)
     change = {k: v.replace("{dir}", str(authority)) for k, v in change.items()}

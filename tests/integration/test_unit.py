@@ -13,7 +13,7 @@ pytestmark = pytest.mark.phases("system")
 UNIT = BUILD / "deploy" / "systemd" / "milliboxd.service"
 
 
-def test_systemd_takes_it(tmp_path):
+def test_systemd_accepts_the_unit(tmp_path):
     if not shutil.which("systemd-analyze"):
         pytest.skip("there is no systemd-analyze")
     # The programs are not installed; the page of the manual neither.
@@ -39,7 +39,7 @@ def exposure(unit):
     return float(found.group(1))
 
 
-def test_what_the_engine_does_not_need_is_taken_away(tmp_path):
+def test_the_unit_drops_what_the_engine_does_not_need(tmp_path):
     """In systemd's own count, where 10 is nothing taken away. An engine needs root, mounts and namespaces."""
     if not shutil.which("systemd-analyze"):
         pytest.skip("there is no systemd-analyze")

@@ -66,7 +66,7 @@ def test_a_batch_may_end_what_its_own_requests_wait_for(mcp):
     assert got[end["id"]]["result"]["isError"] is False
 
 
-def test_nothing_is_kept_of_what_was_cancelled(daemon):
+def test_nothing_is_kept_of_cancelled_requests(daemon):
     """Stored answers are bounded; a stream without answers would escape the bound."""
     with Mcp(daemon.socket) as m:
         quick = m.message("tools/call", {"name": "execute_code", "arguments": {"code": "1", "language": "python"}})
@@ -83,7 +83,7 @@ def test_nothing_is_kept_of_what_was_cancelled(daemon):
 
 
 @pytest.mark.parametrize("uri", ["sandbox://sess_nobodys/", "sandbox://sess_nobodys/a/b", "log://sess_nobodys", "execution://exec_x/stdout"])
-def test_a_resource_of_nobody_is_only_not_found(mcp, uri):
+def test_an_unknown_resource_is_just_not_found(mcp, uri):
     """The answer frees its context: with the address sanitizer a later use ends the daemon."""
     for _ in range(3):
         assert mcp.error("resources/read", {"uri": uri})["code"] == -32002
@@ -110,7 +110,7 @@ def policies():
     shutil.rmtree(folder)
 
 
-def test_a_changed_environment_is_held_to_the_policy(make_daemon, policies):
+def test_a_changed_environment_must_meet_the_policy(make_daemon, policies):
     daemon = make_daemon(config=f"policy: {{dir: {policies}, default: team}}\n").start()
     with daemon.client() as client:
         asked = {"image": "python-basic", "environment": {"MY_TOKEN": "s3cret"}}

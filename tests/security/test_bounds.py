@@ -50,7 +50,7 @@ def test_a_listing_of_long_names_is_cut(daemon, box, part, query):
 
 
 @pytest.mark.alone
-def test_an_image_that_takes_long_to_look_through_holds_nobody_up(daemon):
+def test_scanning_a_large_image_blocks_no_other_caller(daemon):
     """Many Python directories with many packages each; the daemon looks up a missing one."""
     many = [oci.entry(f"big/site-packages/p{i}") for i in range(5000)]
     links = [oci.symlink(f"usr/lib/python3.{i}", "../../big") for i in range(5000)]

@@ -56,7 +56,7 @@ def test_links_that_lead_out_are_not_followed(box, target):
     assert box.run("open('inside').read()")["result"] == "in"
 
 
-def test_special_files_hold_nothing_up(box):
+def test_special_files_block_nothing(box):
     box.run("import os, socket\nos.mkfifo('pipe'); s = socket.socket(socket.AF_UNIX); s.bind('sock'); os.mkdir('dir')")
     begin = time.monotonic()
     for name in ("pipe", "sock", "dir"):
@@ -105,7 +105,7 @@ def test_a_flipping_directory_leads_nowhere(box):
     box.run("open('stop', 'w')")
 
 
-def test_the_race_itself_works(box):
+def test_control_the_race_works(box):
     """Control: careless name resolution is led outside."""
     r = box.run(RACE + "hits = 0\nfor i in range(200000):\n    try:\n        hits += open('real/passwd').read(4) == 'root'\n"
                 "    except OSError: pass\n    if hits: break\nopen('stop', 'w')\nhits", timeout=30)

@@ -32,7 +32,7 @@ USES = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_the_next_box_is_told_nothing_of_it(daemon, use):
+def test_the_next_box_learns_nothing(daemon, use):
     code, shows = USES[use]
     with daemon.client() as client:
         assert shows(client.python(code, resources=SMALL)), "control: the use shows in the box's own result"

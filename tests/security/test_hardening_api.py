@@ -34,7 +34,7 @@ def wait_for_answer(sock):
     assert sock.recv(1, socket.MSG_PEEK)
 
 
-def test_answers_that_nobody_reads_are_bounded(make_daemon):
+def test_unread_responses_are_bounded(make_daemon):
     """Eight unread answers of 24 MB each; 64 MiB are allowed."""
     if is_sanitized():
         pytest.skip("the address sanitizer keeps what was freed")
@@ -94,7 +94,7 @@ def test_many_arguments_are_refused_at_once(daemon):
 
 
 @pytest.mark.parametrize("cookie", [b"x" * 12_000, b"a=1; " * 1000], ids=["long", "many"])
-def test_a_header_within_its_limit_is_taken(daemon, cookie):
+def test_a_header_within_its_limit_is_accepted(daemon, cookie):
     received = raw_exchange(
         daemon.tcp_address(),
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nCookie: " + cookie + b"\r\n\r\n",
@@ -108,7 +108,7 @@ def test_open_files_shrink_with_the_number_of_processes(client):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
-def test_root_does_not_listen_in_a_directory_of_somebody_else(make_daemon):
+def test_root_does_not_listen_in_another_users_directory(make_daemon):
     d = make_daemon()
     os.chown(d.home, 12345, 12345)
     d.start(ready=False)

@@ -84,7 +84,7 @@ def inotify_works_here():
     return fd >= 0
 
 
-def test_what_the_kernel_counts_per_user_is_not_taken_from_others(daemon):
+def test_kernel_counts_per_user_are_not_shared(daemon):
     """A box's inotify instances are counted for itself, not for root or other boxes."""
     with daemon.client() as a, daemon.client() as b:
         events = a.stream("python", INOTIFY % 2, timeout=20)
@@ -175,7 +175,7 @@ def socket_memory(protocol):
 
 @needs_root
 @pytest.mark.parametrize("protocol", sorted(HOLD))
-def test_what_waits_in_sockets_is_limited_as_memory_is(client, protocol):
+def test_bytes_in_sockets_count_as_memory(client, protocol):
     limit = 64 << 20
     before, most = socket_memory(protocol), 0
     run = background(lambda: client.python(HOLD[protocol], timeout=15, resources={"memory": "64Mi"}))
@@ -185,7 +185,7 @@ def test_what_waits_in_sockets_is_limited_as_memory_is(client, protocol):
     assert limit / 4 < most < 2 * limit, run.got  # lower bound: the program really filled the buffers
 
 
-def test_windows_of_connections_are_small(client):
+def test_socket_buffers_are_small(client):
     seen = client.shell("cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_wmem")["stdout"].split()
     assert [int(n) for n in (seen[2], seen[5])] == [262144, 262144]
 
@@ -246,7 +246,7 @@ def script(home, text):
     ("echo nobody:x:65534:65534::/:", "ok\tsubordinate ids of the user"),
     ("exit 2", "missing\tno subordinate ids"),  # no such user: a valid answer
 ])
-def test_a_user_is_known_by_the_name_that_getent_tells(for_nobody, how, found):
+def test_the_user_name_comes_from_getent(for_nobody, how, found):
     facts = probe_as_nobody(for_nobody, script(for_nobody, how) if how else "")
     assert facts["uid_range"].startswith(found), facts["uid_range"]
 
@@ -254,7 +254,7 @@ def test_a_user_is_known_by_the_name_that_getent_tells(for_nobody, how, found):
 @needs_root
 @needs_subids
 @pytest.mark.parametrize("how", ["/dev/null", "exit 1", "kill -9 $$"])
-def test_who_cannot_be_asked_for_is_not_taken_for_a_user_without_ids(for_nobody, how):
+def test_a_failed_lookup_is_not_a_user_without_ids(for_nobody, how):
     """If the user's name is unknown, boxes would share the user's own id."""
     facts = probe_as_nobody(for_nobody, how if how.startswith("/") else script(for_nobody, how))
     assert facts["user"].startswith("missing\t/usr/bin/getent failed for user 65534"), facts["user"]

@@ -62,7 +62,7 @@ def test_shared_memory_does_not_escape_the_memory_limit(client):
     assert r["status"] != "success" or int(r["stdout"]) <= 64, r
 
 
-def test_programs_fall_back_where_shared_memory_is_not_given(client):
+def test_programs_fall_back_without_shared_memory(client):
     if host.is_root():
         pytest.skip("root has a memory controller: nothing is refused")
     r = client.python(

@@ -68,7 +68,7 @@ def test_a_name_that_leads_out_is_refused(places, layer, words):
     refused(places, oci.Image([layer]).bytes(), words)
 
 
-def test_unpacked_by_somebody_trusting_they_do_lead_out(tmp_path):
+def test_control_a_trusting_unpacker_lets_them_lead_out(tmp_path):
     """Control: the same entries are dangerous to a careless extractor."""
     inside = tmp_path / "a" / "b" / "c"
     inside.mkdir(parents=True)
@@ -108,7 +108,7 @@ def test_whiteouts(places):
     assert said["layers"] == 2
 
 
-def test_what_replaces_what(places):
+def test_entries_replace_earlier_ones(places):
     root, _ = imported(places, oci.Image([
         [oci.entry("file", b"1"), oci.folder("dir"), oci.entry("dir/x", b"1"), oci.symlink("link", "dir")],
         [oci.folder("file"), oci.entry("file/in", b"2"), oci.entry("dir", b"now a file"), oci.folder("link")],
@@ -117,7 +117,7 @@ def test_what_replaces_what(places):
     assert (root / "link").is_dir() and not (root / "link").is_symlink()
 
 
-def test_devices_and_set_uid_bits_are_left_out(places):
+def test_devices_and_set_uid_bits_are_dropped(places):
     nodes = [oci.entry(n, kind=k) for n, k in
              (("null", tarfile.CHRTYPE), ("sda", tarfile.BLKTYPE), ("pipe", tarfile.FIFOTYPE))]
     root, said = imported(places, oci.Image([nodes + [oci.entry("su", b"", 0o6755), oci.entry("s", b"", 0o1600)]]).bytes())
@@ -183,7 +183,7 @@ def test_another_machines_image_is_refused(places):
     (oci.tar([oci.entry("index.json", b"{}"), oci.entry("index.json", b"{}")]), "twice"),
     (oci.tar([oci.entry("index.json", b" " * (5 << 20))]), "too large"),
 ], ids=lambda value: value if isinstance(value, str) else len(value))
-def test_what_is_no_image_is_refused(places, data, words):
+def test_bytes_that_are_not_an_image_are_refused(places, data, words):
     refused(places, data, words)
 
 
@@ -208,7 +208,7 @@ def test_docker_save_is_an_image_too(places):
     assert (root / "y").exists() and not (root / "x").exists() and said["env"] == ["A=b"]
 
 
-def test_an_import_does_not_replace_what_is_there(places):
+def test_an_import_replaces_no_existing_root(places):
     imported(places, image().bytes())
     status, _ = run_import(places / "roots", image().bytes())
     assert status != 0 and (places / "roots/it/x").exists()
@@ -253,7 +253,7 @@ def test_a_layer_that_grows_is_refused_where_it_exceeds(places, kind):
 
 
 @pytest.mark.parametrize("kind", sorted(PACKERS))
-def test_what_follows_the_end_of_a_layer_counts(places, kind):
+def test_bytes_after_the_end_of_a_layer_count(places, kind):
     """A bomb after the end of the archive: it is part of the digest, so it is read."""
     raw = zeros(10, after=bytes(20 << 20))
     data = PACKERS[kind](raw)
@@ -271,7 +271,7 @@ def test_an_archive_that_grows_is_refused(places, kind):
     imported(places, data, "--max-archive", "32Mi")
 
 
-def test_a_frame_that_wants_much_memory_is_refused(places):
+def test_a_frame_that_needs_much_memory_is_refused(places):
     raw = zeros(10)
     data = bytearray(zstd(raw))
     imported(places, packed(raw, bytes(data), "zstd"))
@@ -325,13 +325,13 @@ def deep(levels):
     return oci.Image([entries]).bytes()
 
 
-def test_what_is_deeper_than_can_be_held_is_refused_and_removed(places):
+def test_a_tree_that_is_too_deep_is_refused_and_removed(places):
     refused(places, deep(600), "measure the root")
     root, _ = imported(places, deep(200))
     assert (root / ("d/" * 199)).is_dir()
 
 
-def test_a_deep_root_is_removed_whole(places):
+def test_a_deep_root_is_removed_completely(places):
     """Control: such a tree, made by another program, is removed at the next start."""
     left = places / "roots/.tmp-left"
     left.mkdir()
@@ -383,7 +383,7 @@ def test_holes_of_a_sparse_file_are_bytes(places):
         assert refused(places, sparse(size), "too large")["limit"] == "file"
 
 
-def test_sizes_that_are_not_true(places):
+def test_false_sizes(places):
     """False sizes in headers: missing data is not made up, excess data is not read."""
     def lying(size):
         info = tarfile.TarInfo("liar")
@@ -408,7 +408,7 @@ def test_a_hard_link_through_a_link_stays_inside(places):
 
 @pytest.mark.parametrize("target", ["..", "../..", "/", "/tmp", "."])
 @pytest.mark.parametrize("name", [".wh.victim", ".wh..wh..opq", ".wh.roots"])
-def test_whiteouts_through_a_link_take_away_nothing_outside(places, target, name):
+def test_whiteouts_through_a_link_remove_nothing_outside(places, target, name):
     """The fixture checks what is outside. Control: inside, the links work."""
     layers = [[oci.symlink("up", target), oci.entry("victim", b"inside"), oci.entry("tmp/victim", b"inside")],
               [oci.entry(f"up/{name}")]]
@@ -417,8 +417,8 @@ def test_whiteouts_through_a_link_take_away_nothing_outside(places, target, name
     assert gone == (name == ".wh.roots")
 
 
-def test_special_bits_are_what_others_would_keep(tmp_path):
-    """Control of test_devices_and_set_uid_bits_are_left_out: the archive contains them."""
+def test_control_another_unpacker_keeps_special_bits(tmp_path):
+    """Control of test_devices_and_set_uid_bits_are_dropped: the archive contains them."""
     (tmp_path / "t.tar").write_bytes(oci.tar([oci.entry("su", b"", 0o6755)]))
     with tarfile.open(tmp_path / "t.tar") as archive:
         archive.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
@@ -437,7 +437,7 @@ def test_a_configuration_with_another_digest_than_its_name_is_refused(places):
 
 
 @pytest.mark.parametrize("option", ["--max-root=0", "--max-file=x", "--max-entries=-1", "--max-layers=", "--surprise=1"])
-def test_limits_that_are_none_are_refused(places, option):
+def test_invalid_limits_are_refused(places, option):
     run = subprocess.run([BUILD / "millibox-import", "--roots", places / "roots", "--name", "it", option], input=b"",
                          capture_output=True, timeout=60, check=False)
     assert run.returncode == 2 and b"usage" in run.stderr

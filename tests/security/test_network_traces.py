@@ -108,12 +108,12 @@ print(*struct.unpack('ii', s.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8))
 """
 
 
-def test_nobody_waits_for_a_socket_to_close(daemon):
+def test_closing_a_socket_blocks_no_other_box(daemon):
     """A socket in flight is closed by a kernel thread that all boxes share."""
     with daemon.client() as client:
         assert client.python(LINGER)["stdout"].split() == ["0", "0"]
 
 
-def test_control_a_close_can_be_waited_for_outside():
+def test_control_a_close_can_block_outside():
     outside = subprocess.run([sys.executable, "-c", LINGER], capture_output=True, text=True, check=True)
     assert outside.stdout.split() == ["1", "2"]

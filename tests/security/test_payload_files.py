@@ -59,7 +59,7 @@ for p in ('/var/tmp/mbx-marker', '/etc/shadow', '/etc/machine-id', '/root', '/ho
         marker.unlink()
 
 
-def test_mount_table_tells_nothing_of_the_host(client):
+def test_mount_table_reveals_nothing_of_the_host(client):
     r = client.shell("cat /proc/self/mountinfo")
     for word in ("upperdir", "/home", "/root", str(pathlib.Path(__file__).parents[2])):
         assert word not in r["stdout"], word

@@ -34,7 +34,7 @@ def me(daemon):
 
 
 @pytest.mark.smoke
-def test_payload_is_nobody_of_the_host(me):
+def test_payload_has_no_id_of_the_host(me):
     assert me["uid"] == [1000] * 3 and me["gid"] == [1000] * 3
 
 
@@ -44,7 +44,7 @@ def test_all_five_capability_sets_are_empty(me):
         assert me["status"][name].strip("0") == "", name
 
 
-def test_control_capabilities_are_there_outside():
+def test_control_capabilities_exist_outside():
     if not host.is_root():
         pytest.skip("needs root: an ordinary user has no capabilities to lose")
     assert open("/proc/self/status").read().split("CapBnd:\t")[1].split()[0].strip("0") != ""
@@ -76,7 +76,7 @@ def test_every_namespace_is_its_own(me):
         assert link != os.readlink(f"/proc/self/ns/{name}"), name
 
 
-def test_hostname_and_uptime_tell_nothing(me):
+def test_hostname_and_uptime_reveal_nothing(me):
     assert me["host"] != os.uname().nodename
     assert me["uptime"] < float(open("/proc/uptime").read().split()[0]) or me["uptime"] < 60
 

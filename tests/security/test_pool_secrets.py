@@ -48,7 +48,7 @@ def test_no_box_waits_with_a_tenants_variables(pooled):
         assert len(prepared(client)) == len(usual) + 1
 
 
-def test_nor_with_those_of_a_template(pooled):
+def test_no_box_waits_with_a_templates_variables(pooled):
     with pooled.client() as client:
         made = client.post("/api/v1/templates", {"id": "with-env", "name": "x", "image": "host", "env_vars": {"SECRET": "s3cret"}})
         assert made.status == 201, made.json

@@ -118,7 +118,7 @@ def test_tiny_writes_and_endless_lines(client):
 
 
 @pytest.mark.alone
-def test_daemon_is_answerable_while_boxes_burn(daemon):
+def test_daemon_responds_while_boxes_burn_cpu(daemon):
     burners = [threading.Thread(target=lambda: _burn(daemon)) for _ in range(4)]
     for t in burners:
         t.start()

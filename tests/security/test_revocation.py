@@ -44,7 +44,7 @@ def revoke_all(admin, tenant):
             assert admin.request("DELETE", f"{V1}/keys/{key['id']}").status in (200, 204)
 
 
-def test_a_request_on_its_way_does_not_outlive_its_key(own):
+def test_a_request_in_transfer_does_not_outlive_its_key(own):
     with own.client() as admin:
         make_tenant(admin, "acme")
         key = make_key(admin, "acme")

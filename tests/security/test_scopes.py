@@ -44,7 +44,7 @@ MAKERS = [
 
 
 @pytest.mark.parametrize("scope, method, path, body", MAKERS)
-def test_no_route_makes_a_session_for_a_key_that_may_not(keyed, scope, method, path, body):
+def test_no_route_creates_a_session_without_the_scope(keyed, scope, method, path, body):
     def ask(client):
         return client.post(f"{SE}/{path}", body) if body else client.get(f"{SE}/{path}")
 
@@ -63,7 +63,7 @@ def test_no_route_makes_a_session_for_a_key_that_may_not(keyed, scope, method, p
         assert client.request("DELETE", f"{SE}/session/{path.split('/')[1]}").status == 200
 
 
-def test_numbers_of_boxes_are_of_the_own_tenant(keyed):
+def test_box_counts_are_per_tenant(keyed):
     with client_for(keyed, "alice", "sessions", "execute") as alice, client_for(keyed, "bob", "sessions") as bob:
         session = Session(alice, mode="persistent")
         assert session.run("1")["result"] == 1
@@ -72,7 +72,7 @@ def test_numbers_of_boxes_are_of_the_own_tenant(keyed):
         assert session.delete().status == 200
 
 
-def test_a_page_that_a_program_wrote_has_no_powers(keyed):
+def test_a_page_written_by_a_program_has_no_privileges(keyed):
     with client_for(keyed, "alice", "sessions", "files") as alice:
         session = Session(alice, mode="persistent")
         made = alice.request("PUT", f"{session.path}/files/page.html", body=b"<script>1</script>",
@@ -117,7 +117,7 @@ def audit_of(daemon, action, **members):
     return [r for r in map(json.loads, lines) if r["action"] == action and members.items() <= r.items()]
 
 
-def test_the_audit_log_knows_whose_key_it_was(keyed):
+def test_the_audit_log_names_the_key(keyed):
     daemon, admin = keyed
     made = admin.post(f"{V1}/keys", {"tenant": "alice", "scopes": ["sessions", "execute"]}).json
     with contextlib.closing(KeyClient(daemon.tcp_address(), made["key"])) as alice:
@@ -135,7 +135,7 @@ def test_the_audit_log_knows_whose_key_it_was(keyed):
 
 
 @pytest.mark.alone
-def test_bytes_that_wait_of_one_tenant_leave_room_for_others(keyed):
+def test_queued_bytes_of_one_tenant_leave_room_for_others(keyed):
     with client_for(keyed, "alice", "sessions", "execute") as alice, \
             client_for(keyed, "bob", "sessions", "execute") as bob:
         greedy, modest = Session(alice, mode="persistent"), Session(bob, mode="persistent")

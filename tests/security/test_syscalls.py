@@ -59,7 +59,7 @@ def test_privileged_call_is_refused(inside, name):
     assert inside[0][name] == "EPERM"
 
 
-def test_refusals_are_told_in_the_result(daemon, syscalls):
+def test_refusals_are_listed_in_the_result(daemon, syscalls):
     with daemon.client() as c:
         r = syscalls.inside(c, "mount", "bpf", "bpf")
     told = {d["what"]: d for d in r["denials"] if d["kind"] == "syscall"}
@@ -96,7 +96,7 @@ def test_control_vsock_reaches_the_hypervisor_unconfined(outside):
 
 
 @pytest.mark.parametrize("name", ALLOWED)
-def test_what_runtimes_need_is_let_through(inside, name):
+def test_calls_that_runtimes_need_are_allowed(inside, name):
     counted = "cgroup.memory" in inside[1]["isolation"]["layers"]
     # Where only RLIMIT_DATA bounds memory, kinds of memory that it does not count are refused.
     assert inside[0][name] == ("ENOSYS" if name == "memfd" and not counted else "ok")

@@ -301,14 +301,14 @@ def test_every_operation_is_in_a_table():
     assert not missing, f"say in this file whose things these are about: {missing}"
 
 
-def test_what_has_an_id_is_owned_or_said_to_be_shared():
+def test_every_object_is_owned_or_declared_shared():
     for _, path, _ in operations():
         if "{" in path:
             assert owned(path) or path in SHARED or is_admin(path), path
 
 
 @pytest.mark.parametrize("method,path", ATTACKS, ids=lambda v: v.strip("/"))
-def test_what_another_tenant_has_does_not_exist(world, method, path):
+def test_another_tenants_objects_do_not_exist(world, method, path):
     kind = owned(path)
     before = world.state()
     stranger = ask(world.bob, method, path, NOBODY[kind])
@@ -320,7 +320,7 @@ def test_what_another_tenant_has_does_not_exist(world, method, path):
 
 
 @pytest.mark.parametrize("path", sorted(LISTS))
-def test_lists_have_nothing_of_another_tenant(world, path):
+def test_lists_show_nothing_of_another_tenant(world, path):
     mine = world.alice.get(path)
     theirs = world.bob.get(path)
     assert mine.status == theirs.status == 200
@@ -330,7 +330,7 @@ def test_lists_have_nothing_of_another_tenant(world, path):
 
 
 @pytest.mark.parametrize("path", [p for _, p, _ in operations() if "{" not in p and p in SHARED])
-def test_what_is_shared_tells_nothing_of_a_tenant(world, path):
+def test_shared_objects_reveal_no_tenant(world, path):
     if "get" in SPEC["paths"][path]:
         text = world.bob.get(path).body.decode()
         assert "alice" not in text
@@ -348,7 +348,7 @@ def test_no_tenants_key_administers(world, method, path):
     assert ask(world.admin, "GET", f"{V1}/tenants/{{id}}", "alice").status == 200
 
 
-def test_names_are_a_tenants_own(world):
+def test_names_are_per_tenant(world):
     """Bob uses every name that Alice has, and gets his own resources."""
     session = Session(world.bob, mode="persistent", id=world.ids["session"], agent_id="agent-1")
     with contextlib.closing(world.client("bob")) as bob:
@@ -360,7 +360,7 @@ def test_names_are_a_tenants_own(world):
 
 
 @pytest.mark.parametrize("method,path", sorted(MAKERS), ids=lambda v: v.strip("/"))
-def test_what_is_made_on_the_way_is_ones_own(world, method, path):
+def test_implicitly_created_objects_are_the_callers(world, method, path):
     """Carol requests Alice's environment where unknown ones are created, and deletes all that she has."""
     ident = world.ids["environment"]
     with contextlib.closing(world.client("carol")) as carol:
@@ -435,7 +435,7 @@ def test_a_batch_reaches_nothing_of_another_tenant(world, action):
 
 
 @pytest.mark.parametrize("uri", ["sandbox://SESSION/secret.txt", "log://SESSION", "execution://EXECUTION/stdout", "template://TEMPLATE"])
-def test_resources_of_another_tenant_are_not_there(world, uri):
+def test_another_tenants_resources_do_not_exist(world, uri):
     def named(ids):
         return uri.replace("SESSION", ids["session"]).replace("EXECUTION", ids["execution"]).replace("TEMPLATE", ids["template"])
 
@@ -460,7 +460,7 @@ def test_control_the_owners_tools_reach_it(world):
     assert answer.json["summary"]["succeeded"] == 1, answer
 
 
-def test_files_are_as_they_were(world):
+def test_files_are_unchanged(world):
     for path in (f"/workspace/se/download/{world.ids['environment']}/secret.txt",):
         assert world.alice.get(path).body.decode().count(SECRET) == 1
 

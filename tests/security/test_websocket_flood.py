@@ -58,7 +58,7 @@ def flood(s, data):
 
 
 @pytest.mark.parametrize("payload", [b"", b"x" * 16], ids=["empty", "short"])
-def test_pings_whose_answers_nobody_reads(daemon, client, payload):
+def test_pings_with_unread_answers(daemon, client, payload):
     one = frame(PING, payload)
     before = host.rss_kib(daemon.pid)
     s, reader = connect(daemon)
@@ -78,7 +78,7 @@ def test_pings_whose_answers_nobody_reads(daemon, client, payload):
     s.close()
 
 
-def test_messages_whose_answers_nobody_reads(daemon, client):
+def test_messages_with_unread_answers(daemon, client):
     before = host.rss_kib(daemon.pid)
     s, reader = connect(daemon)
     sent = flood(s, frame(TEXT, json.dumps({"jsonrpc": "2.0", "id": 7, "method": "ping"}).encode()) * 2000)

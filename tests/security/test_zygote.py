@@ -245,7 +245,7 @@ def test_everything_seen_from_the_host_is_the_same(daemon, client, cold_daemon):
 
 
 @pytest.mark.skipif(not host.is_root(), reason="needs to look at root's processes")
-def test_control_the_zygote_itself_has_powers(daemon):
+def test_control_the_zygote_itself_is_privileged(daemon):
     """Control: on the zygote itself, the checks above find everything that they must not find."""
     pid = daemon.zygote_pids()[0]
     status = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status").read().splitlines() if ":\t" in line)
@@ -265,14 +265,14 @@ def say(code):
 
 
 @pytest.mark.skipif(not host.is_root(), reason="where nothing counts what a box uses its process is waited for")
-def test_who_says_that_it_ends_is_taken_at_its_word(client):
+def test_a_program_that_announces_its_exit_is_ended(client):
     """As if it had exited: it may report any code, and nobody waits for what it does afterwards."""
     r = first(client, "zygote", SAY_LEAVING + "print('here', flush=True)\nsay(7)\ntime.sleep(60)\n")
     assert (r["exit_code"], r["stdout"], r["denials"]) == (7, "here\n", []), r
     assert r["metrics"]["duration_ms"] < 30_000
 
 
-def test_a_child_of_the_program_has_no_say_about_its_end(client):
+def test_a_child_cannot_announce_the_programs_exit(client):
     r = first(client, "zygote", SAY_LEAVING + "if os.fork() == 0:\n    say(7)\n    os._exit(0)\nos.wait()\nprint('here')\n")
     assert (r["exit_code"], r["stdout"]) == (0, "here\n"), r
 
@@ -353,7 +353,7 @@ def test_children_of_one_zygote_differ(loaded, what):
         assert len(set(words)) == len(words), words
 
 
-def test_control_a_state_that_nobody_renews_is_the_same(loaded):
+def test_control_state_that_is_not_reseeded_is_the_same(loaded):
     """Control: state that zygote.py does not know is shared."""
     with loaded.client() as c:
         made = [first(c, "zygote", "print(hash('millibox'))")["stdout"] for _ in range(3)]
@@ -409,7 +409,7 @@ def test_killed_at_any_moment_every_request_is_answered(daemon):
         r for r in results if r["stdout"] != "42\n"][:3]
 
 
-def test_after_so_many_children_it_is_another(make_daemon):
+def test_a_zygote_is_replaced_after_its_last_child(make_daemon):
     d = make_daemon(env={**ON, "MILLIBOX_ZYGOTES_MAX_CHILDREN": "3"}).start()
     with d.client() as c:
         started(c)
@@ -422,7 +422,7 @@ def test_after_so_many_children_it_is_another(make_daemon):
     assert len(seen) > 1
 
 
-def test_one_that_grows_is_replaced(make_daemon):
+def test_a_zygote_that_grows_is_replaced(make_daemon):
     d = make_daemon(env={**ON, "MILLIBOX_ZYGOTES_MAX_MEMORY": "1Mi"}).start()
     with d.client() as c:
         started(c)
@@ -461,7 +461,7 @@ for line in open("/proc/self/maps"):
 
 @pytest.mark.skipif(not has_huge_pages(), reason="this kernel gives no huge pages on demand")
 @pytest.mark.skipif(os.sysconf("SC_PAGESIZE") != 4096, reason="pages of another size")
-def test_the_interpreter_of_a_zygote_is_in_memory_that_nobody_writes(client, cold_daemon):
+def test_the_interpreter_of_a_zygote_is_in_huge_pages(client, cold_daemon):
     """Code is copied only into huge pages. Control: an executed interpreter maps its file."""
     with cold_daemon.client() as cold_client:
         warm, cold = first(client, "zygote", TEXT), first(cold_client, "cold", TEXT)
@@ -470,7 +470,7 @@ def test_the_interpreter_of_a_zygote_is_in_memory_that_nobody_writes(client, col
     assert cold["stdout"] == "", cold
 
 
-def test_where_none_is_wanted_nothing_is_missed(make_daemon):
+def test_disabled_zygotes_are_not_reported_as_missing(make_daemon):
     """For roots without zygotes see test_templates.py."""
     d = make_daemon(env=OFF).start()
     with d.client() as c:
@@ -553,7 +553,7 @@ print(len(pandas.DataFrame({"a": [1, 2]})))
 
 
 @pytest.mark.skipif(not has("pandas"), reason="no pandas here")
-def test_modules_of_a_template_are_there_and_shared(make_daemon):
+def test_modules_of_a_template_are_preloaded_and_shared(make_daemon):
     """Modules that the template preloads and the operator lists are imported once; boxes share their memory."""
     d = make_daemon(env=ON).start()
     with d.client() as client:
@@ -566,7 +566,7 @@ def test_modules_of_a_template_are_there_and_shared(make_daemon):
         assert int(private) < 3 * int(plain["stdout"].split()[1]), (private, plain["stdout"])
 
 
-def test_modules_that_the_operator_does_not_list_stay_out(daemon, client):
+def test_modules_not_listed_by_the_operator_are_not_preloaded(daemon, client):
     """A tenant's template cannot make the privileged zygote import arbitrary modules."""
     made = client.post("/api/v1/templates", {"id": "odd", "name": "odd", "image": "host", "preload": ["antigravity", "this"]})
     assert made.status == 201, made

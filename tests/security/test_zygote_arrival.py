@@ -123,7 +123,7 @@ def late_arrival(daemon, client):
     return json.loads(result["stdout"])
 
 
-def test_a_child_that_comes_late_is_out_of_reach(daemon):
+def test_a_late_child_is_out_of_reach(daemon):
     with daemon.client() as client:
         for _ in range(5):
             met, won = late_arrival(daemon, client)

@@ -58,7 +58,7 @@ def python(agent, code, ident=1, **options):
     return agent.run(["/usr/bin/python3", "-I", "-c", code], ident=ident, **options)
 
 
-def test_hello_comes_before_anything_was_asked():
+def test_hello_comes_first():
     agent = start()
     assert agent.hello["version"] == VERSION
     for name in ("caps", "no_new_privs", "seccomp", "rlimits"):
@@ -67,7 +67,7 @@ def test_hello_comes_before_anything_was_asked():
     agent.close()
 
 
-def test_program_runs_and_its_end_is_told(agent):
+def test_program_runs_and_its_end_is_reported(agent):
     begin = time.monotonic()
     run = sh(agent, "echo out; echo err >&2; exit 7")
     assert run["stdout"] == b"out\n" and run["stderr"] == b"err\n"
@@ -79,7 +79,7 @@ def test_program_runs_and_its_end_is_told(agent):
     assert done["disk_full"] == 0 and run["denials"] == {}
 
 
-def test_death_by_signal_is_told_as_such(agent):
+def test_death_by_signal_is_reported(agent):
     done = sh(agent, "kill -SEGV $$")["done"]
     assert (done["signalled"], done["status"]) == (1, signal.SIGSEGV)
 
@@ -130,7 +130,7 @@ for name in ('CORE', 'NOFILE', 'NPROC', 'FSIZE', 'MEMLOCK', 'MSGQUEUE', 'SIGPEND
     assert limits["MSGQUEUE"] == (65536, 65536) and limits["SIGPENDING"][1] <= 4096
 
 
-def test_what_cannot_be_executed_is_a_failure_and_the_box_goes_on(agent):
+def test_a_program_that_cannot_be_executed_fails_and_the_box_continues(agent):
     for ident, (argv, cwd, sys) in enumerate([
             (["/nothing/there"], "", errno.ENOENT), (["/etc"], "", errno.EACCES),
             (["sh"], "", 0), ([], "", 0), (["/bin/sh"], "not/there", errno.ENOENT),
@@ -149,7 +149,7 @@ def test_second_program_at_the_same_time_is_refused(agent):
     assert agent.collect(1)["done"]["status"] == signal.SIGTERM
 
 
-def test_files_are_there_before_the_program_starts(agent):
+def test_files_exist_before_the_program_starts(agent):
     big = os.urandom(3 * MIB)
     agent.send(agent.put("main.sh", b"sha256sum a/b/c; stat -c '%a %u %s' a/b/c a/b /run/millibox/main.sh; "
                          b"echo x > /run/millibox/main.sh; rm -f /run/millibox/main.sh"),
@@ -204,7 +204,7 @@ def test_file_that_does_not_fit_is_refused(agent):
     assert agent.collect()["failed"]["sys"] == errno.ENOSPC
 
 
-def test_stdin_reaches_the_program_whole(agent):
+def test_stdin_reaches_the_program_completely(agent):
     data = os.urandom(2 * MIB)
     agent.send(agent.exec(["/usr/bin/sha256sum"], stdin=1))
     agent.expect("STARTED")
@@ -258,7 +258,7 @@ def test_gigabyte_of_output_costs_no_memory(agent):
     assert agent.memory_kib() - before < (65536 if SANITIZED else 2048)
 
 
-def test_host_that_does_not_read_holds_the_program_up_not_the_memory(agent):
+def test_a_host_that_does_not_read_blocks_the_program(agent):
     agent.send(agent.exec(["/usr/bin/head", "-c", str(32 * MIB), "/dev/zero"], out=64 * MIB))
     time.sleep(0.5)
     assert agent.memory_kib() < (131072 if SANITIZED else 4096)
@@ -294,7 +294,7 @@ print(*names())
     assert b"agent" in left and b"sleep" not in left
 
 
-def test_what_is_in_the_pipe_at_the_end_is_not_lost(agent):
+def test_output_in_the_pipe_at_the_end_is_not_lost(agent):
     for ident in range(1, 30):
         run = sh(agent, "printf x; printf y >&2", ident, drain=0)
         assert (run["stdout"], run["stderr"]) == (b"x", b"y")
@@ -376,7 +376,7 @@ ESCAPE = "(setsid sh -c 'trap \"\" TERM INT HUP; (setsid sleep 100 &)' &); setsi
 
 
 @pytest.mark.parametrize("end", ["exit", "kill"])
-def test_what_left_its_group_ends_with_the_program_also_during_an_upload(agent, end):
+def test_processes_outside_the_group_end_with_the_program_during_an_upload(agent, end):
     begin_upload(agent)
     agent.send(agent.exec(["/bin/sh", "-c", ESCAPE + "echo up; " + ("exit 0" if end == "exit" else "sleep 100")]))
     while agent.receive()[0] != "OUTPUT":
@@ -391,7 +391,7 @@ def test_what_left_its_group_ends_with_the_program_also_during_an_upload(agent, 
     assert sh(agent, "cat up", 3)["stdout"] == b"first last"
 
 
-def test_an_upload_that_is_given_up_cleans_up_whoever_is_killed_meanwhile(agent):
+def test_an_abandoned_upload_cleans_up_during_a_kill(agent):
     for ident in range(1, 20, 2):
         begin_upload(agent)
         agent.send(agent.exec(["/bin/sh", "-c", "until ls -a | grep -q part; do :; done; echo up; sleep 100"], ident))
@@ -403,7 +403,7 @@ def test_an_upload_that_is_given_up_cleans_up_whoever_is_killed_meanwhile(agent)
         assert left["stdout"].split()[-2:] == [b".", b".."], left
 
 
-def test_who_forks_all_the_time_ends_with_the_program_also_during_an_upload(agent):
+def test_a_forking_process_ends_with_the_program_during_an_upload(agent):
     begin_upload(agent)
     agent.send(agent.exec(["/usr/bin/python3", "-I", "-c", """
 import os, time
@@ -495,7 +495,7 @@ print(call(999))
     assert run["denials"] == {165: 5, 272: 1, 41: 2, 56: 1, 16: 1}
 
 
-def test_more_kinds_of_refusals_than_are_told(agent):
+def test_more_kinds_of_refusals_than_are_reported(agent):
     run = python(agent, """
 import ctypes
 libc = ctypes.CDLL(None)
@@ -537,7 +537,7 @@ s.connect('/run/millibox/report.sock')
 """
 
 
-def test_report_is_passed_on(agent):
+def test_report_is_forwarded(agent):
     run = python(agent, REPORT + "s.sendall(b'{\"result\": 1}')", report=1000)
     assert run["report"] == b'{"result": 1}' and run["done"]["status"] == 0
 
@@ -566,7 +566,7 @@ def test_payload_with_the_agents_own_id_finds_its_directory_closed():
     agent.close()
 
 
-def test_there_is_one_report_only_and_only_when_asked_for(agent):
+def test_there_is_one_report_only_and_only_on_request(agent):
     run = python(agent, REPORT + """
 s.sendall(b'one'); s.close()
 import time; time.sleep(0.1)
@@ -578,7 +578,7 @@ except OSError: print('refused')
     assert run["done"]["status"] == 1 and b"FileNotFoundError" in run["stderr"]
 
 
-def test_descriptors_sent_with_a_report_are_not_taken(agent):
+def test_descriptors_sent_with_a_report_are_dropped(agent):
     run = python(agent, REPORT + """
 import os
 r, w = os.pipe()
@@ -645,20 +645,20 @@ def test_memory_is_bounded_where_no_controller_counts_it():
     agent.close()
 
 
-def test_memory_of_every_kind_is_there_where_a_controller_counts_it(agent):
+def test_all_kinds_of_memory_are_allowed_where_a_controller_counts(agent):
     run = python(agent, UNCOUNTED)
     seen = dict(line.split() for line in run["stdout"].decode().splitlines())
     assert len(seen) == 10 and set(seen.values()) == {"ok"}, run
 
 
-def test_full_disk_is_a_fact(agent):
+def test_full_disk_is_reported(agent):
     run = sh(agent, "head -c 40M /dev/zero > /workspace/fill; exit 3")
     assert run["done"]["disk_full"] == 1 and run["done"]["status"] == 3
     assert sh(agent, "rm /workspace/fill; cd /tmp; for i in $(seq 600); do : > $i || exit 4; done",
               2)["done"]["disk_full"] == 1
 
 
-def test_landlock_says_what_the_mounts_say(agent):
+def test_landlock_matches_the_mounts(agent):
     if agent.hello["landlock_abi"] < 1:
         pytest.skip("the kernel has no Landlock")
     # The root of this test is writable for the agent's own id, which the payload shares here.

@@ -38,7 +38,7 @@ def test_messages_are_those_of_the_source():
     assert messages_of_the_page() == messages_of_the_source()
 
 
-def test_harness_speaks_what_the_source_says():
+def test_harness_matches_the_source():
     for number, name, _, fields in messages_of_the_source():
         assert harness.TYPES[name] == number
         if name in harness.FIELDS:

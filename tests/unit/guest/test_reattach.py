@@ -77,7 +77,7 @@ def test_variables_outlive_the_stream(agent):
     assert run(agent, "print(x + 1)", 3)["stdout"] == b"42\n"
 
 
-def test_a_run_goes_on_and_is_told_as_it_was(agent):
+def test_a_run_continues_and_is_replayed(agent):
     keep(agent)
     ask(agent, "import sys, time\nprint('one', flush=True)\nsys.stdin.readline()\nprint('two', flush=True)\n"
                "time.sleep(0.3)\nprint('three', flush=True)\n5", 2, "exec_a", stdin=1)
@@ -104,7 +104,7 @@ def test_a_run_goes_on_and_is_told_as_it_was(agent):
     assert list(agent.reattach()) == [1]
 
 
-def test_nobody_blocks_for_lack_of_a_reader(agent):
+def test_programs_do_not_block_without_a_reader(agent):
     keep(agent, SHELL, words="shell")
     # More than all buffers on the way together, and still within what was granted.
     ask(agent, "head -c 3000000 /dev/zero | tr '\\0' 'x'", 2, out=4 << 20, words="run")
@@ -119,7 +119,7 @@ def test_nobody_blocks_for_lack_of_a_reader(agent):
     assert out == b"x" * 3000000 and frames[-1][2]["stdout_bytes"] == 3000000
 
 
-def test_what_is_beyond_the_maximum_is_counted_while_nobody_listens(agent):
+def test_output_beyond_the_maximum_is_counted_without_a_host(agent):
     keep(agent, SHELL, words="shell")
     ask(agent, "head -c 300000 /dev/zero", 2, out=1000)
     agent.expect("STARTED")
@@ -152,7 +152,7 @@ def test_a_lost_run_comes_before_its_runner(agent):
     assert order == [("STARTED", 1), ("STARTED", 2), ("DONE", 2), ("DONE", 1)]
 
 
-def test_half_a_frame_of_the_dead_is_never_continued(agent):
+def test_half_a_frame_of_the_old_stream_is_never_continued(agent):
     keep(agent)
     whole = label(2) + agent.ask("print('no')", 2)
     agent.send(whole[: len(whole) - 7])
@@ -162,7 +162,7 @@ def test_half_a_frame_of_the_dead_is_never_continued(agent):
     assert run(agent, "print('yes')", 3)["stdout"] == b"yes\n"
 
 
-def test_a_file_of_the_dead_is_dropped(agent):
+def test_an_incomplete_file_of_the_old_stream_is_dropped(agent):
     keep(agent)
     agent.send(label(2), frame("PUT_BEGIN", u8(WORKSPACE) + text("half") + u32(0o644), 2),
                frame("PUT_DATA", text(b"x" * 1000), 2))
@@ -182,7 +182,7 @@ def test_programs_of_their_own_are_kept_too(agent):
     assert agent.collect(1)["stdout"] == b"up\ndown\n"
 
 
-def test_a_failure_is_told_again(agent):
+def test_a_failure_is_replayed(agent):
     agent.send(label(1), agent.exec(["/nothing"], 1))
     assert "failed" in agent.collect(1)
     agent.reattach()
@@ -206,7 +206,7 @@ def test_breaches_end_the_agent(agent, breach):
     assert agent.wait() == 1
 
 
-def test_label_needs_a_hot_line():
+def test_label_needs_a_reattach_socket():
     agent = Agent(AGENT, IDS)
     agent.expect("HELLO")
     agent.send(agent.setup(), label(1))
@@ -232,7 +232,7 @@ def test_the_end_of_the_engine_is_the_end(agent):
 
 @pytest.mark.parametrize("words, fds", [(b"", 1), (b"x" * 8, 1), (struct.pack("<II", 0x6D62686C, 0), 0),
                                         (struct.pack("<II", 0x6D62686C, 0), 2)])
-def test_what_is_no_message_of_the_engine(agent, words, fds):
+def test_malformed_messages_of_the_engine(agent, words, fds):
     keep(agent)
     ends = [os.open("/dev/null", os.O_RDONLY) for _ in range(fds)]
     if words or fds:

@@ -152,7 +152,7 @@ def test_interrupt_ends_the_run_only(python, target):
     assert result(run(python, "x", 3)) == 5
 
 
-def test_stdin_reaches_the_run_whole(python):
+def test_stdin_reaches_the_run_completely(python):
     data = os.urandom(MIB)
     python.send(python.ask("import hashlib, sys\nprint(hashlib.sha256(sys.stdin.buffer.read()).hexdigest())", 2, stdin=1))
     python.expect("STARTED")
@@ -210,7 +210,7 @@ def test_refusals_are_counted_per_run(python):
     ("import os, time; print('said', flush=True); os.dup2(0, 3); time.sleep(30)", 1, 9),
     ("import os; print('said', flush=True); os.execv('/bin/sleep', ['sleep', '30'])", 1, 9),
 ])
-def test_end_of_the_runner_is_told_for_its_run_and_itself(python, code, signalled, status):
+def test_end_of_the_runner_is_reported_for_its_run_and_itself(python, code, signalled, status):
     python.send(python.ask(code, 2))
     done = python.collect(2)
     assert done["stdout"] == b"said\n"
@@ -224,7 +224,7 @@ def test_end_of_the_runner_is_told_for_its_run_and_itself(python, code, signalle
     assert json.loads(run(python, "import os; os.listdir('/run/millibox')", 6, runner=4)["report"])["result"] == ["run6"]
 
 
-def test_end_of_an_idle_runner_is_told(python):
+def test_end_of_an_idle_runner_is_reported(python):
     run(python, "import threading, os, time\nthreading.Thread(target=lambda: (time.sleep(0.2), os._exit(5))).start()", 2)
     assert python.collect(1)["done"]["status"] == 5
 
@@ -261,7 +261,7 @@ print('up'); time.sleep(100)
     finish_upload(python)
 
 
-def test_what_a_run_started_lives_on_and_writes_into_nothing(python):
+def test_processes_of_a_run_live_on_and_their_output_is_discarded(python):
     done = run(python, """
 import os, subprocess, time
 said, say = os.pipe()
@@ -320,7 +320,7 @@ def test_runner_that_breaks_the_rules_is_killed(agent, code):
     assert agent.collect(1)["done"]["status"] == 9
 
 
-def test_runner_that_speaks_unasked_is_killed(agent):
+def test_runner_that_sends_unrequested_is_killed(agent):
     agent.send(agent.exec(["/usr/bin/python3", "-I", "-c", "import os, time; os.write(3, b'done 2 0'); time.sleep(30)"],
                           keep=1))
     agent.expect("STARTED")
@@ -352,7 +352,7 @@ def test_runner_that_does_not_read_costs_nothing(agent):
     assert agent.collect(1)["done"]["status"] == 9
 
 
-def test_descriptors_sent_by_a_runner_are_not_taken(agent):
+def test_descriptors_sent_by_a_runner_are_dropped(agent):
     keep(agent, RAW)
     done = run(agent, """
 import array
@@ -385,7 +385,7 @@ channel.send(b'done 2 0')
     assert request == repr(b"run 2 /run/millibox/run2\0\0a\0\0b\nc\0")
 
 
-def test_what_cannot_be_executed_fails_its_run_too(agent):
+def test_a_runner_that_cannot_be_executed_fails_its_run(agent):
     agent.send(agent.exec(["/nothing/there"], 1, keep=1), agent.ask("1", 2))
     failed = {agent.receive()[1:2] for _ in range(2)}
     assert failed == {(1,), (2,)} or failed == {(2,), (1,)}
@@ -419,12 +419,12 @@ def test_malformed_runs_end_the_agent(python, bad):
     assert python.wait() == 1
 
 
-def test_files_of_a_run_are_there_before_it(python):
+def test_files_of_a_run_exist_before_it(python):
     python.send(python.put("data/in.txt", b"put", 2, WORKSPACE, 0o644), python.ask("open('data/in.txt').read()", 2))
     assert result(python.collect(2)) == "put"
 
 
-def test_full_disk_is_a_fact(python):
+def test_full_disk_is_reported(python):
     assert run(python, "open('fill', 'wb').write(bytes(40 << 20))", 2)["done"]["disk_full"] == 1
     assert run(python, "import os; os.remove('fill')", 3)["done"]["disk_full"] == 0
 

@@ -111,7 +111,7 @@ def test_the_payloads_filter_leaves_to_those_beneath_what_they_answer_alike(tmp_
     assert [made.ask("agent", IOCTL, 0, n) for n in (5, 6, 7, 8)] == [ALLOW, ALLOW, NOTIFY, err(errno.ENOTTY)]
 
 
-def test_the_payloads_filter_has_all_rules_where_one_alone_does_not_tell(tmp_path):
+def test_the_payloads_filter_has_all_rules_where_one_is_not_enough(tmp_path):
     """Whether the agent's call is the payload's too depends on an argument of which its rule says nothing."""
     made = Filters(tmp_path, "agent ioctl int1=5 -- 1\nallow ioctl int2=1 -- 2\nerror:ENOTTY ioctl -- 3\n")
     assert [made.ask("payload", IOCTL, 0, n, m) for n in (5, 6) for m in (0, 1)] == [err(errno.ENOTTY), ALLOW] * 2

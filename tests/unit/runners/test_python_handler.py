@@ -97,7 +97,7 @@ def test_a_handler_is_called_with_as_much_as_it_takes(runner, code):
     assert (done.code, done.result, done.err) == (0, 2, "")
 
 
-def test_the_context_tells_what_it_was_given_and_counts_down(runner):
+def test_the_context_has_its_values_and_counts_down(runner):
     done = handle(runner, """
         import time
         def handler(event, context):
@@ -115,7 +115,7 @@ def test_the_context_tells_what_it_was_given_and_counts_down(runner):
     ("__import__('collections').OrderedDict(a=1)", {"a": 1}), ("{1: 'a', '1': 'b'}", {"1": "b"}),
     ("list(range(400))", list(range(400))), ("-2 ** 63", -2 ** 63), ("'x' * 100000", "x" * 100000),
 ])
-def test_a_value_comes_back_as_json(runner, value, told):
+def test_a_value_is_returned_as_json(runner, value, told):
     done = handle(runner, f"def handler(event): return {value}")
     assert done.code == 0 and done.report == {"result": told}
 
@@ -126,14 +126,14 @@ def test_a_value_comes_back_as_json(runner, value, told):
     ("__import__('functools').reduce(lambda a, b: [a], range(100), 1)", "nested"),
     ("(lambda a: a.append(a) or a)([])", "ircular"),
 ])
-def test_a_value_that_is_no_json_fails_and_says_so(runner, value, word):
+def test_a_value_that_is_not_json_fails_with_a_message(runner, value, word):
     done = handle(runner, f"def handler(event): return {value}")
     assert done.code == 3 and done.report["error"]["name"] == "ResultNotJson"
     assert word in done.report["error"]["value"] and "result" not in done.report
     assert "ResultNotJson: the handler's return value" in done.err
 
 
-def test_a_handler_that_raises_is_told_apart_from_code_that_does(runner):
+def test_a_raising_handler_differs_from_raising_code(runner):
     done = handle(runner, "def handler(event):\n    return 1 / 0")
     assert done.code == 2 and done.report["error"]["name"] == "ZeroDivisionError"
     assert "in handler" in done.err and "/python/" not in done.err

@@ -187,7 +187,7 @@ def test_value_of_the_last_expression_is_reported(runner, code, value):
 
 
 @pytest.mark.parametrize("code", ["print(1)", "None", "x = 1", "for i in range(3): i", "", "# nothing"])
-def test_nothing_to_tell_is_not_told(runner, code):
+def test_without_a_value_nothing_is_reported(runner, code):
     assert run(runner, code).report is None
 
 
@@ -227,7 +227,7 @@ def test_broken_repr_does_not_break_the_program(runner):
     assert "unprintable Bad" in done.report["result"]
 
 
-def test_nobody_listening_changes_nothing(runner):
+def test_a_missing_report_socket_changes_nothing(runner):
     done = run(runner, "print(1)\n'value'", listen=False)
     assert (done.code, done.out, done.err) == (0, "1\n", "")
     done = run(runner, "1/0", listen=False)
@@ -280,7 +280,7 @@ def test_only_little_is_imported_before_the_program(runner):
     assert set(done.out.split()) - set(bare.stdout.split()) <= {"_ast"}
 
 
-def test_site_is_there_when_it_is_needed(runner):
+def test_site_is_imported_when_needed(runner):
     """-S skips site to save time; run.py provides its features."""
     done = run(runner, "import sys\nprint('site' in sys.modules, exit, quit, help)\nexit(4)")
     assert done.code == 4 and done.out.startswith("False Use exit()")

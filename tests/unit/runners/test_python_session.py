@@ -70,7 +70,7 @@ def test_stdin_is_of_the_run(session):
     assert session.run("import sys; sys.stdin.read()", stdin=b"new").result == "new"
 
 
-def test_values_are_told_in_their_forms(session):
+def test_values_are_reported_in_their_forms(session):
     done = session.run("[1, {'a': None}]")
     assert done.report == {"result": [1, {"a": None}], "results": [
         {"text/plain": "[1, {'a': None}]", "application/json": '[1,{"a":null}]'}]}
@@ -85,7 +85,7 @@ def test_values_are_told_in_their_forms(session):
     assert session.run("None").report == {} and session.run("x = 1").report == {} and session.run("").report == {}
 
 
-def test_figures_left_open_are_told(session):
+def test_open_figures_are_reported(session):
     # Replaces matplotlib, which need not be installed.
     session.run("""
         import sys, types
@@ -113,7 +113,7 @@ def test_figures_left_open_are_told(session):
 
 @pytest.mark.skipif(subprocess.run([PYTHON, "-c", "import matplotlib"], capture_output=True).returncode != 0,
                     reason="matplotlib is not installed")
-def test_real_figures_are_told(session):
+def test_real_figures_are_reported(session):
     done = session.run("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nNone")
     assert done.report["results"][0]["image/png"].startswith("iVBORw0KGgo"), done.err
 
@@ -134,7 +134,7 @@ def test_traceback_has_the_lines_of_the_run_that_wrote_them(session):
     assert done.result.endswith("# of the second\n")
 
 
-def test_error_of_syntax_is_one(session):
+def test_a_syntax_error_is_reported(session):
     done = session.run("x = 1\ndef f(:\n")
     assert done.code == 1 and 'File "<cell 1>", line 2' in done.err and "def f(:" in done.err
     assert session.run("x").report["error"]["name"] == "NameError"
@@ -245,7 +245,7 @@ def test_interrupts_at_any_moment_leave_exactly_one_answer(session):
     "import faulthandler; faulthandler.enable()", "raise MemoryError", "raise GeneratorExit",
     "import sys; sys.stdout.reconfigure(encoding='utf-16'); print('x')", "'\\ud800'", "print('\\ud800')",
 ])
-def test_misuse_does_not_cost_the_session(session, code):
+def test_misuse_does_not_end_the_session(session, code):
     session.run("kept = 1")
     done = session.run(code)
     assert done is not None, "the runner ended"
@@ -280,12 +280,12 @@ def test_output_that_was_not_written_is_in_no_other_answer(session):
     assert done.out == "second\n"
 
 
-def test_logging_set_up_once_goes_on(session):
+def test_logging_set_up_once_keeps_working(session):
     session.run("import logging; logging.basicConfig(format='%(message)s'); logging.warning('one')")
     assert session.run("logging.warning('two')").err == "two\n"
 
 
-def test_forks_that_come_back_end(session):
+def test_forks_that_return_exit(session):
     done = session.run("""
         import os
         pid = os.fork()
@@ -362,7 +362,7 @@ def test_run_is_quick(session):
     assert session.run("time.process_time()").result - before < 100 * 0.005
 
 
-def test_variables_of_a_run_are_there_for_that_run_only(session):
+def test_variables_of_a_run_are_set_for_that_run_only(session):
     show = "import os, subprocess\n[os.environ.get('A'), os.getenv('HOME'), subprocess.run(['printenv', 'A'], capture_output=True).stdout]"
     home = str(session.folder)
     assert session.run(show).result == f"[None, '{home}', b'']"

@@ -50,13 +50,13 @@ def test_code_runs_as_a_program_would(session):
     assert session.run("echo $#").out == "0\n"
 
 
-def test_environment_is_the_one_that_was_given(session):
+def test_environment_is_the_given_one(session):
     names = {line.split("=")[0] for line in session.run("env").out.splitlines()}
     assert names == {"PATH", "GIVEN", "PWD", "SHLVL", "_"}
     assert session.run("ls /proc/self/fd").out.split() == ["0", "1", "2", "3"]  # the last one is the listing itself
 
 
-def test_error_of_syntax_is_one(session):
+def test_a_syntax_error_is_reported(session):
     done = session.run("echo before\nif (")
     assert done.code == 2 and "syntax error" in done.err
     assert session.run("echo fine").out == "fine\n"
@@ -104,7 +104,7 @@ def test_shell_that_could_not_save_its_state_ends_the_runner(session):
 
 
 @pytest.mark.parametrize("code, status", [("kill -KILL $$", -9), ("exec sh -c 'exit 6'", 6)])
-def test_end_without_a_word_is_the_end(session, code, status):
+def test_a_silent_end_of_the_shell_ends_the_runner(session, code, status):
     assert session.run(code) is None and session.process.wait(5) == status
 
 
@@ -114,7 +114,7 @@ def test_end_of_the_channel_ends_the_runner(session):
     assert session.process.wait(5) == 0
 
 
-def test_variables_of_a_run_are_there_for_that_run_only(session):
+def test_variables_of_a_run_are_set_for_that_run_only(session):
     assert session.run("A=old; echo \"[$A]\"").out == "[old]\n"
     assert session.run("echo \"[$A$B]\"; printenv A", env=["A=it's = new", "B=\n"]).out == "[it's = new\n]\nit's = new\n"
     assert session.run("echo \"[$A${B-unset}]\"; printenv A").out == "[oldunset]\n"
