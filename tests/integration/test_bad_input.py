@@ -305,7 +305,7 @@ def test_a_client_that_never_reads_does_not_delay_others(daemon):
     sock.close()
 
 
-def test_health_needs_no_key(client):
+def test_health_and_readiness_are_200(client):
     assert client.get("/healthz").json["status"] == "ok"
     assert client.get("/readyz").status == 200
 

@@ -95,7 +95,7 @@ static void copy_too_much(void *arg)
 	free(xmemdup0("", huge));
 }
 
-static void memory_that_is_not_there_aborts(void **state)
+static void out_of_memory_aborts(void **state)
 {
 	(void)state;
 	assert_true(unit_aborts(ask_for_too_much, NULL));
@@ -124,7 +124,7 @@ int main(void)
 		cmocka_unit_test(new_objects_are_zero),
 		cmocka_unit_test(an_array_keeps_its_elements_when_it_grows),
 		cmocka_unit_test(copies_are_terminated_where_they_should_be),
-		cmocka_unit_test(memory_that_is_not_there_aborts),
+		cmocka_unit_test(out_of_memory_aborts),
 		cmocka_unit_test(ownership_leaves_a_taken_variable),
 	};
 

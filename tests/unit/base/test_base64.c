@@ -31,7 +31,7 @@ static void every_length_and_byte_is_decoded(void **state)
 	}
 }
 
-static void what_is_not_canonical_is_refused(void **state)
+static void non_canonical_forms_are_refused(void **state)
 {
 	static const char *const bad[] = {"Z",    "Zg",   "Zg=",   "Zg===", "====",     "Z===",
 	                                  "Zh==", "Zm9=", "Zm 8=", "Zm8\n", "Zm8=Zm8=", "Zm9v\n",
@@ -81,7 +81,7 @@ int main(void)
 		cmocka_unit_test(every_length_is_padded_right),
 		cmocka_unit_test(all_bits_are_used),
 		cmocka_unit_test(every_length_and_byte_is_decoded),
-		cmocka_unit_test(what_is_not_canonical_is_refused),
+		cmocka_unit_test(non_canonical_forms_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -206,7 +206,7 @@ static void an_unknown_level_is_shown_as_such(void **state)
 	assert_string_equal(after_time(), "level=? program=tester msg=m\n");
 }
 
-static void the_end_of_an_errors_chain_tells_all_of_it(void **state)
+static void a_logged_error_has_its_whole_chain(void **state)
 {
 	struct error err = {0};
 
@@ -252,7 +252,7 @@ int main(void)
 		cmocka_unit_test_setup(levels_below_the_chosen_one_are_off, reset),
 		cmocka_unit_test_setup(errno_is_preserved_and_interruption_retried, reset_text),
 		cmocka_unit_test_setup(an_unknown_level_is_shown_as_such, reset_text),
-		cmocka_unit_test_setup(the_end_of_an_errors_chain_tells_all_of_it, reset_text),
+		cmocka_unit_test_setup(a_logged_error_has_its_whole_chain, reset_text),
 		cmocka_unit_test_setup(names_of_levels_and_formats_are_parsed, reset_text),
 	};
 

@@ -27,7 +27,7 @@ static const char *key_of(int i)
 	return key;
 }
 
-static void what_was_put_is_found(void **state)
+static void stored_keys_are_found(void **state)
 {
 	cleanup_map struct map *m = map_new();
 
@@ -124,7 +124,7 @@ static void iteration_meets_every_entry_once(void **state)
 }
 
 /* With the same key in every map the order would be the same in every map. */
-static void each_map_has_an_order_of_its_own(void **state)
+static void each_map_has_its_own_order(void **state)
 {
 	cleanup_map struct map *a = map_new();
 	cleanup_map struct map *b = map_new();
@@ -159,13 +159,13 @@ static void a_null_value_is_a_bug(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_put_is_found),
+		cmocka_unit_test(stored_keys_are_found),
 		cmocka_unit_test(keys_are_copied),
 		cmocka_unit_test(a_key_is_put_once),
 		cmocka_unit_test(removal_gives_the_value_back_once),
 		cmocka_unit_test(many_entries_survive_the_removal_of_others),
 		cmocka_unit_test(iteration_meets_every_entry_once),
-		cmocka_unit_test(each_map_has_an_order_of_its_own),
+		cmocka_unit_test(each_map_has_its_own_order),
 		cmocka_unit_test(a_null_value_is_a_bug),
 	};
 

@@ -72,7 +72,7 @@ static void a_beginning_is_near(void **state)
 	assert_null(nearest("ve"));
 }
 
-static void what_is_far_is_not_suggested(void **state)
+static void distant_words_are_not_suggested(void **state)
 {
 	(void)state;
 	assert_null(nearest("xyz"));
@@ -87,7 +87,7 @@ int main(void)
 		cmocka_unit_test(longer_words_than_any_name_are_never_near),
 		cmocka_unit_test(the_nearest_is_kept),
 		cmocka_unit_test(a_beginning_is_near),
-		cmocka_unit_test(what_is_far_is_not_suggested),
+		cmocka_unit_test(distant_words_are_not_suggested),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ static struct chain_verdict verify(const char *data, size_t len, uint64_t watch)
 	return v;
 }
 
-static void what_was_written_is_whole(void **state)
+static void written_records_are_complete(void **state)
 {
 	cleanup_buf struct buf b = BUF_INIT(1 << 20);
 	struct chain_head head = make(&b, RECORDS);
@@ -191,7 +191,7 @@ static void missing_records_at_the_end_are_known_by_the_head(void **state)
 	assert_int_equal(v.fault, CHAIN_BAD_HEAD);
 }
 
-static void a_torn_last_line_is_told_apart(void **state)
+static void a_torn_last_line_is_distinguished(void **state)
 {
 	cleanup_buf struct buf b = BUF_INIT(1 << 20);
 	size_t last, whole;
@@ -210,7 +210,7 @@ static void a_torn_last_line_is_told_apart(void **state)
 	}
 }
 
-static void a_chain_goes_on_in_another_file(void **state)
+static void a_chain_continues_in_another_file(void **state)
 {
 	cleanup_buf struct buf b = BUF_INIT(1 << 20);
 	cleanup_close int first = fd_memfd("a", 0), second = fd_memfd("b", 0);
@@ -234,7 +234,7 @@ static void a_chain_goes_on_in_another_file(void **state)
 	assert_int_equal(v.fault, CHAIN_BAD_SEQ);
 }
 
-static void what_is_no_record_is_refused(void **state)
+static void malformed_records_are_refused(void **state)
 {
 	static const char *const bad[] = {"",
 	                                  "{}",
@@ -301,15 +301,15 @@ static void heads_are_read_as_they_were_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_written_is_whole),
+		cmocka_unit_test(written_records_are_complete),
 		cmocka_unit_test(no_byte_can_be_changed),
 		cmocka_unit_test(no_byte_can_be_taken_or_added),
 		cmocka_unit_test(records_cannot_be_moved_doubled_or_left_out),
 		cmocka_unit_test(a_record_of_another_chain_does_not_fit),
 		cmocka_unit_test(missing_records_at_the_end_are_known_by_the_head),
-		cmocka_unit_test(a_torn_last_line_is_told_apart),
-		cmocka_unit_test(a_chain_goes_on_in_another_file),
-		cmocka_unit_test(what_is_no_record_is_refused),
+		cmocka_unit_test(a_torn_last_line_is_distinguished),
+		cmocka_unit_test(a_chain_continues_in_another_file),
+		cmocka_unit_test(malformed_records_are_refused),
 		cmocka_unit_test(a_line_without_end_does_not_take_all_memory),
 		cmocka_unit_test(a_record_that_is_too_long_is_not_added),
 		cmocka_unit_test(heads_are_read_as_they_were_written),

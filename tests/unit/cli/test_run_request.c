@@ -124,7 +124,7 @@ static void every_option_has_its_field_and_unit(void **state)
 	      "\"max_processes\":7,\"max_output\":1024},\"env_vars\":{\"A\":\"b=c\",\"E\":\"\"}}");
 }
 
-static void files_that_are_no_text_travel_as_base64(void **state)
+static void binary_files_are_sent_as_base64(void **state)
 {
 	char text[96], nul[96], raw[96];
 	const char *files[3] = {text, nul, raw};
@@ -272,7 +272,7 @@ int main(void)
 		cmocka_unit_test(a_session_has_a_default_language),
 		cmocka_unit_test(sessions_share_the_common_fields),
 		cmocka_unit_test(every_option_has_its_field_and_unit),
-		cmocka_unit_test(files_that_are_no_text_travel_as_base64),
+		cmocka_unit_test(binary_files_are_sent_as_base64),
 		cmocka_unit_test(stdin_may_be_any_bytes),
 		cmocka_unit_test(an_empty_file_is_an_empty_program),
 		cmocka_unit_test(the_language_comes_from_option_name_or_first_line),

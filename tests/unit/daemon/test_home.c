@@ -64,7 +64,7 @@ static void the_state_directory_is_made_private_and_locked(void **state)
 }
 
 /* Root gives away what is a file of its own under our name, and nothing that only has that name. */
-static void only_files_of_its_own_are_given_away(void **state)
+static void only_own_files_change_owner(void **state)
 {
 	struct place *p = *state;
 	cleanup_free char *db = NULL, *other = NULL;
@@ -124,7 +124,7 @@ static void a_directory_that_others_may_change_is_refused(void **state)
 	assert_int_equal(home_make_parent(sock, geteuid(), &err), 0);
 }
 
-static void a_directory_of_somebody_else_is_refused(void **state)
+static void a_directory_of_another_user_is_refused(void **state)
 {
 	const uid_t daemon = 4000000001, stranger = 4000000002;
 	struct place *p = *state;
@@ -154,13 +154,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_state_directory_is_made_private_and_locked,
 	                                        set_up, tear_down),
-		cmocka_unit_test_setup_teardown(only_files_of_its_own_are_given_away, set_up,
-	                                        tear_down),
+		cmocka_unit_test_setup_teardown(only_own_files_change_owner, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_link_in_its_place_is_not_followed, set_up,
 	                                        tear_down),
 		cmocka_unit_test_setup_teardown(a_directory_that_others_may_change_is_refused,
 	                                        set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_directory_of_somebody_else_is_refused, set_up,
+		cmocka_unit_test_setup_teardown(a_directory_of_another_user_is_refused, set_up,
 	                                        tear_down),
 	};
 

@@ -113,7 +113,7 @@ static int undo(void)
 #define SANITIZED false
 #endif
 
-static void what_only_an_intruder_does_ends_the_process(void **state)
+static void calls_only_an_intruder_makes_end_the_process(void **state)
 {
 	int (*const deeds[])(void) = {run_program, make_namespace, mount_something};
 
@@ -124,7 +124,7 @@ static void what_only_an_intruder_does_ends_the_process(void **state)
 	}
 }
 
-static void what_the_daemon_does_not_need_fails(void **state)
+static void calls_the_daemon_does_not_need_fail(void **state)
 {
 	int (*const deeds[])(void) = {open_socket, write_file,   create_file,
 	                              run_memory,  make_process, undo};
@@ -165,7 +165,7 @@ static int send_something(void)
 }
 
 /* The thread of the database speaks to nobody, and opens nothing to write. */
-static void what_the_store_does_not_need_fails(void **state)
+static void calls_the_store_does_not_need_fail(void **state)
 {
 	int (*const deeds[])(void) = {open_socket, accept_somebody, send_something, write_file,
 	                              create_file, run_memory,      make_process,   undo};
@@ -190,7 +190,7 @@ static int make_durable(void)
 }
 
 /* And the thread of the loop writes no page of it. */
-static void what_only_the_store_needs_is_its_alone(void **state)
+static void calls_only_the_store_needs_are_its_alone(void **state)
 {
 	int (*const deeds[])(void) = {write_page, make_durable};
 
@@ -201,7 +201,7 @@ static void what_only_the_store_needs_is_its_alone(void **state)
 	}
 }
 
-static void what_the_daemon_needs_works(void **state)
+static void calls_the_daemon_needs_work(void **state)
 {
 	(void)state;
 	assert_int_equal(attempt(use_what_is_needed, true), 0);
@@ -257,11 +257,11 @@ static void root_becomes_another_for_good(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_only_an_intruder_does_ends_the_process),
-		cmocka_unit_test(what_the_daemon_does_not_need_fails),
-		cmocka_unit_test(what_the_store_does_not_need_fails),
-		cmocka_unit_test(what_only_the_store_needs_is_its_alone),
-		cmocka_unit_test(what_the_daemon_needs_works),
+		cmocka_unit_test(calls_only_an_intruder_makes_end_the_process),
+		cmocka_unit_test(calls_the_daemon_does_not_need_fail),
+		cmocka_unit_test(calls_the_store_does_not_need_fail),
+		cmocka_unit_test(calls_only_the_store_needs_are_its_alone),
+		cmocka_unit_test(calls_the_daemon_needs_work),
 		cmocka_unit_test(nothing_is_left_to_regain),
 		cmocka_unit_test(root_becomes_another_for_good),
 	};

@@ -237,7 +237,7 @@ static void another_programs_file_is_refused_untouched(void **state)
 	assert_refused(u, "another program");
 }
 
-static void what_is_no_database_is_refused_untouched(void **state)
+static void a_file_that_is_not_a_database_is_refused_untouched(void **state)
 {
 	struct db_unit *u = *state;
 
@@ -305,7 +305,7 @@ static int64_t size_of_note(const struct db_unit *u)
 	return stat(name, &st) < 0 ? -1 : st.st_size;
 }
 
-static void a_note_is_there_only_between_a_close_and_an_open(void **state)
+static void a_clean_marker_exists_only_between_close_and_open(void **state)
 {
 	struct db_unit *u = *state;
 
@@ -322,7 +322,7 @@ static void a_note_is_there_only_between_a_close_and_an_open(void **state)
 }
 
 /* Only the marker decides: with one that matches, pages are not checked. */
-static void the_note_is_what_is_believed(void **state)
+static void the_marker_decides_whether_to_check(void **state)
 {
 	struct db_unit *u = *state;
 	char name[128], note[128];
@@ -342,7 +342,7 @@ static void the_note_is_what_is_believed(void **state)
 	unit_open(u);
 }
 
-static void what_was_committed_before_a_crash_is_there(void **state)
+static void committed_rows_survive_a_crash(void **state)
 {
 	struct db_unit *u = *state;
 
@@ -351,7 +351,7 @@ static void what_was_committed_before_a_crash_is_there(void **state)
 	assert_int_equal(unit_number(u, "SELECT count(*) FROM t"), 1);
 }
 
-static void a_file_that_somebody_reads_can_be_opened(void **state)
+static void a_file_with_a_reader_can_be_opened(void **state)
 {
 	struct db_unit *u = *state;
 	struct db *reader;
@@ -401,15 +401,15 @@ int main(void)
 		TEST(a_newer_file_is_refused_untouched),
 		TEST(a_newer_version_in_the_log_alone_is_seen),
 		TEST(another_programs_file_is_refused_untouched),
-		TEST(what_is_no_database_is_refused_untouched),
+		TEST(a_file_that_is_not_a_database_is_refused_untouched),
 		TEST(a_damaged_file_is_refused_untouched),
 		TEST(a_damaged_file_with_a_log_is_refused_untouched),
 		TEST(a_cut_off_file_is_refused_untouched),
 		TEST(damage_is_seen_though_its_time_was_set_back),
-		TEST(a_note_is_there_only_between_a_close_and_an_open),
-		TEST(the_note_is_what_is_believed),
-		TEST(what_was_committed_before_a_crash_is_there),
-		TEST(a_file_that_somebody_reads_can_be_opened),
+		TEST(a_clean_marker_exists_only_between_close_and_open),
+		TEST(the_marker_decides_whether_to_check),
+		TEST(committed_rows_survive_a_crash),
+		TEST(a_file_with_a_reader_can_be_opened),
 		TEST(a_link_in_its_place_is_refused),
 		TEST(a_directory_that_cannot_be_written_is_refused),
 	};

@@ -77,7 +77,7 @@ static int64_t committed(struct db_unit *u)
 	return number;
 }
 
-static void a_write_is_committed_when_its_callback_comes(void **state)
+static void a_write_is_committed_before_its_callback(void **state)
 {
 	struct db_unit *u = *state;
 
@@ -296,7 +296,7 @@ static void a_forgotten_job_happens_in_silence(void **state)
 	assert_int_equal(committed(u), 3);
 }
 
-static void a_change_tells_what_it_did(void **state)
+static void a_change_returns_rows(void **state)
 {
 	struct db_unit *u = *state;
 	struct error err = {0};
@@ -405,7 +405,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(one_in_memory_leaves_no_file),
-		TEST(a_write_is_committed_when_its_callback_comes),
+		TEST(a_write_is_committed_before_its_callback),
 		TEST(a_read_sees_the_writes_before_it),
 		TEST(callbacks_come_in_the_order_of_queueing),
 		TEST(values_of_every_kind_come_back),
@@ -415,7 +415,7 @@ int main(void)
 		TEST(several_statements_happen_wholly_or_not_at_all),
 		TEST(a_wrong_statement_is_an_error_of_ours),
 		TEST(a_forgotten_job_happens_in_silence),
-		TEST(a_change_tells_what_it_did),
+		TEST(a_change_returns_rows),
 		TEST(closing_does_what_is_queued),
 		TEST(a_thread_that_cannot_be_prepared_is_an_error),
 		TEST(a_full_disk_refuses_the_large_and_takes_the_small),

@@ -13,7 +13,7 @@ static void assert_refused(const struct box_spec *spec, const char *field)
 	assert_string_equal(err.field, field);
 }
 
-static void a_sound_spec_is_taken(void **state)
+static void a_valid_spec_is_accepted(void **state)
 {
 	struct box_spec spec = sample_spec("a0z9");
 	struct error err = {0};
@@ -73,7 +73,7 @@ static void unknown_layers_cannot_be_required(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_sound_spec_is_taken),
+		cmocka_unit_test(a_valid_spec_is_accepted),
 		cmocka_unit_test(ids_are_short_and_plain),
 		cmocka_unit_test(limits_have_two_ends),
 		cmocka_unit_test(unknown_layers_cannot_be_required),

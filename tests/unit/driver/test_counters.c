@@ -98,7 +98,7 @@ static void version_1_is_understood(void **state)
 	assert_int_equal(c.pids_denied, 1);
 }
 
-static void names_that_are_not_there_are_not_looked_for_again(void **state)
+static void missing_names_are_not_looked_up_again(void **state)
 {
 	struct fixture *f = *state;
 	struct counters_absent absent = {0};
@@ -115,7 +115,7 @@ static void names_that_are_not_there_are_not_looked_for_again(void **state)
 	                 7); /* no name had been found: the group may have been gone */
 }
 
-static void files_that_are_kept_open_tell_what_is_now(void **state)
+static void open_files_read_current_values(void **state)
 {
 	struct fixture *f = *state;
 	struct counters_absent absent = {0};
@@ -161,7 +161,7 @@ static void only_what_is_wanted_is_read(void **state)
 	assert_true(c.memory_bytes == COUNTER_UNKNOWN);
 }
 
-static void what_is_not_there_is_unknown_and_not_zero(void **state)
+static void missing_counters_are_unknown_and_not_zero(void **state)
 {
 	struct fixture *f = *state;
 	struct counters_absent absent = {0};
@@ -219,9 +219,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(version_2_is_understood),
 		TEST(version_1_is_understood),
-		TEST(names_that_are_not_there_are_not_looked_for_again),
-		TEST(what_is_not_there_is_unknown_and_not_zero),
-		TEST(files_that_are_kept_open_tell_what_is_now),
+		TEST(missing_names_are_not_looked_up_again),
+		TEST(missing_counters_are_unknown_and_not_zero),
+		TEST(open_files_read_current_values),
 		TEST(only_what_is_wanted_is_read),
 		TEST(nonsense_is_unknown),
 		TEST(each_counter_comes_from_its_own_directory),

@@ -197,7 +197,7 @@ static void signals_are_signals(void **state)
 	assert_int_equal(fake_exec_last(box)->signo, SIGINT);
 }
 
-static void what_a_backend_cannot_freeze_is_said(void **state)
+static void a_backend_that_cannot_freeze_reports_it(void **state)
 {
 	struct fixture *f = *state;
 	struct box *box = make_box(f);
@@ -209,7 +209,7 @@ static void what_a_backend_cannot_freeze_is_said(void **state)
 	assert_true(fake_is_frozen(box));
 }
 
-static void a_box_says_who_it_is(void **state)
+static void a_box_reports_its_id_layers_and_counters(void **state)
 {
 	struct fixture *f = *state;
 	struct box *box = make_box(f);
@@ -237,8 +237,8 @@ int main(void)
 		TEST(files_have_ordinary_modes_and_a_total),
 		TEST(runs_are_checked),
 		TEST(signals_are_signals),
-		TEST(what_a_backend_cannot_freeze_is_said),
-		TEST(a_box_says_who_it_is),
+		TEST(a_backend_that_cannot_freeze_reports_it),
+		TEST(a_box_reports_its_id_layers_and_counters),
 	};
 
 	return cmocka_run_group_tests_name("driver/driver", tests, NULL, NULL);

@@ -310,7 +310,7 @@ static void the_end_of_the_stream_is_the_end_of_the_agent(void **state)
 	assert_int_equal(link_stdin(rig->link, 1, "x", 1, &rig->err), -1);
 }
 
-static void writing_to_a_dead_agent_is_told_from_the_loop_after_its_last_words(void **state)
+static void writing_to_a_dead_agent_is_reported_after_its_last_messages(void **state)
 {
 	struct link_rig *rig = *state;
 	struct exec_plan plan = sample_plan(2);
@@ -327,7 +327,7 @@ static void writing_to_a_dead_agent_is_told_from_the_loop_after_its_last_words(v
 	recorder_expect(&rig->rec, "done(1,exit 5) lost(AGENT_LOST) ");
 }
 
-static void drain_takes_the_last_words_of_a_dead_agent(void **state)
+static void drain_reads_the_last_messages_of_a_dead_agent(void **state)
 {
 	struct link_rig *rig = *state;
 	cleanup_buf struct buf b = BUF_INIT(1000);
@@ -391,8 +391,8 @@ int main(void)
 		TEST(commands_for_an_ended_execution_are_dropped),
 		TEST(signals_are_passed_on),
 		TEST(the_end_of_the_stream_is_the_end_of_the_agent),
-		TEST(writing_to_a_dead_agent_is_told_from_the_loop_after_its_last_words),
-		TEST(drain_takes_the_last_words_of_a_dead_agent),
+		TEST(writing_to_a_dead_agent_is_reported_after_its_last_messages),
+		TEST(drain_reads_the_last_messages_of_a_dead_agent),
 		TEST(nothing_follows_a_close),
 		TEST(a_callback_may_close_the_link),
 	};

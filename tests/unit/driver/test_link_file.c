@@ -65,7 +65,7 @@ static int setup(void **state)
 	return r;
 }
 
-static void everything_of_a_request_is_told(void **state)
+static void every_field_of_a_request_is_passed(void **state)
 {
 	struct link_rig *rig = *state;
 	const struct box_file_request request = {.op = BOX_FILE_MOVE,
@@ -136,7 +136,7 @@ static size_t hear_data(struct link_rig *rig, size_t frames, size_t *ret_window)
 	return bytes;
 }
 
-static void writer_is_held_up_by_the_window_and_told_of_room(void **state)
+static void a_writer_waits_for_the_window_and_learns_of_room(void **state)
 {
 	struct link_rig *rig = *state;
 	struct box_file *file = opened(rig, BOX_FILE_WRITE);
@@ -172,7 +172,7 @@ static void more_room_than_there_can_be_is_a_breach(void **state)
 	recorder_expect(&rig->rec, "failed(PROTOCOL) lost(PROTOCOL) ");
 }
 
-static void what_was_not_ended_cannot_be_done(void **state)
+static void a_write_without_its_end_cannot_be_done(void **state)
 {
 	struct link_rig *rig = *state;
 
@@ -260,7 +260,7 @@ static void bytes_are_for_readers_only(void **state)
 	recorder_expect(&rig->rec, "failed(PROTOCOL) lost(PROTOCOL) ");
 }
 
-static void failures_are_believed_within_reason(void **state)
+static void only_known_failure_codes_are_accepted(void **state)
 {
 	static const struct {
 		uint32_t code;
@@ -288,7 +288,7 @@ static void failures_are_believed_within_reason(void **state)
 }
 
 /* Frames in flight when it was cancelled: as many as it was granted. */
-static void words_about_what_was_cancelled_are_dropped(void **state)
+static void messages_about_cancelled_operations_are_dropped(void **state)
 {
 	struct link_rig *rig = *state;
 	struct box_file *file = opened(rig, BOX_FILE_READ);
@@ -307,7 +307,7 @@ static void words_about_what_was_cancelled_are_dropped(void **state)
 	free(data);
 }
 
-static void words_about_what_never_was_are_a_breach(void **state)
+static void messages_about_unknown_operations_are_violations(void **state)
 {
 	struct link_rig *rig = *state;
 
@@ -346,20 +346,20 @@ static void end_of_the_agent_fails_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(everything_of_a_request_is_told),
+		TEST(every_field_of_a_request_is_passed),
 		TEST(there_are_eight_places_and_ids_are_not_used_twice),
-		TEST(writer_is_held_up_by_the_window_and_told_of_room),
+		TEST(a_writer_waits_for_the_window_and_learns_of_room),
 		TEST(more_room_than_there_can_be_is_a_breach),
-		TEST(what_was_not_ended_cannot_be_done),
+		TEST(a_write_without_its_end_cannot_be_done),
 		TEST(entries_are_bounded),
 		TEST(one_entry_is_enough_for_most),
 		TEST(malformed_entries_are_a_breach),
 		TEST(digest_of_another_length_is_a_breach),
 		TEST(reader_gets_what_it_grants),
 		TEST(bytes_are_for_readers_only),
-		TEST(failures_are_believed_within_reason),
-		TEST(words_about_what_was_cancelled_are_dropped),
-		TEST(words_about_what_never_was_are_a_breach),
+		TEST(only_known_failure_codes_are_accepted),
+		TEST(messages_about_cancelled_operations_are_dropped),
+		TEST(messages_about_unknown_operations_are_violations),
 		TEST(summary_that_is_neither_is_a_breach),
 		TEST(end_of_the_agent_fails_all),
 	};

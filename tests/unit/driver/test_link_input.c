@@ -29,7 +29,7 @@ static void say_raw(struct link_rig *rig, uint16_t type, uint32_t id, const char
 
 /* A healthy agent. */
 
-static void a_whole_run_comes_through(void **state)
+static void a_whole_run_is_reported(void **state)
 {
 	struct link_rig *rig = *state;
 
@@ -92,7 +92,7 @@ static void output_may_reach_exactly_what_was_granted(void **state)
 	assert_null(strstr(rig->rec.text.data, "lost"));
 }
 
-static void a_program_that_cannot_start_is_told(void **state)
+static void a_program_that_cannot_start_is_reported(void **state)
 {
 	struct link_rig *rig = *state;
 
@@ -127,7 +127,7 @@ static void an_agent_may_give_the_box_up(void **state)
 	recorder_expect(&rig->rec, "lost(UNAVAILABLE) ");
 }
 
-static void an_agent_that_cannot_begin_may_say_why(void **state)
+static void an_agent_that_cannot_start_may_say_why(void **state)
 {
 	struct link_rig *rig = *state;
 
@@ -138,7 +138,7 @@ static void an_agent_that_cannot_begin_may_say_why(void **state)
 }
 
 /* A search for a request in the log finds its agent's messages, too. */
-static void what_an_agent_says_is_logged_with_its_request(void **state)
+static void agent_messages_are_logged_with_their_request(void **state)
 {
 	struct link_rig *rig = *state;
 	char text[512] = "";
@@ -161,7 +161,7 @@ static void what_an_agent_says_is_logged_with_its_request(void **state)
 
 /* Violations. */
 
-static void bytes_that_are_no_frame(void **state)
+static void bytes_that_are_not_a_frame(void **state)
 {
 	struct link_rig *rig = *state;
 
@@ -286,7 +286,7 @@ static void anything_before_hello(void **state)
 	expect_breach(rig);
 }
 
-static void an_execution_that_is_not_there(void **state)
+static void an_unknown_execution(void **state)
 {
 	struct link_rig *rig = *state;
 
@@ -401,7 +401,7 @@ static void more_output_than_granted(void **state)
 	expect_breach(rig);
 }
 
-static void each_stream_has_a_grant_of_its_own(void **state)
+static void each_stream_has_its_own_grant(void **state)
 {
 	struct link_rig *rig = *state;
 	char text[11] = "";
@@ -615,15 +615,15 @@ static void more_descriptions_than_announced(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_whole_run_comes_through),
+		TEST(a_whole_run_is_reported),
 		TEST(frames_may_come_in_any_pieces),
 		TEST(output_may_reach_exactly_what_was_granted),
-		TEST(a_program_that_cannot_start_is_told),
+		TEST(a_program_that_cannot_start_is_reported),
 		TEST(unknown_codes_of_the_agent_become_ours),
 		TEST(an_agent_may_give_the_box_up),
-		TEST(an_agent_that_cannot_begin_may_say_why),
-		TEST(what_an_agent_says_is_logged_with_its_request),
-		TEST(bytes_that_are_no_frame),
+		TEST(an_agent_that_cannot_start_may_say_why),
+		TEST(agent_messages_are_logged_with_their_request),
+		TEST(bytes_that_are_not_a_frame),
 		TEST(a_type_that_does_not_exist),
 		TEST(type_zero),
 		TEST(messages_of_our_own_direction),
@@ -633,7 +633,7 @@ int main(void)
 		TEST(a_hello_for_an_execution),
 		TEST(layers_that_are_the_engines),
 		TEST(anything_before_hello),
-		TEST(an_execution_that_is_not_there),
+		TEST(an_unknown_execution),
 		TEST(an_execution_message_for_the_box),
 		TEST(a_log_line_for_an_execution),
 		TEST(a_second_started),
@@ -645,7 +645,7 @@ int main(void)
 		TEST(a_stream_that_does_not_exist),
 		TEST(empty_output),
 		TEST(more_output_than_granted),
-		TEST(each_stream_has_a_grant_of_its_own),
+		TEST(each_stream_has_its_own_grant),
 		TEST(a_longer_report_than_granted),
 		TEST(an_empty_report),
 		TEST(room_for_bytes_that_were_never_sent),

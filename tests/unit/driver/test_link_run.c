@@ -183,7 +183,7 @@ static void runners_and_runs_are_counted_together(void **state)
 	expect_refused(rig, &run, ERR_BUSY);
 }
 
-static void a_runner_has_nothing_to_say_itself(void **state)
+static void a_runner_has_no_output_of_its_own(void **state)
 {
 	struct link_rig *rig = *state;
 
@@ -280,7 +280,7 @@ static void give_prepared(struct link_rig *rig)
 	buf_reset(&rig->rec.text);
 }
 
-static void what_was_prepared_may_leave_its_code_untaken(void **state)
+static void a_prepared_program_may_leave_its_code_unread(void **state)
 {
 	struct link_rig *rig = *state;
 
@@ -291,7 +291,7 @@ static void what_was_prepared_may_leave_its_code_untaken(void **state)
 	assert_false(rig->rec.facts.runner_lost);
 }
 
-static void what_was_prepared_and_took_its_code_ends_as_a_program(void **state)
+static void a_prepared_program_that_read_its_code_ends_as_a_program(void **state)
 {
 	struct link_rig *rig = *state;
 
@@ -300,7 +300,7 @@ static void what_was_prepared_and_took_its_code_ends_as_a_program(void **state)
 	assert_false(rig->rec.facts.untaken);
 }
 
-static void a_run_may_be_left_untaken(void **state)
+static void a_run_may_end_unread(void **state)
 {
 	struct link_rig *rig = *state;
 
@@ -309,7 +309,7 @@ static void a_run_may_be_left_untaken(void **state)
 	assert_true(rig->rec.facts.untaken && rig->rec.facts.runner_lost);
 }
 
-static void what_was_prepared_has_no_runner_to_lose(void **state)
+static void a_prepared_program_has_no_runner_to_lose(void **state)
 {
 	struct link_rig *rig = *state;
 
@@ -318,7 +318,7 @@ static void what_was_prepared_has_no_runner_to_lose(void **state)
 	expect_breach(rig);
 }
 
-static void code_that_has_written_was_taken(void **state)
+static void code_that_has_written_counts_as_started(void **state)
 {
 	struct link_rig *rig = *state;
 
@@ -329,7 +329,7 @@ static void code_that_has_written_was_taken(void **state)
 	expect_breach(rig);
 }
 
-static void code_that_has_reported_was_taken(void **state)
+static void code_that_has_reported_counts_as_started(void **state)
 {
 	struct link_rig *rig = *state;
 
@@ -352,7 +352,7 @@ int main(void)
 		TEST(runs_need_a_runner),
 		TEST(runs_have_ids_of_their_own),
 		TEST(runners_and_runs_are_counted_together),
-		TEST(a_runner_has_nothing_to_say_itself),
+		TEST(a_runner_has_no_output_of_its_own),
 		TEST(a_runner_has_nothing_to_report_itself),
 		TEST(a_runner_takes_no_stdin),
 		TEST(a_run_outlives_no_runner),
@@ -360,12 +360,12 @@ int main(void)
 		TEST(more_output_than_a_run_was_granted),
 		TEST(a_runner_cannot_lose_itself),
 		TEST(a_second_end_of_a_run),
-		TEST(what_was_prepared_may_leave_its_code_untaken),
-		TEST(what_was_prepared_and_took_its_code_ends_as_a_program),
-		TEST(a_run_may_be_left_untaken),
-		TEST(what_was_prepared_has_no_runner_to_lose),
-		TEST(code_that_has_written_was_taken),
-		TEST(code_that_has_reported_was_taken),
+		TEST(a_prepared_program_may_leave_its_code_unread),
+		TEST(a_prepared_program_that_read_its_code_ends_as_a_program),
+		TEST(a_run_may_end_unread),
+		TEST(a_prepared_program_has_no_runner_to_lose),
+		TEST(code_that_has_written_counts_as_started),
+		TEST(code_that_has_reported_counts_as_started),
 	};
 
 	return cmocka_run_group_tests_name("driver/link_run", tests, NULL, NULL);

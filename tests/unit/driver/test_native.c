@@ -25,7 +25,7 @@ int __wrap_fd_send(int sock, const void *data, size_t len, const int *fds, size_
 	(BITS_STRICT | LAYER_BIT(LAYER_CGROUP_MEMORY) | LAYER_BIT(LAYER_CGROUP_PIDS) |             \
 	 LAYER_BIT(LAYER_CGROUP_CPU) | LAYER_BIT(LAYER_UID_RANGE) | LAYER_BIT(LAYER_CGROUP_NS))
 
-static void what_is_required_follows_the_rule(void **state)
+static void required_layers_follow_the_rule(void **state)
 {
 	struct engine_probe probe = {.ids = ENGINE_IDS_RANGE};
 
@@ -88,7 +88,7 @@ static void the_end_of_the_engine_is_the_end_of_all_boxes(void **state)
 	assert_int_equal(rig->engine_losses, 1);
 }
 
-static void a_box_asked_for_after_the_engines_death_is_refused(void **state)
+static void a_box_requested_after_the_engines_death_is_refused(void **state)
 {
 	struct native_rig *rig = *state;
 	struct box_spec spec = sample_spec("a");
@@ -167,10 +167,10 @@ static void freeing_kills_what_is_left_without_a_callback(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(what_is_required_follows_the_rule),
+		TEST(required_layers_follow_the_rule),
 		TEST(capabilities_come_from_the_probe),
 		TEST(the_end_of_the_engine_is_the_end_of_all_boxes),
-		TEST(a_box_asked_for_after_the_engines_death_is_refused),
+		TEST(a_box_requested_after_the_engines_death_is_refused),
 		TEST(a_box_destroyed_after_the_engines_death_goes),
 		TEST(a_full_socket_delays_requests_and_keeps_their_order),
 		TEST(requests_that_wait_go_with_the_driver),

@@ -20,7 +20,7 @@ static void run_until(struct native_rig *rig, const char *text)
 	rig_run(rig);
 }
 
-static void the_engine_is_asked_for_what_the_spec_says(void **state)
+static void the_create_request_matches_the_spec(void **state)
 {
 	struct native_rig *rig = *state;
 	struct box_spec spec = sample_spec("abc");
@@ -91,7 +91,7 @@ static void without_a_cgroup_rlimits_stand_in(void **state)
 	assert_int_equal(setup.landlock_required, 1);
 }
 
-static void a_box_without_an_engine_layer_gets_not_a_byte(void **state)
+static void a_box_without_an_engine_layer_is_sent_nothing(void **state)
 {
 	struct native_rig *rig = *state;
 	struct box *box = rig_create(rig, "a");
@@ -137,7 +137,7 @@ static void a_breach_of_the_protocol_kills_the_box(void **state)
 	recorder_expect(&rig->rec, "gone ");
 }
 
-static void destroying_kills_first_then_asks_and_waits_for_gone(void **state)
+static void destroying_kills_then_sends_destroy_and_waits_for_gone(void **state)
 {
 	struct native_rig *rig = *state;
 	struct engine_request destroy;
@@ -191,7 +191,7 @@ static void a_box_can_be_destroyed_from_every_callback(void **state)
 	}
 }
 
-static void a_box_destroyed_before_it_was_made_is_killed_when_it_comes(void **state)
+static void a_box_destroyed_before_created_is_killed_on_arrival(void **state)
 {
 	struct native_rig *rig = *state;
 	struct box *box = rig_create(rig, "a");
@@ -207,7 +207,7 @@ static void a_box_destroyed_before_it_was_made_is_killed_when_it_comes(void **st
 	recorder_expect(&rig->rec, "gone ");
 }
 
-static void a_refused_box_is_lost_and_then_asked_away(void **state)
+static void a_refused_box_is_lost_and_then_destroyed(void **state)
 {
 	struct native_rig *rig = *state;
 	struct box *box = rig_create(rig, "a");
@@ -286,7 +286,7 @@ static void the_engines_reason_is_waited_for(void **state)
 	recorder_expect(&rig->rec, "gone ");
 }
 
-static void but_not_for_ever(void **state)
+static void waiting_for_the_engines_reason_times_out(void **state)
 {
 	struct native_rig *rig = *state;
 	struct engine_request create;
@@ -317,7 +317,7 @@ static void gone_while_being_built_is_a_loss(void **state)
 	recorder_expect(&rig->rec, "gone ");
 }
 
-static void last_words_count_even_if_the_engine_is_quicker(void **state)
+static void last_messages_count_even_if_the_engine_is_faster(void **state)
 {
 	struct native_rig *rig = *state;
 	cleanup_buf struct buf b = BUF_INIT(1000);
@@ -341,7 +341,7 @@ static void last_words_count_even_if_the_engine_is_quicker(void **state)
 	recorder_expect(&rig->rec, "started(1) done(1,exit 4) lost(AGENT_LOST) ");
 }
 
-static void a_box_that_dies_slowly_keeps_its_place_and_harms_nobody(void **state)
+static void a_box_that_dies_slowly_delays_no_other(void **state)
 {
 	struct native_rig *rig = *state;
 	struct engine_request destroy;
@@ -364,7 +364,7 @@ static void a_box_that_dies_slowly_keeps_its_place_and_harms_nobody(void **state
 	recorder_expect(&rig->rec, "gone ");
 }
 
-static void freezing_is_asked_for_once_at_a_time(void **state)
+static void one_freeze_request_at_a_time(void **state)
 {
 	struct native_rig *rig = *state;
 	struct engine_request freeze;
@@ -458,7 +458,7 @@ static void names_are_unique_and_places_counted(void **state)
 	assert_int_equal(rig->err.code, ERR_BUSY);
 }
 
-static void what_is_not_counted_is_unknown(void **state)
+static void uncounted_values_are_unknown(void **state)
 {
 	struct native_rig *rig = *state;
 	struct box_counters counters;
@@ -475,30 +475,30 @@ static void what_is_not_counted_is_unknown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(the_engine_is_asked_for_what_the_spec_says),
+		TEST(the_create_request_matches_the_spec),
 		TEST(programs_go_out_before_hello_and_behind_setup),
 		TEST(without_a_cgroup_rlimits_stand_in),
-		TEST(a_box_without_an_engine_layer_gets_not_a_byte),
+		TEST(a_box_without_an_engine_layer_is_sent_nothing),
 		TEST(a_box_whose_agent_lacks_a_layer_is_lost),
 		TEST(a_breach_of_the_protocol_kills_the_box),
-		TEST(destroying_kills_first_then_asks_and_waits_for_gone),
+		TEST(destroying_kills_then_sends_destroy_and_waits_for_gone),
 		TEST(a_box_can_be_destroyed_from_every_callback),
-		TEST(a_box_destroyed_before_it_was_made_is_killed_when_it_comes),
-		TEST(a_refused_box_is_lost_and_then_asked_away),
+		TEST(a_box_destroyed_before_created_is_killed_on_arrival),
+		TEST(a_refused_box_is_lost_and_then_destroyed),
 		TEST(a_refusal_that_crosses_destroy_is_not_yet_the_end),
 		TEST(answers_about_a_box_that_is_gone_are_in_order),
 		TEST(an_engine_that_cannot_destroy_is_given_up),
 		TEST(the_engines_reason_is_waited_for),
-		TEST(but_not_for_ever),
+		TEST(waiting_for_the_engines_reason_times_out),
 		TEST(gone_while_being_built_is_a_loss),
-		TEST(last_words_count_even_if_the_engine_is_quicker),
-		TEST(a_box_that_dies_slowly_keeps_its_place_and_harms_nobody),
-		TEST(freezing_is_asked_for_once_at_a_time),
+		TEST(last_messages_count_even_if_the_engine_is_faster),
+		TEST(a_box_that_dies_slowly_delays_no_other),
+		TEST(one_freeze_request_at_a_time),
 		TEST(only_a_ready_box_is_frozen),
 		TEST(freezing_without_an_engine_is_refused),
 		TEST(without_cgroup_kill_the_first_process_is_killed),
 		TEST(names_are_unique_and_places_counted),
-		TEST(what_is_not_counted_is_unknown),
+		TEST(uncounted_values_are_unknown),
 	};
 
 	return cmocka_run_group_tests_name("driver/native_box", tests, NULL, NULL);

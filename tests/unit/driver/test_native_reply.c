@@ -42,7 +42,7 @@ static void an_answer_that_is_too_long(void **state)
 	expect_given_up(rig);
 }
 
-static void an_operation_that_is_no_answer(void **state)
+static void an_operation_that_is_not_a_reply(void **state)
 {
 	static const uint32_t ops[] = {ENGINE_OP_NONE, ENGINE_CREATE, ENGINE_PROBED,
 	                               ENGINE_OP_COUNT, UINT32_MAX};
@@ -128,7 +128,7 @@ static void a_box_made_twice(void **state)
 	expect_given_up(rig);
 }
 
-static void a_box_that_nobody_asked_for(void **state)
+static void an_unrequested_created_reply(void **state)
 {
 	struct native_rig *rig = *state;
 	struct engine_reply reply = {.op = ENGINE_CREATED, .seq = 2, .box_id = "other"};
@@ -154,7 +154,7 @@ static void an_answer_to_another_request(void **state)
 	expect_given_up(rig);
 }
 
-static void a_box_frozen_unasked(void **state)
+static void an_unrequested_frozen_reply(void **state)
 {
 	struct native_rig *rig = *state;
 	struct box *box;
@@ -188,14 +188,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(an_answer_of_the_wrong_size),
 		TEST(an_answer_that_is_too_long),
-		TEST(an_operation_that_is_no_answer),
+		TEST(an_operation_that_is_not_a_reply),
 		TEST(a_name_without_an_end),
 		TEST(descriptors_where_none_belong),
 		TEST(a_box_described_badly),
 		TEST(a_box_made_twice),
-		TEST(a_box_that_nobody_asked_for),
+		TEST(an_unrequested_created_reply),
 		TEST(an_answer_to_another_request),
-		TEST(a_box_frozen_unasked),
+		TEST(an_unrequested_frozen_reply),
 		TEST(an_error_without_an_end_or_a_code_is_tamed),
 	};
 

@@ -102,7 +102,7 @@ static void an_engine_starts_with_nothing_of_ours(void **state)
 	(void)fd_close(leak);
 }
 
-static void the_end_of_an_engine_is_told_with_its_status(void **state)
+static void the_end_of_an_engine_is_reported_with_its_status(void **state)
 {
 	struct fixture *f = *state;
 	struct loop *loop = loop_new();
@@ -118,7 +118,7 @@ static void the_end_of_an_engine_is_told_with_its_status(void **state)
 	loop_free(loop);
 }
 
-static void a_program_that_is_not_there(void **state)
+static void a_missing_program(void **state)
 {
 	struct fixture *f = *state;
 
@@ -133,7 +133,7 @@ static void an_engine_that_dies_at_once(void **state)
 	expect_failure(*state, "die", "exited at once");
 }
 
-static void an_engine_that_says_why_it_cannot(void **state)
+static void an_engine_that_reports_why_it_cannot_start(void **state)
 {
 	struct fixture *f = *state;
 
@@ -160,7 +160,7 @@ static void a_probe_that_makes_no_sense(void **state)
 	expect_failure(*state, "nonsense", "is malformed");
 }
 
-static void an_engine_that_does_not_answer_is_not_waited_for_for_ever(void **state)
+static void waiting_for_a_silent_engine_times_out(void **state)
 {
 	struct fixture *f = *state;
 
@@ -175,14 +175,14 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(an_engine_starts_with_nothing_of_ours),
-		TEST(the_end_of_an_engine_is_told_with_its_status),
-		TEST(a_program_that_is_not_there),
+		TEST(the_end_of_an_engine_is_reported_with_its_status),
+		TEST(a_missing_program),
 		TEST(an_engine_that_dies_at_once),
-		TEST(an_engine_that_says_why_it_cannot),
+		TEST(an_engine_that_reports_why_it_cannot_start),
 		TEST(an_engine_of_another_version),
 		TEST(an_engine_that_answers_something_else),
 		TEST(a_probe_that_makes_no_sense),
-		TEST(an_engine_that_does_not_answer_is_not_waited_for_for_ever),
+		TEST(waiting_for_a_silent_engine_times_out),
 	};
 
 	if (argc != 2)

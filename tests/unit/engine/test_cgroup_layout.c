@@ -43,7 +43,7 @@ static const char hybrid_self[] = "8:pids:/\n"
 				  "1:name=systemd:/\n"
 				  "0::/user.slice\n";
 
-static void a_hybrid_host_is_told_per_controller(void **state)
+static void a_hybrid_host_is_parsed_per_controller(void **state)
 {
 	struct cgroup_layout layout = parse(hybrid_mounts, hybrid_self);
 
@@ -80,7 +80,7 @@ static void a_v2_host_has_one_tree(void **state)
 	assert_string_equal(layout.mounts[0].own, "/system.slice/milliboxd.service");
 }
 
-static void the_mounted_group_is_taken_off_our_own_path(void **state)
+static void the_mounted_group_is_stripped_from_our_own_path(void **state)
 {
 	struct cgroup_layout layout =
 		parse("30 23 0:26 /docker/ab /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
@@ -138,7 +138,7 @@ static void lines_that_make_no_sense_are_skipped(void **state)
 	}
 }
 
-static void a_path_that_does_not_fit_is_no_mount(void **state)
+static void a_path_that_does_not_fit_is_skipped(void **state)
 {
 	cleanup_buf struct buf text = BUF_INIT(65536);
 	struct cgroup_layout layout;
@@ -179,14 +179,14 @@ static void membership_is_read_from_the_right_line(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_hybrid_host_is_told_per_controller),
+		cmocka_unit_test(a_hybrid_host_is_parsed_per_controller),
 		cmocka_unit_test(controllers_mounted_together_are_one_tree),
 		cmocka_unit_test(a_v2_host_has_one_tree),
-		cmocka_unit_test(the_mounted_group_is_taken_off_our_own_path),
+		cmocka_unit_test(the_mounted_group_is_stripped_from_our_own_path),
 		cmocka_unit_test(escaped_paths_are_read),
 		cmocka_unit_test(the_first_mount_of_a_controller_counts),
 		cmocka_unit_test(lines_that_make_no_sense_are_skipped),
-		cmocka_unit_test(a_path_that_does_not_fit_is_no_mount),
+		cmocka_unit_test(a_path_that_does_not_fit_is_skipped),
 		cmocka_unit_test(membership_is_read_from_the_right_line),
 	};
 

@@ -84,7 +84,7 @@ static void nothing_is_made_before_a_box_was(void **state)
 	assert_int_equal(groups_there(f), 0);
 }
 
-static void what_is_ready_has_its_limits_and_is_given_once(void **state)
+static void spares_have_their_limits_and_are_used_once(void **state)
 {
 	struct fixture *f = *state;
 	struct box_groups first = take(f, &small), second, third;
@@ -122,7 +122,7 @@ static void other_limits_get_groups_of_their_own(void **state)
 	give_up(f, &third);
 }
 
-static void what_cannot_be_made_ahead_is_left_to_the_next_box(void **state)
+static void a_failed_spare_is_left_to_the_next_box(void **state)
 {
 	struct fixture *f = *state;
 	struct box_groups groups = take(f, &small);
@@ -146,12 +146,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(nothing_is_made_before_a_box_was, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_ready_has_its_limits_and_is_given_once,
-	                                        setup, teardown),
+		cmocka_unit_test_setup_teardown(spares_have_their_limits_and_are_used_once, setup,
+	                                        teardown),
 		cmocka_unit_test_setup_teardown(other_limits_get_groups_of_their_own, setup,
 	                                        teardown),
-		cmocka_unit_test_setup_teardown(what_cannot_be_made_ahead_is_left_to_the_next_box,
-	                                        setup, teardown),
+		cmocka_unit_test_setup_teardown(a_failed_spare_is_left_to_the_next_box, setup,
+	                                        teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

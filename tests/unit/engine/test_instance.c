@@ -19,7 +19,7 @@ static struct slots *new_slots(uint32_t count)
 	return slots;
 }
 
-static void no_slot_is_given_twice(void **state)
+static void no_slot_is_used_twice(void **state)
 {
 	cleanup_free struct slots *slots = new_slots(5);
 	bool seen[5] = {false};
@@ -55,7 +55,7 @@ static void put_free_slot(void *arg)
 	slots_put(arg, 1);
 }
 
-static void giving_back_what_was_not_taken_is_a_bug(void **state)
+static void releasing_more_than_taken_is_a_bug(void **state)
 {
 	cleanup_free struct slots *slots = new_slots(4);
 
@@ -260,9 +260,9 @@ static void a_link_is_not_followed_to_a_directory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_slot_is_given_twice),
+		cmocka_unit_test(no_slot_is_used_twice),
 		cmocka_unit_test(a_slot_rests_as_long_as_there_are_others),
-		cmocka_unit_test(giving_back_what_was_not_taken_is_a_bug),
+		cmocka_unit_test(releasing_more_than_taken_is_a_bug),
 		cmocka_unit_test(instances_and_boxes_and_the_daemon_never_share_an_id),
 		cmocka_unit_test(a_small_range_gives_as_many_slots_as_it_has_pairs),
 		cmocka_unit_test(with_a_single_id_all_boxes_have_it),

@@ -89,7 +89,7 @@ static enum result take_many(struct netns_pool *pool)
 	return RESULT_FINE;
 }
 
-static void every_box_gets_a_network_of_its_own(void **state)
+static void every_box_gets_its_own_network(void **state)
 {
 	(void)state;
 	run_apart(take_many);
@@ -102,7 +102,7 @@ static enum result take_alone(struct netns_pool *pool)
 	return take_many(pool);
 }
 
-static void a_dead_helper_is_done_without(void **state)
+static void without_its_helper_the_pool_makes_namespaces(void **state)
 {
 	(void)state;
 	run_apart(take_alone);
@@ -486,7 +486,7 @@ static enum result give_more_than_is_told(struct netns_pool *pool)
 	return serve_boxes(pool, STOCK_MAX);
 }
 
-static void those_given_in_excess_are_let_go(void **state)
+static void surplus_namespaces_are_dropped(void **state)
 {
 	(void)state;
 	run_apart(give_many);
@@ -524,15 +524,15 @@ static void the_helper_copes_with_few_descriptors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_box_gets_a_network_of_its_own),
-		cmocka_unit_test(a_dead_helper_is_done_without),
+		cmocka_unit_test(every_box_gets_its_own_network),
+		cmocka_unit_test(without_its_helper_the_pool_makes_namespaces),
 		cmocka_unit_test(a_visit_ends_at_home),
 		cmocka_unit_test(only_an_unused_one_serves_another_box),
 		cmocka_unit_test(use_is_seen_also_by_a_later_box),
 		cmocka_unit_test(one_serves_box_after_box),
 		cmocka_unit_test(one_that_was_forgotten_is_judged_as_well),
 		cmocka_unit_test(those_that_never_come_back_are_let_go),
-		cmocka_unit_test(those_given_in_excess_are_let_go),
+		cmocka_unit_test(surplus_namespaces_are_dropped),
 		cmocka_unit_test(a_busy_helper_does_not_hold_up_the_engine),
 		cmocka_unit_test(the_helper_copes_with_few_descriptors),
 	};

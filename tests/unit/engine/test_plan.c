@@ -54,7 +54,7 @@ static void a_host_with_everything_does_every_step_once(void **state)
 }
 
 /* Each pair is required by the threat model. */
-static void what_must_come_first_comes_first(void **state)
+static void steps_come_in_the_required_order(void **state)
 {
 	static const enum plan_step pairs[][2] = {
 		{STEP_RESERVE, STEP_CGROUP_MAKE},
@@ -105,7 +105,7 @@ static void phases_follow_each_other_and_exec_is_last(void **state)
 	}
 }
 
-static void what_a_host_lacks_is_neither_done_nor_claimed(void **state)
+static void missing_host_features_are_neither_planned_nor_claimed(void **state)
 {
 	struct plan plan = make(&bare, 0);
 
@@ -189,7 +189,7 @@ static void every_step_has_a_name_a_doing_and_a_reason(void **state)
 	}
 }
 
-static void the_words_tell_the_limits(void **state)
+static void the_description_names_the_limits(void **state)
 {
 	struct plan plan = make(&hybrid, 0);
 	char what[256];
@@ -217,14 +217,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_host_with_everything_does_every_step_once),
-		cmocka_unit_test(what_must_come_first_comes_first),
+		cmocka_unit_test(steps_come_in_the_required_order),
 		cmocka_unit_test(phases_follow_each_other_and_exec_is_last),
-		cmocka_unit_test(what_a_host_lacks_is_neither_done_nor_claimed),
+		cmocka_unit_test(missing_host_features_are_neither_planned_nor_claimed),
 		cmocka_unit_test(a_full_host_and_the_agent_give_every_layer),
 		cmocka_unit_test(only_usable_controllers_count),
 		cmocka_unit_test(a_required_controller_that_is_missing_refuses_the_box),
 		cmocka_unit_test(every_step_has_a_name_a_doing_and_a_reason),
-		cmocka_unit_test(the_words_tell_the_limits),
+		cmocka_unit_test(the_description_names_the_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

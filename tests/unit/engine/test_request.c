@@ -32,7 +32,7 @@ static void assert_refused(const struct engine_request *req, const char *field)
 	assert_string_equal(err.field, field);
 }
 
-static void a_good_request_comes_out_as_it_went_in(void **state)
+static void a_valid_request_is_unchanged(void **state)
 {
 	struct engine_request req = create_request(), out;
 	struct error err = {0};
@@ -380,7 +380,7 @@ static void numbers_of_zygotes_have_two_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_good_request_comes_out_as_it_went_in),
+		cmocka_unit_test(a_valid_request_is_unchanged),
 		cmocka_unit_test(every_other_size_is_refused),
 		cmocka_unit_test(only_the_six_requests_are_operations),
 		cmocka_unit_test(handover_takes_no_arguments),

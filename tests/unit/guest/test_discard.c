@@ -71,7 +71,7 @@ static bool is_open(const struct rig *rig, size_t i)
 	return write(rig->writers[i], "x", 1) == 1;
 }
 
-static void what_is_written_is_thrown_away(void **state)
+static void late_output_is_discarded(void **state)
 {
 	struct rig *rig = *state;
 	char much[128] = {0};
@@ -128,7 +128,7 @@ static void none_is_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_is_written_is_thrown_away, setup, teardown),
+		cmocka_unit_test_setup_teardown(late_output_is_discarded, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			pipes_at_their_end_are_forgotten_whatever_their_place, setup, teardown),
 		cmocka_unit_test_setup_teardown(oldest_gives_way, setup, teardown),

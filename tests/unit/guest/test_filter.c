@@ -316,7 +316,7 @@ static void arguments_that_are_ints_are_compared_as_such(void **state)
 	expect(rows, ARRAY_SIZE(rows));
 }
 
-static void privileged_calls_are_refused_and_told(void **state)
+static void privileged_calls_are_refused_and_reported(void **state)
 {
 	static const int calls[] = {
 		SYS_ptrace,
@@ -380,7 +380,7 @@ static void privileged_calls_are_refused_and_told(void **state)
 		expect(&(struct expectation){NOTIFY, calls[i], {UPPER, UPPER, UPPER}}, 1);
 }
 
-static void what_programs_probe_is_absent_not_deadly(void **state)
+static void probed_calls_are_absent_not_fatal(void **state)
 {
 	static const struct expectation rows[] = {
 		{ERR(ENOSYS), SYS_io_uring_setup, {0}},
@@ -462,7 +462,7 @@ static void expect_whole(int number, const uint64_t *args)
  * What the payload's filter leaves to the one beneath, that one decides by the same rules: both
  * together allow exactly what the whole table allows.
  */
-static void two_filters_say_what_one_would(void **state)
+static void two_filters_answer_like_one(void **state)
 {
 	static uint64_t values[1024];
 	size_t count = interesting(values, ARRAY_SIZE(values));
@@ -497,7 +497,7 @@ static void two_filters_say_what_one_would(void **state)
 }
 
 /* Without it the payload's filter is not installed. */
-static void the_one_beneath_says_that_it_is_there(void **state)
+static void the_filter_beneath_answers_its_probe(void **state)
 {
 	const uint64_t args[ARGS] = {FILTER_BENEATH};
 
@@ -534,7 +534,7 @@ static void the_agent_has_what_it_needs(void **state)
 		assert_int_equal(ask(FILTER_AGENT, rows[i].number, rows[i].args), rows[i].action);
 }
 
-static void memory_that_nobody_counts_is_refused_where_it_matters(void **state)
+static void uncounted_memory_is_refused_where_it_matters(void **state)
 {
 	/* MAP_SHARED 1, PRIVATE 2, SHARED_VALIDATE 3; FIXED 0x10, ANONYMOUS 0x20, GROWSDOWN 0x100
 	 */
@@ -587,14 +587,14 @@ int main(void)
 		cmocka_unit_test(namespaces_cannot_be_made),
 		cmocka_unit_test(only_harmless_sockets_are_allowed),
 		cmocka_unit_test(arguments_that_are_ints_are_compared_as_such),
-		cmocka_unit_test(privileged_calls_are_refused_and_told),
-		cmocka_unit_test(what_programs_probe_is_absent_not_deadly),
+		cmocka_unit_test(privileged_calls_are_refused_and_reported),
+		cmocka_unit_test(probed_calls_are_absent_not_fatal),
 		cmocka_unit_test(nothing_native_is_ever_killed),
-		cmocka_unit_test(two_filters_say_what_one_would),
-		cmocka_unit_test(the_one_beneath_says_that_it_is_there),
+		cmocka_unit_test(two_filters_answer_like_one),
+		cmocka_unit_test(the_filter_beneath_answers_its_probe),
 		cmocka_unit_test(a_payloads_filter_is_not_installed_alone),
 		cmocka_unit_test(the_agent_has_what_it_needs),
-		cmocka_unit_test(memory_that_nobody_counts_is_refused_where_it_matters),
+		cmocka_unit_test(uncounted_memory_is_refused_where_it_matters),
 		cmocka_unit_test(programs_are_as_small_as_the_kernel_wants_them),
 	};
 

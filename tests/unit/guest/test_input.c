@@ -62,7 +62,7 @@ static int add(struct fixture *f, uint32_t len)
 	return input_add(&f->in, &(struct wire_bytes){f->data, len});
 }
 
-static void room_is_given_for_what_the_pipe_took(void **state)
+static void room_is_returned_for_bytes_the_pipe_took(void **state)
 {
 	struct fixture *f = *state;
 
@@ -85,7 +85,7 @@ static void the_window_holds_whatever_the_program_reads(void **state)
 	assert_int_equal(add(f, room), 0);
 }
 
-static void bytes_for_a_closed_stdin_are_given_back_as_room(void **state)
+static void bytes_for_a_closed_stdin_return_as_room(void **state)
 {
 	struct fixture *f = *state;
 
@@ -116,11 +116,11 @@ static void the_end_comes_after_the_last_byte(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(room_is_given_for_what_the_pipe_took, open_fixture,
-	                                        close_fixture),
+		cmocka_unit_test_setup_teardown(room_is_returned_for_bytes_the_pipe_took,
+	                                        open_fixture, close_fixture),
 		cmocka_unit_test_setup_teardown(the_window_holds_whatever_the_program_reads,
 	                                        open_fixture, close_fixture),
-		cmocka_unit_test_setup_teardown(bytes_for_a_closed_stdin_are_given_back_as_room,
+		cmocka_unit_test_setup_teardown(bytes_for_a_closed_stdin_return_as_room,
 	                                        open_fixture, close_fixture),
 		cmocka_unit_test_setup_teardown(the_end_comes_after_the_last_byte, open_fixture,
 	                                        close_fixture),

@@ -108,7 +108,7 @@ static void expect_said(struct rig *rig, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-static void all_is_said_again_in_its_order(void **state)
+static void everything_is_replayed_in_order(void **state)
 {
 	struct rig *rig = *state;
 
@@ -148,18 +148,18 @@ static void nothing_is_noted_twice(void **state)
 }
 
 /* STDIN_ROOM is for this host only, as are messages of no kept execution. */
-static void what_does_not_count_is_not_kept(void **state)
+static void irrelevant_frames_are_not_kept(void **state)
 {
 	struct rig *rig = *state;
 	const struct msg_stdin_room room = {5};
 
 	begin(rig, 1);
 	assert_int_equal(msg_stdin_room_encode(&rig->ch.out, 1, &room), 0);
-	say(rig, 9, "a stranger's");
+	say(rig, 9, "unlabelled");
 	assert_int_equal(msg_hello_encode(&rig->ch.out, 0, &(struct msg_hello){0}), 0);
 	note(rig);
 	assert_int_equal(rig->journal.frames.len, 0);
-	expect_said(rig, "1. 9:a stranger's 0. ");
+	expect_said(rig, "1. 9:unlabelled 0. ");
 	journal_replay(&rig->journal);
 	assert_false(rig->journal.replaying);
 }
@@ -188,7 +188,7 @@ static void nothing_overtakes_a_replay(void **state)
 }
 
 /* The channel takes a part at a time, and new messages come in between. */
-static void replay_goes_on_where_it_was(void **state)
+static void a_replay_continues_where_it_was(void **state)
 {
 	struct rig *rig = *state;
 	cleanup_free char *chunk = xcalloc(FRAME_CHUNK, 1);
@@ -287,7 +287,7 @@ static void only_what_has_ended_is_acknowledged(void **state)
 	expect_said(rig, "2:b ");
 }
 
-static void what_could_not_begin_has_ended_too(void **state)
+static void a_run_that_could_not_start_has_ended(void **state)
 {
 	struct rig *rig = *state;
 	const struct msg_failed msg = {.code = 1, .text = {"no", 2}};
@@ -336,7 +336,7 @@ static void no_more_than_its_places_are_kept(void **state)
 }
 
 /* A frame that does not fit is an error: a replay must not omit events. */
-static void what_cannot_be_kept_is_said(void **state)
+static void frames_that_cannot_be_kept_are_an_error(void **state)
 {
 	struct rig *rig = *state;
 
@@ -348,7 +348,7 @@ static void what_cannot_be_kept_is_said(void **state)
 	assert_int_equal(rig->journal.frames.len, 0);
 }
 
-static void lost_host_takes_what_had_not_begun(void **state)
+static void a_lost_host_drops_what_had_not_begun(void **state)
 {
 	struct rig *rig = *state;
 
@@ -389,19 +389,19 @@ static void box_that_is_not_kept_has_no_journal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(all_is_said_again_in_its_order),
+		TEST(everything_is_replayed_in_order),
 		TEST(nothing_is_noted_twice),
-		TEST(what_does_not_count_is_not_kept),
+		TEST(irrelevant_frames_are_not_kept),
 		TEST(nothing_overtakes_a_replay),
-		TEST(replay_goes_on_where_it_was),
+		TEST(a_replay_continues_where_it_was),
 		TEST(cursor_moves_with_what_is_forgotten_before_it),
 		TEST(replay_ends_with_what_is_forgotten_behind_it),
 		TEST(only_what_has_ended_is_acknowledged),
-		TEST(what_could_not_begin_has_ended_too),
+		TEST(a_run_that_could_not_start_has_ended),
 		TEST(host_that_breaks_the_rules_is_refused),
 		TEST(no_more_than_its_places_are_kept),
-		TEST(what_cannot_be_kept_is_said),
-		TEST(lost_host_takes_what_had_not_begun),
+		TEST(frames_that_cannot_be_kept_are_an_error),
+		TEST(a_lost_host_drops_what_had_not_begun),
 		TEST(box_that_is_not_kept_has_no_journal),
 	};
 

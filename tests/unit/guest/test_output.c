@@ -121,7 +121,7 @@ static void a_full_channel_stops_only_what_would_be_forwarded(void **state)
 	assert_true(output_wants(&f->out, &f->ch));
 }
 
-static void partly_sent_frames_go_on_where_they_stopped(void **state)
+static void partly_sent_frames_continue_where_they_stopped(void **state)
 {
 	struct fixture *f = *state;
 	size_t total = CHANNEL_HIGH_BYTES + 12345;
@@ -156,7 +156,7 @@ int main(void)
 	                                        close_fixture),
 		cmocka_unit_test_setup_teardown(a_full_channel_stops_only_what_would_be_forwarded,
 	                                        open_fixture, close_fixture),
-		cmocka_unit_test_setup_teardown(partly_sent_frames_go_on_where_they_stopped,
+		cmocka_unit_test_setup_teardown(partly_sent_frames_continue_where_they_stopped,
 	                                        open_fixture, close_fixture),
 	};
 

@@ -43,7 +43,7 @@ static void check_trip(void)
 	assert_string_equal(back.link, entry.link);
 }
 
-static void what_is_written_is_read(void **state)
+static void written_headers_are_read(void **state)
 {
 	static const size_t lengths[] = {1, 99, 100, 101, 255, 1000, TAR_NAME_MAX};
 
@@ -64,7 +64,7 @@ static void what_is_written_is_read(void **state)
 	check_trip();
 }
 
-static void a_header_with_another_sum_is_none(void **state)
+static void a_header_with_a_wrong_checksum_is_invalid(void **state)
 {
 	(void)state;
 	fill(TAR_FILE, 10, 0, 8);
@@ -170,8 +170,8 @@ static void links_must_stay(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_written_is_read),
-		cmocka_unit_test(a_header_with_another_sum_is_none),
+		cmocka_unit_test(written_headers_are_read),
+		cmocka_unit_test(a_header_with_a_wrong_checksum_is_invalid),
 		cmocka_unit_test(the_end_is_zeros),
 		cmocka_unit_test(bad_records_are_refused),
 		cmocka_unit_test(names_are_cleaned_or_refused),

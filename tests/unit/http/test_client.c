@@ -68,7 +68,7 @@ static void place_close(struct place *p, pid_t pid)
 	assert_int_equal(rmdir(p->dir), 0);
 }
 
-static void an_answer_comes_with_its_status(void **state)
+static void a_response_has_its_status(void **state)
 {
 	cleanup_buf struct buf b = BUF_INIT(1000);
 	struct http_client_request request = {
@@ -94,7 +94,7 @@ static void an_answer_comes_with_its_status(void **state)
 	place_close(&p, pid);
 }
 
-static void nobody_there_is_unavailable(void **state)
+static void a_missing_listener_is_unavailable(void **state)
 {
 	struct http_client_request request = {
 		.method = "GET", .url = "http://localhost/", .socket_path = "/nonexistent/sock"};
@@ -168,8 +168,8 @@ static void silence_ends_with_the_time_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_answer_comes_with_its_status),
-		cmocka_unit_test(nobody_there_is_unavailable),
+		cmocka_unit_test(a_response_has_its_status),
+		cmocka_unit_test(a_missing_listener_is_unavailable),
 		cmocka_unit_test(a_reader_may_stop),
 		cmocka_unit_test(a_readable_descriptor_cancels),
 		cmocka_unit_test(silence_ends_with_the_time_out),

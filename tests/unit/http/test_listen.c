@@ -49,7 +49,7 @@ static void addresses_are_numeric(void **state)
 	}
 }
 
-static void a_port_in_use_is_told(void **state)
+static void a_port_in_use_is_reported(void **state)
 {
 	struct error err = {0};
 	cleanup_close int first = -1;
@@ -105,7 +105,7 @@ static void a_file_in_the_place_of_the_socket_is_kept(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-static void a_path_that_does_not_fit_is_told(void **state)
+static void a_path_that_does_not_fit_is_an_error(void **state)
 {
 	char path[200];
 	struct error err = {0};
@@ -124,10 +124,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_loopback_is_loopback),
 		cmocka_unit_test(addresses_are_numeric),
-		cmocka_unit_test(a_port_in_use_is_told),
+		cmocka_unit_test(a_port_in_use_is_reported),
 		cmocka_unit_test(a_dead_socket_is_replaced_and_a_live_one_kept),
 		cmocka_unit_test(a_file_in_the_place_of_the_socket_is_kept),
-		cmocka_unit_test(a_path_that_does_not_fit_is_told),
+		cmocka_unit_test(a_path_that_does_not_fit_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

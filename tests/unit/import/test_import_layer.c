@@ -75,7 +75,7 @@ static void whiteouts_are_of_earlier_layers(void **state)
 	assert_true(rig_has(r, "a/kept") && rig_has(r, "b/y/new") && rig_has(r, "a/added"));
 }
 
-static void what_exceeds_is_refused_by_its_name(void **state)
+static void exceeded_limits_are_refused_by_name(void **state)
 {
 	struct rig *r = *state;
 	static const struct {
@@ -102,7 +102,7 @@ static void what_exceeds_is_refused_by_its_name(void **state)
 	}
 }
 
-static void how_far_it_is_is_told(void **state)
+static void progress_is_reported(void **state)
 {
 	struct rig *r = *state;
 	struct import_counts c = {.layers = 3, .layer = 2, .entries = 5, .bytes = 1000};
@@ -149,8 +149,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(entries_become_what_they_are),
 		RIG_TEST(whiteouts_are_of_earlier_layers),
-		RIG_TEST(what_exceeds_is_refused_by_its_name),
-		RIG_TEST(how_far_it_is_is_told),
+		RIG_TEST(exceeded_limits_are_refused_by_name),
+		RIG_TEST(progress_is_reported),
 		RIG_TEST(a_stream_that_fails_is_a_layer_that_fails),
 	};
 

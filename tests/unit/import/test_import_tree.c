@@ -67,7 +67,7 @@ static void parents_are_made_and_links_stay_inside(void **state)
 	assert_int_equal(tree_parent(r->root, "file/x", true, &name, &r->err), -1);
 }
 
-static void what_is_removed_is_gone_and_links_are_not_followed(void **state)
+static void removal_is_complete_and_follows_no_links(void **state)
 {
 	struct rig *r = *state;
 
@@ -117,7 +117,7 @@ static void make_deep(int dir, unsigned levels)
 	(void)fd_close(at);
 }
 
-static void what_is_deeper_than_can_be_held_is_removed_but_not_measured(void **state)
+static void trees_that_are_too_deep_are_removed_but_not_measured(void **state)
 {
 	struct rig *r = *state;
 	uint64_t bytes = 7;
@@ -153,9 +153,9 @@ int main(void)
 		cmocka_unit_test(names_lose_what_is_in_front_and_may_not_lead_up),
 		cmocka_unit_test(names_have_a_bound),
 		RIG_TEST(parents_are_made_and_links_stay_inside),
-		RIG_TEST(what_is_removed_is_gone_and_links_are_not_followed),
+		RIG_TEST(removal_is_complete_and_follows_no_links),
 		RIG_TEST(clearing_leaves_what_is_kept_and_the_way_to_it),
-		RIG_TEST(what_is_deeper_than_can_be_held_is_removed_but_not_measured),
+		RIG_TEST(trees_that_are_too_deep_are_removed_but_not_measured),
 		RIG_TEST(links_of_a_file_count_once),
 	};
 

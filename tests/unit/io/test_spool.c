@@ -137,7 +137,7 @@ static void everything_is_written_in_order_before_the_end(void **state)
 	buf_done(&d.written);
 }
 
-static void a_disk_that_was_broken_gets_everything_later(void **state)
+static void a_recovered_disk_gets_everything(void **state)
 {
 	struct disk d;
 	struct spool *s;
@@ -180,7 +180,7 @@ static void a_full_queue_loses_whole_records_and_counts_them(void **state)
 	buf_done(&d.written);
 }
 
-static void a_disk_that_stays_broken_does_not_keep_the_end(void **state)
+static void a_broken_disk_does_not_block_the_end(void **state)
 {
 	struct disk d;
 	struct spool *s;
@@ -197,7 +197,7 @@ static void a_disk_that_stays_broken_does_not_keep_the_end(void **state)
 
 #define LONG_US (3600 * 1000 * 1000ULL)
 
-static void what_is_written_is_settled_later_and_at_the_end(void **state)
+static void writes_are_synced_later_and_at_the_end(void **state)
 {
 	struct disk d;
 	struct spool *s;
@@ -218,7 +218,7 @@ static void what_is_written_is_settled_later_and_at_the_end(void **state)
 	buf_done(&d.written);
 }
 
-static void what_could_not_be_settled_is_written_again(void **state)
+static void records_that_were_not_synced_are_written_again(void **state)
 {
 	struct disk d;
 	struct spool *s;
@@ -258,7 +258,7 @@ static void settling_is_tried_again_without_a_new_record(void **state)
 }
 
 /* Each write succeeds, which proves nothing. */
-static void what_cannot_be_settled_is_an_error_throughout(void **state)
+static void a_failing_sync_stays_an_error(void **state)
 {
 	struct disk d;
 	struct spool *s;
@@ -282,7 +282,7 @@ static void what_cannot_be_settled_is_an_error_throughout(void **state)
 	buf_done(&d.written);
 }
 
-static void what_was_written_before_a_failure_is_settled(void **state)
+static void records_written_before_a_failure_are_synced(void **state)
 {
 	struct disk d;
 	struct spool *s;
@@ -327,14 +327,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_is_written_in_order_before_the_end),
-		cmocka_unit_test(a_disk_that_was_broken_gets_everything_later),
+		cmocka_unit_test(a_recovered_disk_gets_everything),
 		cmocka_unit_test(a_full_queue_loses_whole_records_and_counts_them),
-		cmocka_unit_test(a_disk_that_stays_broken_does_not_keep_the_end),
-		cmocka_unit_test(what_is_written_is_settled_later_and_at_the_end),
-		cmocka_unit_test(what_could_not_be_settled_is_written_again),
+		cmocka_unit_test(a_broken_disk_does_not_block_the_end),
+		cmocka_unit_test(writes_are_synced_later_and_at_the_end),
+		cmocka_unit_test(records_that_were_not_synced_are_written_again),
 		cmocka_unit_test(settling_is_tried_again_without_a_new_record),
-		cmocka_unit_test(what_cannot_be_settled_is_an_error_throughout),
-		cmocka_unit_test(what_was_written_before_a_failure_is_settled),
+		cmocka_unit_test(a_failing_sync_stays_an_error),
+		cmocka_unit_test(records_written_before_a_failure_are_synced),
 		cmocka_unit_test(a_thread_that_cannot_begin_is_an_error),
 	};
 

@@ -107,7 +107,7 @@ static void bytes_go_both_ways(void **state)
 	assert_string_equal(f->seen.data, "world");
 }
 
-static void what_was_written_before_opening_goes_first(void **state)
+static void bytes_queued_before_opening_are_sent_first(void **state)
 {
 	struct fixture *f = *state;
 	char got[6];
@@ -120,7 +120,7 @@ static void what_was_written_before_opening_goes_first(void **state)
 	assert_memory_equal(got, "abcdef", 6);
 }
 
-static void what_is_not_used_is_given_again_with_more(void **state)
+static void unconsumed_bytes_are_passed_again_with_more(void **state)
 {
 	struct fixture *f = *state;
 
@@ -134,7 +134,7 @@ static void what_is_not_used_is_given_again_with_more(void **state)
 	assert_string_equal(f->seen.data, "abcd");
 }
 
-static void a_buffer_that_nobody_empties_ends_the_stream(void **state)
+static void a_full_read_buffer_ends_the_stream(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_free char *flood = xcalloc(1, 50000);
@@ -195,7 +195,7 @@ static void the_end_comes_after_the_last_bytes_and_once(void **state)
 	assert_int_equal(stream_write(f->stream, "x", 1), -EPIPE);
 }
 
-static void a_dead_peer_is_told_by_reading_not_by_writing(void **state)
+static void a_dead_peer_is_reported_by_reading_not_by_writing(void **state)
 {
 	struct fixture *f = *state;
 
@@ -238,7 +238,7 @@ static void a_stream_may_be_freed_by_its_own_callback(void **state)
 	assert_int_equal(f->ends, 0);
 }
 
-static void drain_reads_all_that_is_there(void **state)
+static void drain_reads_all_available_bytes(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_free char *data = xcalloc(1, 150000);
@@ -259,16 +259,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(bytes_go_both_ways),
-		TEST(what_was_written_before_opening_goes_first),
-		TEST(what_is_not_used_is_given_again_with_more),
-		TEST(a_buffer_that_nobody_empties_ends_the_stream),
+		TEST(bytes_queued_before_opening_are_sent_first),
+		TEST(unconsumed_bytes_are_passed_again_with_more),
+		TEST(a_full_read_buffer_ends_the_stream),
 		TEST(a_full_queue_refuses_and_keeps_what_it_has),
 		TEST(a_long_queue_arrives_whole_and_in_order),
 		TEST(the_end_comes_after_the_last_bytes_and_once),
-		TEST(a_dead_peer_is_told_by_reading_not_by_writing),
+		TEST(a_dead_peer_is_reported_by_reading_not_by_writing),
 		TEST(nothing_follows_a_close),
 		TEST(a_stream_may_be_freed_by_its_own_callback),
-		TEST(drain_reads_all_that_is_there),
+		TEST(drain_reads_all_available_bytes),
 	};
 
 	return cmocka_run_group_tests_name("io/stream", tests, NULL, NULL);

@@ -65,7 +65,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void nothing_is_told_until_asked_for(void **state)
+static void nothing_is_reported_until_watched(void **state)
 {
 	struct fixture *f = *state;
 
@@ -80,7 +80,7 @@ static void nothing_is_told_until_asked_for(void **state)
 	watch_free(f->watch);
 }
 
-static void readiness_is_told_until_it_is_used_up(void **state)
+static void readiness_is_reported_until_consumed(void **state)
 {
 	struct fixture *f = *state;
 
@@ -143,8 +143,8 @@ static void a_watch_may_be_freed_and_its_fd_closed_by_its_own_callback(void **st
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(nothing_is_told_until_asked_for),
-		TEST(readiness_is_told_until_it_is_used_up),
+		TEST(nothing_is_reported_until_watched),
+		TEST(readiness_is_reported_until_consumed),
 		TEST(a_paused_watch_is_silent),
 		TEST(bytes_before_an_error_are_not_lost),
 		TEST(a_watch_may_be_freed_and_its_fd_closed_by_its_own_callback),

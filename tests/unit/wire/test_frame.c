@@ -21,7 +21,7 @@ static void the_header_is_little_endian(void **state)
 	assert_memory_equal(header, "\0\0\2\0\0\0\0\0\0\0\0\0", sizeof(header));
 }
 
-static void a_whole_frame_is_parsed_and_its_length_told(void **state)
+static void a_whole_frame_is_parsed_and_its_length_returned(void **state)
 {
 	struct frame frame = {0};
 
@@ -33,7 +33,7 @@ static void a_whole_frame_is_parsed_and_its_length_told(void **state)
 	assert_ptr_equal(frame.payload, example + FRAME_HEADER_LEN);
 }
 
-static void every_beginning_asks_for_more_and_writes_nothing(void **state)
+static void every_prefix_needs_more_bytes_and_writes_nothing(void **state)
 {
 	struct frame frame = {.type = 7};
 
@@ -64,7 +64,7 @@ static void an_empty_payload_is_a_frame(void **state)
 	assert_int_equal(frame.len, 0);
 }
 
-static void the_largest_payload_is_taken(void **state)
+static void the_largest_payload_is_accepted(void **state)
 {
 	uint8_t *bytes = calloc(1, FRAME_MAX_LEN);
 	struct frame frame = {0};
@@ -110,11 +110,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_header_is_little_endian),
-		cmocka_unit_test(a_whole_frame_is_parsed_and_its_length_told),
-		cmocka_unit_test(every_beginning_asks_for_more_and_writes_nothing),
+		cmocka_unit_test(a_whole_frame_is_parsed_and_its_length_returned),
+		cmocka_unit_test(every_prefix_needs_more_bytes_and_writes_nothing),
 		cmocka_unit_test(bytes_after_the_frame_are_left),
 		cmocka_unit_test(an_empty_payload_is_a_frame),
-		cmocka_unit_test(the_largest_payload_is_taken),
+		cmocka_unit_test(the_largest_payload_is_accepted),
 		cmocka_unit_test(an_oversized_announcement_is_refused_at_its_fourth_byte),
 		cmocka_unit_test(the_reserved_bytes_must_be_zero),
 	};

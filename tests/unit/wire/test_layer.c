@@ -5,7 +5,7 @@
 
 #include "wire/layer.h"
 
-static void every_layer_has_a_word_of_its_own_and_a_loss(void **state)
+static void every_layer_has_a_name_and_a_loss(void **state)
 {
 	(void)state;
 	for (int i = 0; i < LAYER_COUNT; i++) {
@@ -17,7 +17,7 @@ static void every_layer_has_a_word_of_its_own_and_a_loss(void **state)
 	}
 }
 
-static void the_words_of_the_interface_are_kept(void **state)
+static void the_names_of_the_interface_are_kept(void **state)
 {
 	(void)state;
 	assert_string_equal(layer_name(LAYER_USER), "user");
@@ -48,8 +48,8 @@ static void the_mask_has_exactly_the_layers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_layer_has_a_word_of_its_own_and_a_loss),
-		cmocka_unit_test(the_words_of_the_interface_are_kept),
+		cmocka_unit_test(every_layer_has_a_name_and_a_loss),
+		cmocka_unit_test(the_names_of_the_interface_are_kept),
 		cmocka_unit_test(a_layer_from_a_newer_peer_is_unknown),
 		cmocka_unit_test(the_mask_has_exactly_the_layers),
 	};

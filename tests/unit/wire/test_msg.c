@@ -236,7 +236,7 @@ static void a_length_beyond_the_frame_is_refused(void **state)
 	assert_int_equal(log.text.len, 0);
 }
 
-static void a_payload_is_taken_up_to_the_largest_frame(void **state)
+static void a_payload_is_accepted_up_to_the_largest_frame(void **state)
 {
 	cleanup_buf struct buf b = BUF_INIT((size_t)4 * FRAME_MAX_LEN);
 	cleanup_free char *data = xcalloc(1, FRAME_MAX_PAYLOAD);
@@ -376,7 +376,7 @@ int main(void)
 		cmocka_unit_test(the_bytes_of_a_message_are_those_of_the_protocol),
 		cmocka_unit_test(a_string_may_not_hold_a_nul_but_bytes_may),
 		cmocka_unit_test(a_length_beyond_the_frame_is_refused),
-		cmocka_unit_test(a_payload_is_taken_up_to_the_largest_frame),
+		cmocka_unit_test(a_payload_is_accepted_up_to_the_largest_frame),
 		cmocka_unit_test(a_frame_longer_than_allowed_is_not_decoded),
 		cmocka_unit_test(a_list_is_bounded_in_number_and_bytes),
 		cmocka_unit_test(a_list_that_lies_about_its_count_is_refused),

@@ -73,7 +73,7 @@ static void single_bytes_give_the_same_events(void **state)
 	assert_string_equal(seen.text, expected);
 }
 
-static void an_incomplete_line_is_no_event(void **state)
+static void an_incomplete_line_is_not_an_event(void **state)
 {
 	struct seen seen = {.count = 0};
 
@@ -162,7 +162,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_may_be_split_anywhere),
 		cmocka_unit_test(single_bytes_give_the_same_events),
-		cmocka_unit_test(an_incomplete_line_is_no_event),
+		cmocka_unit_test(an_incomplete_line_is_not_an_event),
 		cmocka_unit_test(nul_bytes_of_the_program_survive),
 		cmocka_unit_test(invalid_events_are_rejected),
 		cmocka_unit_test(a_line_may_be_as_long_as_the_limit_and_no_longer),

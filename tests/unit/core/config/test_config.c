@@ -97,7 +97,7 @@ static void file_sets_nested_keys(void **state)
 	assert_null(c->allowed_origins[0]);
 }
 
-static void mistakes_are_told_with_file_line_and_key(void **state)
+static void errors_name_file_line_and_key(void **state)
 {
 	static const struct {
 		const char *text, *words[3];
@@ -194,7 +194,7 @@ static void environment_goes_over_file_and_flags_over_both(void **state)
 	assert_int_equal(unsetenv("MILLIBOX_LIMITS_TIMEOUT"), 0);
 }
 
-static void misspelled_variable_is_told(void **state)
+static void a_misspelled_variable_is_reported(void **state)
 {
 	struct error err = {0};
 	struct config *c;
@@ -217,7 +217,7 @@ static void misspelled_variable_is_told(void **state)
 	assert_int_equal(unsetenv("MILLIBOX_"), 0);
 }
 
-static void wrong_flags_are_told(void **state)
+static void invalid_flags_are_reported(void **state)
 {
 	const struct config_override unknown = {"limits.tim", "1"};
 	const struct config_override wrong = {"strict", "perhaps"};
@@ -307,12 +307,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_are_the_documented_ones),
 		cmocka_unit_test(file_sets_nested_keys),
-		cmocka_unit_test(mistakes_are_told_with_file_line_and_key),
+		cmocka_unit_test(errors_name_file_line_and_key),
 		cmocka_unit_test(too_long_list_is_refused),
 		cmocka_unit_test(long_file_name_does_not_hide_the_line),
 		cmocka_unit_test(environment_goes_over_file_and_flags_over_both),
-		cmocka_unit_test(misspelled_variable_is_told),
-		cmocka_unit_test(wrong_flags_are_told),
+		cmocka_unit_test(a_misspelled_variable_is_reported),
+		cmocka_unit_test(invalid_flags_are_reported),
 		cmocka_unit_test(dump_loads_to_the_same),
 		cmocka_unit_test(file_is_read),
 		cmocka_unit_test(help_names_every_key_and_variable),

@@ -31,7 +31,7 @@ static void root_has_the_system_directories(void **state)
 	expect(&who, "state_dir", "/var/lib/millibox");
 }
 
-static void user_has_directories_of_its_own(void **state)
+static void a_user_has_its_own_directories(void **state)
 {
 	const struct default_paths_who full = {
 		.uid = 1000, .runtime = "/run/user/1000", .state = "/h/s", .home = "/h"};
@@ -121,7 +121,7 @@ static void folder_without_runners_does_not_count(void **state)
 }
 
 /* A build directory in /tmp has a neighbour that anybody could have made. */
-static void what_others_can_change_does_not_count(void **state)
+static void files_that_others_can_change_are_ignored(void **state)
 {
 	char dir[] = "/tmp/millibox-places-XXXXXX";
 	cleanup_free char *bin = make_bin(dir);
@@ -175,10 +175,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(root_has_the_system_directories),
-		cmocka_unit_test(user_has_directories_of_its_own),
+		cmocka_unit_test(a_user_has_its_own_directories),
 		cmocka_unit_test(programs_are_found_in_place),
 		cmocka_unit_test(folder_without_runners_does_not_count),
-		cmocka_unit_test(what_others_can_change_does_not_count),
+		cmocka_unit_test(files_that_others_can_change_are_ignored),
 		cmocka_unit_test(installed_daemon_looks_nowhere_else),
 		cmocka_unit_test(other_keys_have_no_place),
 		cmocka_unit_test(own_folder_is_known),

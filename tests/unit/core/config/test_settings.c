@@ -49,7 +49,7 @@ static void every_row_is_sound(void **state)
 	release(&c);
 }
 
-static void values_are_taken_and_printed_in_canonical_form(void **state)
+static void values_are_parsed_and_printed_in_canonical_form(void **state)
 {
 	static const struct {
 		const char *key, *text, *printed;
@@ -246,7 +246,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row_is_sound),
-		cmocka_unit_test(values_are_taken_and_printed_in_canonical_form),
+		cmocka_unit_test(values_are_parsed_and_printed_in_canonical_form),
 		cmocka_unit_test(wrong_values_are_refused_with_the_reason),
 		cmocka_unit_test(refused_value_changes_nothing),
 		cmocka_unit_test(long_list_and_long_text_are_refused),

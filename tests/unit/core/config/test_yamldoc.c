@@ -131,7 +131,7 @@ static void long_key_is_refused(void **state)
 	assert_false(error_is_set(&err));
 }
 
-static void file_that_is_not_there_is_told(void **state)
+static void a_missing_file_is_reported(void **state)
 {
 	struct error err = {0};
 
@@ -157,7 +157,7 @@ int main(void)
 		cmocka_unit_test(wrong_files_are_refused_with_their_line),
 		cmocka_unit_test(too_many_values_are_refused),
 		cmocka_unit_test(long_key_is_refused),
-		cmocka_unit_test(file_that_is_not_there_is_told),
+		cmocka_unit_test(a_missing_file_is_reported),
 		cmocka_unit_test(kinds_have_names),
 	};
 

@@ -155,7 +155,7 @@ static void without_keys_all_but_the_owner_lack_admin(void **state)
 	assert_false(scope_allows(p->scopes, SCOPE_ADMIN));
 }
 
-static void key_is_who_it_was_made_for(void **state)
+static void a_key_authenticates_its_tenant(void **state)
 {
 	struct fixture *f = *state;
 	struct key key = make(f, TENANT_DEFAULT, 0), wrong = key;
@@ -175,7 +175,7 @@ static void key_is_who_it_was_made_for(void **state)
 	assert_null(ask(f, &(struct identity_request){.has_uid = true, .uid = 77}));
 }
 
-static void revoked_and_expired_are_nobody(void **state)
+static void revoked_and_expired_keys_are_unknown(void **state)
 {
 	struct fixture *f = *state;
 	struct key key = make(f, TENANT_DEFAULT, 0);
@@ -194,7 +194,7 @@ static void revoked_and_expired_are_nobody(void **state)
 	assert_null(ask(f, &(struct identity_request){0})); /* locked, not open */
 }
 
-static void everything_is_there_after_a_restart(void **state)
+static void everything_is_restored_after_a_restart(void **state)
 {
 	struct fixture *f = *state;
 	struct tenant_settings alice = {.name = "alice", .policy = "strict"};
@@ -229,7 +229,7 @@ static void everything_is_there_after_a_restart(void **state)
 	assert_true(tenants_find(f->tenants, "alice")->quotas[QUOTA_QUEUED] == QUOTA_UNSET);
 }
 
-static void tenant_with_a_key_stays(void **state)
+static void a_tenant_with_a_key_is_not_deleted(void **state)
 {
 	struct fixture *f = *state;
 	struct tenant_settings alice = {.name = "alice"};
@@ -300,7 +300,7 @@ static void many_peers_do_not_take_memory_without_end(void **state)
 	assert_int_equal(f->err.code, ERR_BUSY); /* those beyond share one */
 }
 
-static void changes_that_are_under_way_are_told_at_the_end(void **state)
+static void pending_changes_are_answered_at_the_end(void **state)
 {
 	struct fixture *f = *state;
 	const struct identity_key_request request = {.tenant = TENANT_DEFAULT, .scopes = 1};
@@ -319,13 +319,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(without_keys_all_but_the_owner_lack_admin),
-		TEST(key_is_who_it_was_made_for),
-		TEST(revoked_and_expired_are_nobody),
-		TEST(everything_is_there_after_a_restart),
-		TEST(tenant_with_a_key_stays),
+		TEST(a_key_authenticates_its_tenant),
+		TEST(revoked_and_expired_keys_are_unknown),
+		TEST(everything_is_restored_after_a_restart),
+		TEST(a_tenant_with_a_key_is_not_deleted),
 		TEST(failures_of_a_peer_are_slowed_down),
 		TEST(many_peers_do_not_take_memory_without_end),
-		TEST(changes_that_are_under_way_are_told_at_the_end),
+		TEST(pending_changes_are_answered_at_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

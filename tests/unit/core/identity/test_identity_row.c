@@ -115,7 +115,7 @@ static void on_left(void *ctx, bool left, const struct error *err)
 	rig_told(l->rig, err);
 }
 
-static void a_tenant_goes_with_all_it_had(void **state)
+static void a_tenant_is_deleted_with_its_objects(void **state)
 {
 	struct rig *rig = *state;
 	struct leaving leaving = {rig, true};
@@ -172,7 +172,7 @@ static void a_long_past_is_left_to_the_clean_up(void **state)
 	other_done(&o);
 }
 
-static void what_could_not_be_looked_at_is_left_to_the_clean_up(void **state)
+static void a_refused_scan_is_left_to_the_cleanup(void **state)
 {
 	struct rig *rig = *state;
 	struct leaving leaving = {rig, false};
@@ -207,7 +207,7 @@ static void a_tenant_that_cannot_be_written_stays(void **state)
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM tenants WHERE name = 'acme'"), 1);
 }
 
-static void a_key_of_nobody_is_refused(void **state)
+static void a_key_of_an_unknown_tenant_is_refused(void **state)
 {
 	struct rig *rig = *state;
 	struct identity_key key = make_key();
@@ -217,7 +217,7 @@ static void a_key_of_nobody_is_refused(void **state)
 	assert_int_equal(rig->last.code, ERR_CONFLICT);
 }
 
-static void a_key_that_comes_after_the_end_of_its_tenant_is_refused(void **state)
+static void a_key_created_after_its_tenant_ended_is_refused(void **state)
 {
 	struct rig *rig = *state;
 	struct leaving leaving = {rig, true};
@@ -238,12 +238,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(every_field_comes_back),
-		RIG_TEST(a_tenant_goes_with_all_it_had),
+		RIG_TEST(a_tenant_is_deleted_with_its_objects),
 		RIG_TEST(a_long_past_is_left_to_the_clean_up),
-		RIG_TEST(what_could_not_be_looked_at_is_left_to_the_clean_up),
+		RIG_TEST(a_refused_scan_is_left_to_the_cleanup),
 		RIG_TEST(a_tenant_that_cannot_be_written_stays),
-		RIG_TEST(a_key_of_nobody_is_refused),
-		RIG_TEST(a_key_that_comes_after_the_end_of_its_tenant_is_refused),
+		RIG_TEST(a_key_of_an_unknown_tenant_is_refused),
+		RIG_TEST(a_key_created_after_its_tenant_ended_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

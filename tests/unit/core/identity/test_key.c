@@ -14,7 +14,7 @@ static int setup(void **state)
 	return key_setup();
 }
 
-static void new_key_can_be_told_and_recognised(void **state)
+static void a_new_key_can_be_printed_and_recognised(void **state)
 {
 	struct key a, b, again;
 	char text[KEY_TEXT_LEN + 1];
@@ -42,7 +42,7 @@ static void new_key_can_be_told_and_recognised(void **state)
 	assert_int_equal(a.secret[0], 0);
 }
 
-static void what_is_no_key_is_refused(void **state)
+static void malformed_keys_are_refused(void **state)
 {
 	static const char *const bad[] = {
 		"",
@@ -92,8 +92,8 @@ static void both_headers_are_understood(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(new_key_can_be_told_and_recognised),
-		cmocka_unit_test(what_is_no_key_is_refused),
+		cmocka_unit_test(a_new_key_can_be_printed_and_recognised),
+		cmocka_unit_test(malformed_keys_are_refused),
 		cmocka_unit_test(both_headers_are_understood),
 	};
 

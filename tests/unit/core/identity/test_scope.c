@@ -24,7 +24,7 @@ static void names_go_both_ways(void **state)
 	assert_string_equal(text, "");
 }
 
-static void what_is_no_scope_is_refused(void **state)
+static void unknown_scopes_are_refused(void **state)
 {
 	static const char *const bad[] = {"",     "root",         "read,", ",read", "read,,files",
 	                                  "READ", "read execute", "rea"};
@@ -62,7 +62,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_go_both_ways),
-		cmocka_unit_test(what_is_no_scope_is_refused),
+		cmocka_unit_test(unknown_scopes_are_refused),
 		cmocka_unit_test(each_allows_itself_and_admin_all),
 	};
 

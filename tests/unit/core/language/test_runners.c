@@ -195,7 +195,7 @@ static void two_runners_cannot_share_a_name(void **state)
 	assert_non_null(strstr(err.msg, "'demo' and 'other' both claim 'd'"));
 }
 
-static void missing_folder_is_told(void **state)
+static void a_missing_folder_is_reported(void **state)
 {
 	struct error err = {0};
 
@@ -231,9 +231,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(manifest_becomes_a_runner),   TEST(folder_without_manifest_is_skipped),
-		TEST(wrong_manifests_are_refused), TEST(two_runners_cannot_share_a_name),
-		TEST(missing_folder_is_told),      TEST(number_of_runners_is_bounded),
+		TEST(manifest_becomes_a_runner),    TEST(folder_without_manifest_is_skipped),
+		TEST(wrong_manifests_are_refused),  TEST(two_runners_cannot_share_a_name),
+		TEST(a_missing_folder_is_reported), TEST(number_of_runners_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -167,7 +167,7 @@ static void on_look(void *ctx, struct metrics *m)
 	metrics_set(m, METRIC_BOXES, ++*(int *)ctx);
 }
 
-static void sources_are_asked_at_each_look(void **state)
+static void sources_are_read_at_each_scrape(void **state)
 {
 	struct metrics *m = *state;
 	int looks = 0;
@@ -212,7 +212,7 @@ static void an_execution_is_counted_with_all_that_is_known_of_it(void **state)
 	assert_true(fabs(metrics_sum(m, METRIC_EXEC_TOTAL) - 0.503) < 1e-9);
 }
 
-static void nobody_counts_where_there_is_nothing_to_count_with(void **state)
+static void without_metrics_nothing_is_counted(void **state)
 {
 	(void)state;
 	metrics_count(NULL, METRIC_AUTH_FAILURES, 1);
@@ -235,10 +235,10 @@ int main(void)
 		TEST(buckets_of_a_histogram_with_labels_have_both),
 		TEST(series_beyond_the_bound_are_counted_together),
 		TEST(totals_are_of_all_series_or_of_those_with_a_label),
-		TEST(sources_are_asked_at_each_look),
+		TEST(sources_are_read_at_each_scrape),
 		TEST(the_process_is_measured),
 		TEST(an_execution_is_counted_with_all_that_is_known_of_it),
-		TEST(nobody_counts_where_there_is_nothing_to_count_with),
+		TEST(without_metrics_nothing_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

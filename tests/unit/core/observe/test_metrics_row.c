@@ -74,7 +74,7 @@ static void nothing_is_lost_in_between(void **state)
 }
 
 /* Before the loop turns: it may have the next request to read first. */
-static void what_was_told_is_written(void **state)
+static void reported_totals_are_written(void **state)
 {
 	struct rig *rig = *state;
 	struct metrics *m = count_some(), *past;
@@ -105,7 +105,7 @@ static void gauges_and_what_the_kernel_counts_begin_anew(void **state)
 }
 
 /* Of another version, or of nobody: ignored, one by one. */
-static void strangers_are_left_where_they_are(void **state)
+static void unknown_rows_are_kept(void **state)
 {
 	struct rig *rig = *state;
 	struct metrics *past;
@@ -132,9 +132,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(all_totals_come_back),
 		RIG_TEST(nothing_is_lost_in_between),
-		RIG_TEST(what_was_told_is_written),
+		RIG_TEST(reported_totals_are_written),
 		RIG_TEST(gauges_and_what_the_kernel_counts_begin_anew),
-		RIG_TEST(strangers_are_left_where_they_are),
+		RIG_TEST(unknown_rows_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,7 +119,7 @@ static void three_are_built_in(void **state)
 	assert_null(policies_find(f->policies, "lax"));
 }
 
-static void rules_know_who_said_them_and_where(void **state)
+static void rules_name_their_policy_and_line(void **state)
 {
 	struct fixture *f = *state;
 	const struct policy *p;
@@ -183,7 +183,7 @@ static void other_files_are_left_alone(void **state)
 	assert_null(policies_at(f->policies, 3));
 }
 
-static void mistakes_are_told_with_their_line(void **state)
+static void errors_name_their_line(void **state)
 {
 	struct fixture *f = *state;
 	static const struct {
@@ -373,12 +373,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(three_are_built_in, setup, teardown),
-		cmocka_unit_test_setup_teardown(rules_know_who_said_them_and_where, setup,
-	                                        teardown),
+		cmocka_unit_test_setup_teardown(rules_name_their_policy_and_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(lists_replace_and_may_be_emptied, setup, teardown),
 		cmocka_unit_test_setup_teardown(files_replace_what_is_built_in, setup, teardown),
 		cmocka_unit_test_setup_teardown(other_files_are_left_alone, setup, teardown),
-		cmocka_unit_test_setup_teardown(mistakes_are_told_with_their_line, setup, teardown),
+		cmocka_unit_test_setup_teardown(errors_name_their_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(circles_and_long_chains_are_refused, setup,
 	                                        teardown),
 		cmocka_unit_test_setup_teardown(there_are_only_so_many, setup, teardown),

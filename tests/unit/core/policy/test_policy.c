@@ -156,7 +156,7 @@ static void nothing_at_all_makes_the_base_environment(void **state)
 	str_list_free(env);
 }
 
-static void languages_are_found_or_told(void **state)
+static void languages_are_found_or_reported(void **state)
 {
 	struct fixture *f = *state;
 
@@ -598,7 +598,7 @@ int main(void)
 		TEST(command_is_expanded_and_arguments_appended),
 		TEST(environment_is_base_then_runner_then_caller),
 		TEST(nothing_at_all_makes_the_base_environment),
-		TEST(languages_are_found_or_told),
+		TEST(languages_are_found_or_reported),
 		TEST(code_is_there_bounded_and_text),
 		TEST(too_small_limits_are_refused),
 		TEST(limits_above_the_maximum_are_clamped),

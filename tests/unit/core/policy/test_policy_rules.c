@@ -335,7 +335,7 @@ static void variables_are_allowed_and_denied(void **state)
 	expect_refused(ask(f), ERR_INVALID, "env_vars", "at most 63 bytes");
 }
 
-static void network_is_never_more_nor_less_than_said(void **state)
+static void the_network_is_exactly_as_decided(void **state)
 {
 	static const struct {
 		const char *own, *chosen;
@@ -385,7 +385,7 @@ static void network_is_never_more_nor_less_than_said(void **state)
 	}
 }
 
-static void what_no_driver_delivers_is_refused(void **state)
+static void unsupported_driver_features_are_refused(void **state)
 {
 	static const struct {
 		const char *text, *what;
@@ -568,7 +568,7 @@ static void draw_limit(uint64_t *seed, char *ret_text, size_t size)
 	               (unsigned long long)(1 + next(seed) % 50), (unsigned long long)fallback);
 }
 
-static void what_is_granted_never_exceeds_any_maximum(void **state)
+static void no_grant_exceeds_a_maximum(void **state)
 {
 	struct fixture *f = *state;
 	uint64_t seed = 7;
@@ -618,14 +618,14 @@ int main(void)
 		TEST(disk_is_cut_to_half_of_the_memory),
 		TEST(languages_are_allowed_and_denied_by_any_name),
 		TEST(variables_are_allowed_and_denied),
-		TEST(network_is_never_more_nor_less_than_said),
-		TEST(what_no_driver_delivers_is_refused),
+		TEST(the_network_is_exactly_as_decided),
+		TEST(unsupported_driver_features_are_refused),
 		TEST(isolation_is_demanded_by_name_or_level),
 		TEST(templates_hold_for_the_host_too),
 		TEST(sessions_have_modes_and_spans),
 		TEST(output_may_be_ended_when_it_overflows),
 		TEST(requests_choose_only_what_they_may),
-		TEST(what_is_granted_never_exceeds_any_maximum),
+		TEST(no_grant_exceeds_a_maximum),
 #undef TEST
 	};
 

@@ -132,7 +132,7 @@ static void a_member_is_prepared_and_handed_out_once(void **state)
 	end_box(f, &hit);
 }
 
-static void another_shape_is_no_hit(void **state)
+static void another_shape_is_a_miss(void **state)
 {
 	struct fixture *f = *state;
 	struct policy_decision d = f->decision;
@@ -175,7 +175,7 @@ static void one_that_is_lost_is_not_handed_out(void **state)
 	assert_false(pools_take(f->pools, &f->decision, "t", &hit));
 }
 
-static void none_is_made_while_somebody_waits(void **state)
+static void no_member_is_made_while_a_run_waits(void **state)
 {
 	struct fixture *f = *state;
 
@@ -235,7 +235,7 @@ static void half_a_pool_is_filled_when_nothing_runs(void **state)
 	end_box(f, &hit);
 }
 
-static void what_runs_long_is_not_waited_for(void **state)
+static void refilling_does_not_wait_for_long_runs(void **state)
 {
 	struct fixture *f = *state;
 	struct pool_hit hit;
@@ -256,7 +256,7 @@ static size_t making(struct fixture *f, size_t index)
 }
 
 /* One that lacks a half has to wait for one that lacks all; of equals each has its turn. */
-static void who_lacks_the_larger_part_is_first(void **state)
+static void the_emptiest_pool_is_filled_first(void **state)
 {
 	struct fixture *f = *state;
 	struct policy_decision other = f->decision;
@@ -315,7 +315,7 @@ static void a_box_that_cannot_be_made_is_not_tried_without_end(void **state)
 	wait_for_boxes(f, 2); /* a little later */
 }
 
-static void a_flush_ends_all_and_forgets_the_floor(void **state)
+static void a_flush_ends_all_and_drops_the_floor(void **state)
 {
 	struct fixture *f = *state;
 	struct pool_info info;
@@ -330,7 +330,7 @@ static void a_flush_ends_all_and_forgets_the_floor(void **state)
 	assert_int_equal(fake_box_count(f->driver), 0);
 }
 
-static void a_drain_is_told_when_the_last_is_gone(void **state)
+static void a_drain_ends_with_the_last_box(void **state)
 {
 	struct fixture *f = *state;
 	struct pool_hit hit;
@@ -346,7 +346,7 @@ static void a_drain_is_told_when_the_last_is_gone(void **state)
 	assert_false(pools_take(f->pools, &f->decision, "t", &hit));
 }
 
-static void a_shape_has_to_be_asked_for_twice(void **state)
+static void a_shape_must_be_requested_twice(void **state)
 {
 	struct fixture *f = *state;
 	struct pool_info info;
@@ -407,20 +407,20 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_member_is_prepared_and_handed_out_once),
-		TEST(another_shape_is_no_hit),
+		TEST(another_shape_is_a_miss),
 		TEST(one_that_is_lost_is_not_handed_out),
-		TEST(none_is_made_while_somebody_waits),
+		TEST(no_member_is_made_while_a_run_waits),
 		TEST(while_all_cores_are_busy_one_is_made_at_a_time),
 		TEST(half_a_pool_waits_for_what_runs),
 		TEST(half_a_pool_is_filled_when_nothing_runs),
-		TEST(what_runs_long_is_not_waited_for),
-		TEST(who_lacks_the_larger_part_is_first),
+		TEST(refilling_does_not_wait_for_long_runs),
+		TEST(the_emptiest_pool_is_filled_first),
 		TEST(a_pool_that_others_have_left_no_room_is_filled_first),
 		TEST(an_idle_pool_shrinks_to_its_floor),
 		TEST(a_box_that_cannot_be_made_is_not_tried_without_end),
-		TEST(a_flush_ends_all_and_forgets_the_floor),
-		TEST(a_drain_is_told_when_the_last_is_gone),
-		TEST(a_shape_has_to_be_asked_for_twice),
+		TEST(a_flush_ends_all_and_drops_the_floor),
+		TEST(a_drain_ends_with_the_last_box),
+		TEST(a_shape_must_be_requested_twice),
 		TEST(one_tenant_does_not_take_all_places),
 		TEST(shapes_that_a_tenant_caused_go_with_its_templates),
 	};

@@ -4,7 +4,7 @@
 
 #define SEC (1000 * 1000ULL)
 
-static void nobody_asks_the_floor_is_enough(void **state)
+static void without_demand_the_floor_is_enough(void **state)
 {
 	struct pool_demand d = {0};
 
@@ -39,7 +39,7 @@ static void the_ceiling_holds_and_is_not_exceeded_in_secret(void **state)
 	assert_true(pool_demand_target(&d, 1, 64, 100 * SEC + 12 * POOL_CALM_US) <= 1);
 }
 
-static void what_is_asked_for_while_some_are_made_is_there(void **state)
+static void demand_during_a_refill_is_covered(void **state)
 {
 	struct pool_demand d = {0};
 	uint64_t now = 100 * SEC;
@@ -58,10 +58,10 @@ static void what_is_asked_for_while_some_are_made_is_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_asks_the_floor_is_enough),
+		cmocka_unit_test(without_demand_the_floor_is_enough),
 		cmocka_unit_test(every_miss_grows_the_reserve_and_calm_shrinks_it),
 		cmocka_unit_test(the_ceiling_holds_and_is_not_exceeded_in_secret),
-		cmocka_unit_test(what_is_asked_for_while_some_are_made_is_there),
+		cmocka_unit_test(demand_during_a_refill_is_covered),
 	};
 
 	return cmocka_run_group_tests_name("core/pool_demand", tests, NULL, NULL);

@@ -18,7 +18,7 @@ static struct run_request again(const struct run_request *in)
 	return out;
 }
 
-static void everything_that_was_asked_for_comes_back(void **state)
+static void all_requested_values_round_trip(void **state)
 {
 	char *args[] = {(char *)"-x", (char *)"", (char *)"\xff\xfe not text", NULL};
 	char *env[] = {(char *)"A=1", (char *)"B=", NULL};
@@ -66,7 +66,7 @@ static void everything_that_was_asked_for_comes_back(void **state)
 	run_request_done(&out);
 }
 
-static void what_was_not_asked_for_is_not_there(void **state)
+static void unrequested_members_are_absent(void **state)
 {
 	struct run_request out = again(&(struct run_request){0});
 
@@ -97,7 +97,7 @@ static void empty_list_stays_an_empty_list(void **state)
 }
 
 /* A store that somebody else wrote in: half of a request is never taken for one. */
-static void what_we_did_not_write_is_refused_whole(void **state)
+static void foreign_text_is_refused_completely(void **state)
 {
 	static const char *const texts[] = {
 		"",
@@ -175,7 +175,7 @@ static void depth_is_bounded(void **state)
 }
 
 /* A later daemon may have written more: what is known of it is taken. */
-static void unknown_member_is_no_harm(void **state)
+static void an_unknown_member_is_ignored(void **state)
 {
 	struct run_request out;
 	struct error err = {0};
@@ -189,13 +189,13 @@ static void unknown_member_is_no_harm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_that_was_asked_for_comes_back),
-		cmocka_unit_test(what_was_not_asked_for_is_not_there),
+		cmocka_unit_test(all_requested_values_round_trip),
+		cmocka_unit_test(unrequested_members_are_absent),
 		cmocka_unit_test(empty_list_stays_an_empty_list),
-		cmocka_unit_test(what_we_did_not_write_is_refused_whole),
+		cmocka_unit_test(foreign_text_is_refused_completely),
 		cmocka_unit_test(nothing_is_refused),
 		cmocka_unit_test(depth_is_bounded),
-		cmocka_unit_test(unknown_member_is_no_harm),
+		cmocka_unit_test(an_unknown_member_is_ignored),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

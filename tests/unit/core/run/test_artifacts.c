@@ -60,7 +60,7 @@ static size_t look(struct artifacts *seen, uint64_t ctime_ns, const char *conten
 	return count;
 }
 
-static void what_was_seen_in_this_state_is_not_told_again(void **state)
+static void known_changes_are_not_reported_again(void **state)
 {
 	struct artifacts seen = {0};
 
@@ -71,7 +71,7 @@ static void what_was_seen_in_this_state_is_not_told_again(void **state)
 	artifacts_done(&seen);
 }
 
-static void a_change_within_one_tick_is_told(void **state)
+static void a_change_within_one_tick_is_found(void **state)
 {
 	struct artifacts seen = {0};
 
@@ -82,7 +82,7 @@ static void a_change_within_one_tick_is_told(void **state)
 	artifacts_done(&seen);
 }
 
-static void what_is_too_large_to_hash_is_known_by_its_times(void **state)
+static void unhashed_files_are_compared_by_times(void **state)
 {
 	struct artifacts seen = {0};
 
@@ -116,7 +116,7 @@ static bool told(struct given_files *given, const struct box_file_entry *entry)
 	return is_told;
 }
 
-static void what_was_given_is_known_by_its_content(void **state)
+static void request_files_are_compared_by_content(void **state)
 {
 	struct given_files given = {.budget = 3};
 	struct box_file_entry entry = {
@@ -139,7 +139,7 @@ static void what_was_given_is_known_by_its_content(void **state)
 	assert_int_equal(given.count, 0);
 }
 
-static void what_was_given_and_is_too_large_to_hash_is_known_by_its_time(void **state)
+static void unhashed_request_files_are_compared_by_time(void **state)
 {
 	struct given_files given = {.budget = 2};
 	struct box_file_entry entry = {
@@ -156,7 +156,7 @@ static void what_was_given_and_is_too_large_to_hash_is_known_by_its_time(void **
 	given_done(&given);
 }
 
-static void a_look_that_takes_too_long_says_that_it_is_not_all(void **state)
+static void a_scan_that_takes_too_long_is_marked_incomplete(void **state)
 {
 	struct artifacts found = {0}, seen = {0};
 	int overs = 0;
@@ -175,12 +175,12 @@ static void a_look_that_takes_too_long_says_that_it_is_not_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_seen_in_this_state_is_not_told_again),
-		cmocka_unit_test(a_change_within_one_tick_is_told),
-		cmocka_unit_test(what_is_too_large_to_hash_is_known_by_its_times),
-		cmocka_unit_test(what_was_given_is_known_by_its_content),
-		cmocka_unit_test(what_was_given_and_is_too_large_to_hash_is_known_by_its_time),
-		cmocka_unit_test(a_look_that_takes_too_long_says_that_it_is_not_all),
+		cmocka_unit_test(known_changes_are_not_reported_again),
+		cmocka_unit_test(a_change_within_one_tick_is_found),
+		cmocka_unit_test(unhashed_files_are_compared_by_times),
+		cmocka_unit_test(request_files_are_compared_by_content),
+		cmocka_unit_test(unhashed_request_files_are_compared_by_time),
+		cmocka_unit_test(a_scan_that_takes_too_long_is_marked_incomplete),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,7 +40,7 @@ static void names_are_those_of_the_api(void **state)
 		assert_string_equal(outcome_limit_name((enum outcome_limit)i), limits[i]);
 }
 
-static void endings_are_told_apart(void **state)
+static void endings_are_distinguished(void **state)
 {
 	static const struct {
 		struct outcome_evidence evidence;
@@ -309,7 +309,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_are_those_of_the_api),
-		cmocka_unit_test(endings_are_told_apart),
+		cmocka_unit_test(endings_are_distinguished),
 		cmocka_unit_test(every_combination_is_judged_by_the_rule),
 		cmocka_unit_test(hits_are_listed_with_their_counts),
 		cmocka_unit_test(refused_calls_are_counted_once_each),

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void everything_that_is_not_bytes_comes_back(void **state)
+static void all_values_but_bytes_round_trip(void **state)
 {
 	struct outcome in = {
 		.status = OUTCOME_TIMEOUT,
@@ -57,7 +57,7 @@ static void everything_that_is_not_bytes_comes_back(void **state)
 	                 9 + 3 + 4 + 5 + 6 + 7 + 8 + 2);
 }
 
-static void every_status_and_limit_has_its_word(void **state)
+static void every_status_and_limit_has_a_name(void **state)
 {
 	(void)state;
 	for (int i = 0; i < OUTCOME_STATUS_COUNT * OUTCOME_LIMIT_COUNT; i++) {
@@ -76,7 +76,7 @@ static void every_status_and_limit_has_its_word(void **state)
 }
 
 /* The file is not ours alone: whoever could write it must not crash who reads it. */
-static void what_we_never_wrote_is_refused_or_harmless(void **state)
+static void foreign_records_are_refused_or_harmless(void **state)
 {
 	static const char *const bad[] = {
 		"", "{", "[]", "null", "{}", "{\"status\":\"gone\"}", "{\"status\":5}"};
@@ -98,9 +98,9 @@ static void what_we_never_wrote_is_refused_or_harmless(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_that_is_not_bytes_comes_back),
-		cmocka_unit_test(every_status_and_limit_has_its_word),
-		cmocka_unit_test(what_we_never_wrote_is_refused_or_harmless),
+		cmocka_unit_test(all_values_but_bytes_round_trip),
+		cmocka_unit_test(every_status_and_limit_has_a_name),
+		cmocka_unit_test(foreign_records_are_refused_or_harmless),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

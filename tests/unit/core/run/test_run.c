@@ -100,7 +100,7 @@ static void program_that_ends_is_answered_before_its_box_is_gone(void **state)
 	assert_int_equal(h.ends, 1);
 }
 
-static void uncounted_usage_is_the_agents_word(void **state)
+static void uncounted_usage_comes_from_the_agent(void **state)
 {
 	struct fixture *f = *state;
 	struct box_counters unknown;
@@ -241,7 +241,7 @@ static void program_that_cannot_start_is_an_error(void **state)
 	expect_idle(f);
 }
 
-static void refused_box_is_told_from_the_loop(void **state)
+static void a_refused_box_is_reported_from_the_loop(void **state)
 {
 	const struct error no = {.code = ERR_UNAVAILABLE, .msg = "no more boxes"};
 	struct fixture *f = *state;
@@ -397,7 +397,7 @@ static void request_can_be_freed(void **state)
 	assert_int_equal(r.files_count, 0);
 }
 
-static void box_that_is_never_ready_is_given_up(void **state)
+static void a_box_that_is_never_ready_times_out(void **state)
 {
 	struct fixture *f = *state;
 	struct heard h = {0};
@@ -416,7 +416,7 @@ static void box_that_is_never_ready_is_given_up(void **state)
 	expect_idle(f);
 }
 
-static void what_the_wire_does_not_take_is_told(void **state)
+static void plans_the_wire_rejects_are_reported(void **state)
 {
 	struct fixture *f = *state;
 	size_t size = BOX_FILES_MAX + 1;
@@ -489,13 +489,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(everything_is_handed_over_at_once),
 		TEST(program_that_ends_is_answered_before_its_box_is_gone),
-		TEST(uncounted_usage_is_the_agents_word),
+		TEST(uncounted_usage_comes_from_the_agent),
 		TEST(output_is_capped_here_as_well),
 		TEST(deadline_keeps_the_output_so_far),
 		TEST(clock_starts_with_the_program),
 		TEST(lost_box_is_an_error_before_the_start_and_a_crash_after),
 		TEST(program_that_cannot_start_is_an_error),
-		TEST(refused_box_is_told_from_the_loop),
+		TEST(a_refused_box_is_reported_from_the_loop),
 		TEST(bad_request_begins_nothing),
 		TEST(cancel_from_a_callback_is_safe),
 		TEST(cancel_at_the_start_is_safe),
@@ -504,8 +504,8 @@ int main(void)
 		TEST(abort_waits_for_answer_and_box_in_any_order),
 		TEST(report_may_be_as_large_as_allowed_and_no_larger),
 		TEST(request_can_be_freed),
-		TEST(box_that_is_never_ready_is_given_up),
-		TEST(what_the_wire_does_not_take_is_told),
+		TEST(a_box_that_is_never_ready_times_out),
+		TEST(plans_the_wire_rejects_are_reported),
 		TEST(stdin_may_stay_open),
 		TEST(signals_and_input_need_a_program),
 	};

@@ -85,7 +85,7 @@ static void expect_cold_success(struct fixture *f, struct heard *h)
 	assert_int_equal(totals(f).misses, 1);
 }
 
-static void what_was_not_taken_gets_a_box_of_its_own(void **state)
+static void unread_code_gets_a_new_box(void **state)
 {
 	struct fixture *f = *state;
 	struct heard h = {0};
@@ -126,7 +126,7 @@ static void expect_killed(struct fixture *f, const struct heard *h)
 	assert_int_equal(totals(f).misses, 0);
 }
 
-static void what_was_taken_is_not_run_again(void **state)
+static void code_that_was_read_is_not_run_again(void **state)
 {
 	struct fixture *f = *state;
 	const struct exec_facts killed = {.signalled = true, .status = SIGKILL};
@@ -138,7 +138,7 @@ static void what_was_taken_is_not_run_again(void **state)
 	expect_killed(f, &h);
 }
 
-static void what_its_caller_has_killed_is_not_run_again(void **state)
+static void a_run_killed_by_its_caller_is_not_repeated(void **state)
 {
 	struct fixture *f = *state;
 	struct heard h = {0};
@@ -164,7 +164,7 @@ static void a_box_that_was_lost_after_its_start_is_the_outcome(void **state)
 	assert_int_equal(totals(f).misses, 0);
 }
 
-static void a_second_loss_is_told(void **state)
+static void a_second_loss_is_reported(void **state)
 {
 	struct fixture *f = *state;
 	const struct error err = {.code = ERR_AGENT_LOST, .msg = "gone"};
@@ -216,13 +216,13 @@ static void a_program_that_runs_takes_any_input(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(what_was_not_taken_gets_a_box_of_its_own),
+		TEST(unread_code_gets_a_new_box),
 		TEST(a_box_that_was_lost_before_its_start_is_replaced),
 		TEST(a_start_that_failed_is_tried_elsewhere),
-		TEST(what_was_taken_is_not_run_again),
-		TEST(what_its_caller_has_killed_is_not_run_again),
+		TEST(code_that_was_read_is_not_run_again),
+		TEST(a_run_killed_by_its_caller_is_not_repeated),
 		TEST(a_box_that_was_lost_after_its_start_is_the_outcome),
-		TEST(a_second_loss_is_told),
+		TEST(a_second_loss_is_reported),
 		TEST(input_that_came_meanwhile_goes_along),
 		TEST(a_program_that_runs_takes_any_input),
 	};

@@ -126,7 +126,7 @@ static struct run_record_info info_of(const struct run_record *e)
 	return info;
 }
 
-static void record_tells_its_whole_life(void **state)
+static void a_record_has_its_whole_life(void **state)
 {
 	struct fixture *f = *state;
 	struct run_record *e = add(f, "s");
@@ -171,7 +171,7 @@ static void record_tells_its_whole_life(void **state)
 	assert_string_equal(info_of(e).outcome->out.data, "hello world");
 }
 
-static void failure_is_told_as_such(void **state)
+static void a_failure_is_reported_as_such(void **state)
 {
 	struct fixture *f = *state;
 	struct run_record *e = add(f, "s");
@@ -187,7 +187,7 @@ static void failure_is_told_as_such(void **state)
 	assert_string_equal(h.text, "1out(x) 2end ");
 }
 
-static void watcher_hears_everything_from_the_loop_only(void **state)
+static void a_watcher_gets_everything_from_the_loop_only(void **state)
 {
 	struct fixture *f = *state;
 	struct run_record *e = add(f, "s");
@@ -207,7 +207,7 @@ static void watcher_hears_everything_from_the_loop_only(void **state)
 	assert_string_equal(h.text, "1start 2out(a) 3out(b) 4err(c) 5end ");
 }
 
-static void pieces_are_joined_until_somebody_was_told(void **state)
+static void pieces_are_joined_until_a_watcher_saw_them(void **state)
 {
 	struct fixture *f = *state;
 	struct run_record *e = add(f, "s");
@@ -235,7 +235,7 @@ static void pieces_are_joined_until_somebody_was_told(void **state)
 	assert_string_equal(third.text, "3err(x) 4out(cd) 5out(ef) 6end ");
 }
 
-static void number_from_the_future_gets_what_comes_and_the_end(void **state)
+static void a_future_event_number_gets_later_events_and_the_end(void **state)
 {
 	struct fixture *f = *state;
 	struct run_record *e = add(f, "s");
@@ -347,7 +347,7 @@ static void watchers_may_leave_at_any_time(void **state)
 	assert_string_equal(other.text, "1start 2out(a) ");
 }
 
-static void output_inside_a_callback_comes_later(void **state)
+static void output_inside_a_callback_is_deferred(void **state)
 {
 	struct fixture *f = *state;
 	struct run_record *e = add(f, "s");
@@ -410,7 +410,7 @@ static void add_of(struct fixture *f, const char *tenant, char ret_id[40])
 }
 
 /* Three are kept; one tenant has ended two of them before the other ends a hundred. */
-static void who_floods_forgets_its_own(void **state)
+static void a_flooding_tenant_loses_its_own_records(void **state)
 {
 	struct fixture *f = *state;
 	char first[40], second[40], other[40];
@@ -447,7 +447,7 @@ static void oldest_ended_are_forgotten_by_bytes(void **state)
 	}
 }
 
-static void forgetting_tells_watchers_the_end(void **state)
+static void forgetting_notifies_watchers(void **state)
 {
 	struct fixture *f = *state;
 	struct run_record *running = add(f, "s");
@@ -573,21 +573,21 @@ static void control_ends_with_the_execution(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(record_tells_its_whole_life),
-		TEST(failure_is_told_as_such),
-		TEST(watcher_hears_everything_from_the_loop_only),
-		TEST(pieces_are_joined_until_somebody_was_told),
-		TEST(number_from_the_future_gets_what_comes_and_the_end),
+		TEST(a_record_has_its_whole_life),
+		TEST(a_failure_is_reported_as_such),
+		TEST(a_watcher_gets_everything_from_the_loop_only),
+		TEST(pieces_are_joined_until_a_watcher_saw_them),
+		TEST(a_future_event_number_gets_later_events_and_the_end),
 		TEST(long_output_comes_in_events_of_bounded_size),
 		TEST(chatter_does_not_make_events_without_end),
 		TEST(chatter_to_a_watcher_is_paced),
 		TEST(watchers_may_leave_at_any_time),
-		TEST(output_inside_a_callback_comes_later),
+		TEST(output_inside_a_callback_is_deferred),
 		TEST(oldest_ended_are_forgotten_by_count),
-		TEST(who_floods_forgets_its_own),
+		TEST(a_flooding_tenant_loses_its_own_records),
 		cmocka_unit_test_setup_teardown(oldest_ended_are_forgotten_by_bytes, setup_small,
 	                                        teardown),
-		TEST(forgetting_tells_watchers_the_end),
+		TEST(forgetting_notifies_watchers),
 		TEST(forgetting_in_a_callback_is_safe),
 		TEST(last_watcher_of_the_forgotten_may_leave),
 		TEST(watched_ones_can_be_freed_with_all),

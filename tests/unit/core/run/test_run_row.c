@@ -172,7 +172,7 @@ static void every_field_comes_back(void **state)
 	run_records_free(other);
 }
 
-static void a_failure_comes_back(void **state)
+static void a_failure_is_restored(void **state)
 {
 	struct rig *rig = *state;
 	struct run_records *other = run_records_new(rig->f->loop, 10, 1 << 20);
@@ -215,7 +215,7 @@ static void that_it_begins_is_on_the_disk_before_it_does(void **state)
 	assert_int_equal(run_record_begin(add(rig, false), on_begun, rig, &err), 0);
 }
 
-static void what_cannot_be_marked_does_not_begin(void **state)
+static void a_run_whose_start_cannot_be_recorded_does_not_start(void **state)
 {
 	struct rig *rig = *state;
 	struct run_record *e = add(rig, true);
@@ -300,7 +300,7 @@ static void expect_untouched(struct rig *rig)
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM files"), 0);
 }
 
-static void an_id_that_is_taken_changes_nothing_of_whose_it_is(void **state)
+static void an_id_in_use_leaves_its_owner_unchanged(void **state)
 {
 	struct rig *rig = *state;
 	struct run_records *other = run_records_new(rig->f->loop, 10, 1 << 20);
@@ -331,7 +331,7 @@ static void an_id_that_is_taken_changes_nothing_of_whose_it_is(void **state)
 	run_records_free(other);
 }
 
-static void who_is_to_begin_with_a_taken_id_is_told(void **state)
+static void starting_with_an_id_in_use_is_refused(void **state)
 {
 	struct rig *rig = *state;
 	struct run_records *other = run_records_new(rig->f->loop, 10, 1 << 20);
@@ -355,13 +355,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(every_field_comes_back),
-		RIG_TEST(a_failure_comes_back),
+		RIG_TEST(a_failure_is_restored),
 		RIG_TEST(that_it_begins_is_on_the_disk_before_it_does),
-		RIG_TEST(what_cannot_be_marked_does_not_begin),
+		RIG_TEST(a_run_whose_start_cannot_be_recorded_does_not_start),
 		RIG_TEST(files_go_with_their_execution),
 		RIG_TEST(the_latest_of_a_session_is_found),
-		RIG_TEST(an_id_that_is_taken_changes_nothing_of_whose_it_is),
-		RIG_TEST(who_is_to_begin_with_a_taken_id_is_told),
+		RIG_TEST(an_id_in_use_leaves_its_owner_unchanged),
+		RIG_TEST(starting_with_an_id_in_use_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,7 @@ static void refused_box_of_a_queued_one_passes_the_turn_on(void **state)
 	expect_idle(f);
 }
 
-static void cancelled_ones_hear_nothing(void **state)
+static void cancelled_runs_report_nothing(void **state)
 {
 	struct fixture *f = *state;
 	struct heard h[4] = {0};
@@ -103,7 +103,7 @@ static void cancelled_ones_hear_nothing(void **state)
 		assert_int_equal(h[i].ends + h[i].errors, 0);
 }
 
-static void aborted_ones_hear_of_it_from_the_loop(void **state)
+static void aborted_runs_end_from_the_loop(void **state)
 {
 	struct fixture *f = *state;
 	struct heard h[3] = {0};
@@ -145,7 +145,7 @@ static void drain_finishes_what_runs_and_refuses_the_rest(void **state)
 	assert_int_equal(f->drained, 1);
 }
 
-static void drain_of_nothing_is_told_from_the_loop(void **state)
+static void draining_nothing_ends_from_the_loop(void **state)
 {
 	struct fixture *f = *state;
 
@@ -171,7 +171,7 @@ static void patience_ends(void **state)
 	expect_idle(f);
 }
 
-static void second_drain_and_drain_at_once_wait_for_nobody(void **state)
+static void a_second_drain_and_an_immediate_drain_do_not_wait(void **state)
 {
 	struct fixture *f = *state;
 	struct heard h[4] = {0};
@@ -191,7 +191,7 @@ static void second_drain_and_drain_at_once_wait_for_nobody(void **state)
 	expect_idle(f);
 }
 
-static void box_that_stays_keeps_the_service_from_being_drained(void **state)
+static void a_remaining_box_delays_the_drain(void **state)
 {
 	struct fixture *f = *state;
 	struct heard h = {0};
@@ -208,7 +208,7 @@ static void box_that_stays_keeps_the_service_from_being_drained(void **state)
 	wait_for(f, &f->drained);
 }
 
-static void late_words_of_an_ended_box_are_ignored(void **state)
+static void late_messages_of_an_ended_box_are_ignored(void **state)
 {
 	const struct error gone = {.code = ERR_AGENT_LOST, .msg = "gone"};
 	struct fixture *f = *state;
@@ -275,14 +275,14 @@ int main(void)
 		TEST(queue_is_bounded_and_served_in_order),
 		TEST(queued_request_is_copied_whole),
 		TEST(refused_box_of_a_queued_one_passes_the_turn_on),
-		TEST(cancelled_ones_hear_nothing),
-		TEST(aborted_ones_hear_of_it_from_the_loop),
+		TEST(cancelled_runs_report_nothing),
+		TEST(aborted_runs_end_from_the_loop),
 		TEST(drain_finishes_what_runs_and_refuses_the_rest),
-		TEST(drain_of_nothing_is_told_from_the_loop),
+		TEST(draining_nothing_ends_from_the_loop),
 		TEST(patience_ends),
-		TEST(second_drain_and_drain_at_once_wait_for_nobody),
-		TEST(box_that_stays_keeps_the_service_from_being_drained),
-		TEST(late_words_of_an_ended_box_are_ignored),
+		TEST(a_second_drain_and_an_immediate_drain_do_not_wait),
+		TEST(a_remaining_box_delays_the_drain),
+		TEST(late_messages_of_an_ended_box_are_ignored),
 		TEST(service_can_go_before_its_boxes),
 		TEST(places_follow_the_cores_and_the_driver),
 	};

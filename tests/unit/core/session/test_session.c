@@ -190,7 +190,7 @@ static void clock_of_a_paused_execution_stands_still(void **state)
 	expect_status(queued, OUTCOME_SUCCESS);
 }
 
-static void execution_that_ended_as_the_box_froze_is_taken(void **state)
+static void an_execution_that_ended_as_the_box_froze_is_recorded(void **state)
 {
 	struct fixture *f = *state;
 	struct session *session = ready(f);
@@ -470,7 +470,7 @@ static void heard_end(void *ctx, struct run_record *e, const struct run_event *e
 	}
 }
 
-static void deleting_while_running_tells_the_watchers(void **state)
+static void deleting_while_running_notifies_the_watchers(void **state)
 {
 	struct fixture *f = *state;
 	struct session *session = ready(f);
@@ -486,7 +486,7 @@ static void deleting_while_running_tells_the_watchers(void **state)
 	assert_int_equal(fake_box_count(f->driver), 0);
 }
 
-static void box_that_is_slow_to_go_is_no_trouble(void **state)
+static void a_box_that_dies_slowly_is_harmless(void **state)
 {
 	struct fixture *f = *state;
 	struct session *session;
@@ -549,7 +549,7 @@ int main(void)
 		TEST(history_keeps_the_last_steps),
 		TEST(every_state_takes_what_it_can_and_refuses_the_rest),
 		TEST(clock_of_a_paused_execution_stands_still),
-		TEST(execution_that_ended_as_the_box_froze_is_taken),
+		TEST(an_execution_that_ended_as_the_box_froze_is_recorded),
 		TEST(start_that_crosses_the_pause_gets_its_whole_time),
 		TEST(resumed_execution_waits_for_a_place),
 		TEST(waiting_execution_goes_back_to_the_queue),
@@ -560,8 +560,8 @@ int main(void)
 		TEST(clocks_are_bounded_by_the_configuration),
 		TEST(terminating_ends_everything_once),
 		TEST(sessions_end_well_in_every_state),
-		TEST(deleting_while_running_tells_the_watchers),
-		TEST(box_that_is_slow_to_go_is_no_trouble),
+		TEST(deleting_while_running_notifies_the_watchers),
+		TEST(a_box_that_dies_slowly_is_harmless),
 		TEST(box_that_cannot_be_made_fails_the_session),
 		TEST(counters_are_those_of_the_box),
 	};

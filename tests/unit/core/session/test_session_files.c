@@ -147,7 +147,7 @@ static struct file_op *opened(struct fixture *f, struct session *session, enum b
 	return opened_op;
 }
 
-static void operation_goes_to_the_box_and_its_words_come_back(void **state)
+static void an_operation_goes_to_the_box_and_its_result_returns(void **state)
 {
 	struct fixture *f = *state;
 	struct session *s = ready(f);
@@ -172,7 +172,7 @@ static void operation_goes_to_the_box_and_its_words_come_back(void **state)
 	assert_false(a->cancelled);
 }
 
-static void failure_of_the_box_is_told_once(void **state)
+static void a_box_failure_is_reported_once(void **state)
 {
 	struct fixture *f = *state;
 	struct session *s = ready(f);
@@ -256,7 +256,7 @@ static void ephemeral_session_gets_a_box_for_its_files(void **state)
 }
 
 /* While the old box goes down a new operation waits; then it has a box of its own. */
-static void operation_waits_for_the_box_that_comes(void **state)
+static void an_operation_waits_for_the_box(void **state)
 {
 	struct fixture *f = *state;
 	struct file_op *op, *gone;
@@ -288,7 +288,7 @@ static void operation_waits_for_the_box_that_comes(void **state)
 }
 
 /* One that was ended while it waited is ended when it begins; nobody is told of room. */
-static void what_was_ended_early_stays_ended(void **state)
+static void an_operation_ended_early_stays_ended(void **state)
 {
 	struct fixture *f = *state;
 	struct file_op *op;
@@ -319,14 +319,14 @@ static void what_was_ended_early_stays_ended(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(operation_goes_to_the_box_and_its_words_come_back),
-		TEST(failure_of_the_box_is_told_once),
+		TEST(an_operation_goes_to_the_box_and_its_result_returns),
+		TEST(a_box_failure_is_reported_once),
 		TEST(six_at_a_time),
 		TEST(refused_operation_leaves_nothing),
 		TEST(paused_and_ended_sessions_have_no_files),
 		TEST(ephemeral_session_gets_a_box_for_its_files),
-		TEST(operation_waits_for_the_box_that_comes),
-		TEST(what_was_ended_early_stays_ended),
+		TEST(an_operation_waits_for_the_box),
+		TEST(an_operation_ended_early_stays_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

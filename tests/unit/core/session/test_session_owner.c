@@ -81,7 +81,7 @@ static void agent_of_another_tenant_is_another_agent(void **state)
 }
 
 /* Four ended ones are remembered: two of each tenant where there are two. */
-static void who_ends_many_sessions_pushes_out_its_own(void **state)
+static void a_tenant_with_many_ended_sessions_loses_its_own(void **state)
 {
 	struct fixture *f = *state;
 
@@ -97,7 +97,7 @@ static void who_ends_many_sessions_pushes_out_its_own(void **state)
 }
 
 /* More tenants than are remembered sessions: whose share is none still ends in peace. */
-static void share_of_nothing_is_no_reason_to_lose_the_one_that_ends(void **state)
+static void a_zero_share_does_not_drop_the_session_that_just_ended(void **state)
 {
 	static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
 	struct fixture *f = *state;
@@ -120,8 +120,8 @@ int main(void)
 		TEST(nothing_of_another_tenant_is_listed),
 		TEST(executions_are_found_by_their_tenant_only),
 		TEST(agent_of_another_tenant_is_another_agent),
-		TEST(who_ends_many_sessions_pushes_out_its_own),
-		TEST(share_of_nothing_is_no_reason_to_lose_the_one_that_ends),
+		TEST(a_tenant_with_many_ended_sessions_loses_its_own),
+		TEST(a_zero_share_does_not_drop_the_session_that_just_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,7 +140,7 @@ static void outcome_has_output_report_and_growth_of_counters(void **state)
 	assert_string_equal(out->execution_id, record_of(e).id);
 }
 
-static void stdin_is_given_and_ended(void **state)
+static void stdin_is_passed_and_closed(void **state)
 {
 	struct fixture *f = *state;
 	struct session *session = ready(f);
@@ -341,7 +341,7 @@ static void agent_that_does_not_report_the_kill_costs_the_box(void **state)
 	assert_int_equal(running(f), 0);
 }
 
-static void program_of_its_own_is_killed_at_once(void **state)
+static void a_separate_program_is_killed_at_once(void **state)
 {
 	struct fixture *f = *state;
 	struct session *session = ready(f);
@@ -465,7 +465,7 @@ static void runner_killed_for_memory_names_the_limit(void **state)
 	assert_int_equal(record_of(e).outcome->limit, OUTCOME_LIMIT_NONE); /* not its kill */
 }
 
-static void runner_that_dies_idle_is_told_by_the_next(void **state)
+static void a_dead_idle_runner_is_reported_by_the_next_run(void **state)
 {
 	struct fixture *f = *state;
 	struct session *session = ready(f);
@@ -481,7 +481,7 @@ static void runner_that_dies_idle_is_told_by_the_next(void **state)
 	assert_false(record_of(e).session_reset);
 }
 
-static void run_that_crosses_the_death_of_its_runner_is_given_to_another(void **state)
+static void a_run_that_crosses_its_runners_death_goes_to_another(void **state)
 {
 	struct fixture *f = *state;
 	const struct error gone = {.code = ERR_CONFLICT, .msg = "no runner"};
@@ -556,7 +556,7 @@ static void lost_box_is_a_crash(void **state)
 	expect_refused(f, try_execute(f, session), ERR_CONFLICT);
 }
 
-static void box_lost_to_memory_says_so(void **state)
+static void a_box_lost_to_memory_is_reported_as_such(void **state)
 {
 	struct fixture *f = *state;
 	const struct error lost = {.code = ERR_AGENT_LOST, .msg = "it vanished"};
@@ -603,7 +603,7 @@ int main(void)
 		TEST(runner_is_started_once_and_code_handed_to_it),
 		TEST(language_without_a_runner_runs_as_a_program),
 		TEST(outcome_has_output_report_and_growth_of_counters),
-		TEST(stdin_is_given_and_ended),
+		TEST(stdin_is_passed_and_closed),
 		TEST(stdin_may_stay_open),
 		TEST(executions_run_in_order_and_the_queue_is_bounded),
 		TEST(places_are_shared_with_all_executions),
@@ -611,17 +611,17 @@ int main(void)
 		TEST(runner_that_does_not_is_killed_and_replaced),
 		TEST(answer_that_crosses_the_kill_costs_the_runner),
 		TEST(agent_that_does_not_report_the_kill_costs_the_box),
-		TEST(program_of_its_own_is_killed_at_once),
+		TEST(a_separate_program_is_killed_at_once),
 		TEST(cancelling_interrupts_first),
 		TEST(cancelling_before_the_start_is_heeded_too),
 		TEST(interrupt_leaves_the_session_as_it_is),
 		TEST(runner_that_ends_with_the_run_is_a_reset),
 		TEST(runner_killed_for_memory_names_the_limit),
-		TEST(runner_that_dies_idle_is_told_by_the_next),
-		TEST(run_that_crosses_the_death_of_its_runner_is_given_to_another),
+		TEST(a_dead_idle_runner_is_reported_by_the_next_run),
+		TEST(a_run_that_crosses_its_runners_death_goes_to_another),
 		TEST(runner_that_cannot_be_started_fails_the_run_with_its_reason),
 		TEST(lost_box_is_a_crash),
-		TEST(box_lost_to_memory_says_so),
+		TEST(a_box_lost_to_memory_is_reported_as_such),
 		TEST(program_that_is_never_started_fails_the_session),
 	};
 

@@ -88,7 +88,7 @@ static void session_whose_old_box_is_dead_has_failed(void **state)
 }
 
 /* The time that a box may take is that of the daemon that makes it. */
-static void box_has_its_time_though_its_session_is_old(void **state)
+static void a_new_box_has_its_full_time_in_an_old_session(void **state)
 {
 	struct rig *rig = *state;
 
@@ -110,7 +110,7 @@ int main(void)
 		TEST(session_that_gets_no_other_box_fails),
 		TEST(session_that_ends_meanwhile_gets_no_other_box),
 		TEST(session_whose_old_box_is_dead_has_failed),
-		TEST(box_has_its_time_though_its_session_is_old),
+		TEST(a_new_box_has_its_full_time_in_an_old_session),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,7 +67,7 @@ static void wait_boxes(struct fixture *f, size_t count)
 	}
 }
 
-static void nothing_comes_of_nothing(void **state)
+static void unclaimed_boxes_are_ended(void **state)
 {
 	struct rig *rig = *state;
 
@@ -77,7 +77,7 @@ static void nothing_comes_of_nothing(void **state)
 	assert_int_equal(fake_kept(rig->f->driver), 0); /* it ends */
 }
 
-static void session_is_there_with_its_box(void **state)
+static void a_session_is_ready_with_its_box(void **state)
 {
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
@@ -125,7 +125,7 @@ static void session_that_was_being_made_gets_another_box(void **state)
 }
 
 /* What ran meanwhile is heard from its start, and its end is acknowledged once it is written. */
-static void running_execution_goes_on(void **state)
+static void a_running_execution_continues(void **state)
 {
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
@@ -179,7 +179,7 @@ static void execution_that_the_box_does_not_know_has_crashed(void **state)
 }
 
 /* Its end was recorded, but not acknowledged: it is forgotten, and ends if it still runs. */
-static void execution_that_nobody_wants_any_more_is_stopped(void **state)
+static void an_unknown_run_is_stopped(void **state)
 {
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
@@ -315,7 +315,7 @@ static void resumed_execution_is_measured_from_its_start(void **state)
 }
 
 /* A box without that memory, of an earlier version: unknown is not what others have used. */
-static void resumed_execution_without_a_memory_blames_nobody(void **state)
+static void a_resumed_execution_without_a_baseline_names_no_limit(void **state)
 {
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
@@ -388,7 +388,7 @@ static void pause_does_not_count_for_the_deadline(void **state)
 }
 
 /* Without the pauses it is late at once: the test before would see it. */
-static void deadline_has_passed_meanwhile(void **state)
+static void a_deadline_that_passed_meanwhile(void **state)
 {
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
@@ -410,7 +410,7 @@ static void deadline_has_passed_meanwhile(void **state)
 }
 
 /* What was paused under an earlier daemon goes on when there is a place, as any other. */
-static void paused_execution_waits_for_a_place_to_go_on(void **state)
+static void a_paused_execution_waits_for_a_place_to_resume(void **state)
 {
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
@@ -449,7 +449,7 @@ static void paused_execution_waits_for_a_place_to_go_on(void **state)
 }
 
 /* Its end is on its way to the disk when all sessions go; its box takes a moment longer. */
-static void end_that_is_recorded_after_everybody_has_gone_is_told_to_nobody(void **state)
+static void an_end_recorded_after_all_watchers_left_notifies_none(void **state)
 {
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
@@ -529,7 +529,7 @@ static void frozen_box_makes_a_paused_session(void **state)
 }
 
 /* Nobody keeps the box of an ephemeral one: what ran is lost, what had not begun is begun. */
-static void ephemeral_session_begins_what_had_not_begun(void **state)
+static void an_ephemeral_session_starts_what_had_not_started(void **state)
 {
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
@@ -551,7 +551,7 @@ static void ephemeral_session_begins_what_had_not_begun(void **state)
 }
 
 /* Accepted, and perhaps begun, when the daemon was killed: it is not run a second time. */
-static void what_may_have_begun_is_not_run_again(void **state)
+static void a_run_that_may_have_started_is_not_repeated(void **state)
 {
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
@@ -570,7 +570,7 @@ static void what_may_have_begun_is_not_run_again(void **state)
 }
 
 /* The box was lost before the store knew that it was ready: what it may have been given is lost. */
-static void what_a_lost_new_box_may_have_run_is_not_run_again(void **state)
+static void runs_that_a_lost_new_box_may_have_started_are_not_repeated(void **state)
 {
 	struct rig *rig = *state;
 
@@ -583,7 +583,7 @@ static void what_a_lost_new_box_may_have_run_is_not_run_again(void **state)
 }
 
 /* Of a session that is not there, or as nobody wrote it: it ends, its neighbour goes on. */
-static void execution_that_cannot_go_on_has_crashed(void **state)
+static void an_execution_that_cannot_resume_has_crashed(void **state)
 {
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
@@ -624,31 +624,31 @@ static void session_that_is_not_allowed_any_more_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(nothing_comes_of_nothing),
-		TEST(session_is_there_with_its_box),
+		TEST(unclaimed_boxes_are_ended),
+		TEST(a_session_is_ready_with_its_box),
 		TEST(session_whose_box_is_lost_has_failed),
 		TEST(session_that_was_being_made_gets_another_box),
-		TEST(running_execution_goes_on),
+		TEST(a_running_execution_continues),
 		TEST(execution_that_the_box_does_not_know_has_crashed),
-		TEST(execution_that_nobody_wants_any_more_is_stopped),
+		TEST(an_unknown_run_is_stopped),
 		TEST(unknown_run_must_not_start_before_all_are_described),
 		TEST(runner_of_no_language_ends_the_box),
 		TEST(rest_of_stdin_follows),
 		TEST(frozen_box_makes_a_paused_session),
-		TEST(ephemeral_session_begins_what_had_not_begun),
-		TEST(what_may_have_begun_is_not_run_again),
-		TEST(what_a_lost_new_box_may_have_run_is_not_run_again),
-		TEST(execution_that_cannot_go_on_has_crashed),
+		TEST(an_ephemeral_session_starts_what_had_not_started),
+		TEST(a_run_that_may_have_started_is_not_repeated),
+		TEST(runs_that_a_lost_new_box_may_have_started_are_not_repeated),
+		TEST(an_execution_that_cannot_resume_has_crashed),
 		TEST(session_that_is_not_allowed_any_more_fails),
 		TEST(resumed_execution_has_a_place),
 		TEST(resumed_execution_is_measured_from_its_start),
-		TEST(resumed_execution_without_a_memory_blames_nobody),
+		TEST(a_resumed_execution_without_a_baseline_names_no_limit),
 		TEST(lost_execution_has_run_since_its_start),
 		TEST(pause_does_not_count_for_the_deadline),
-		TEST(deadline_has_passed_meanwhile),
-		TEST(paused_execution_waits_for_a_place_to_go_on),
+		TEST(a_deadline_that_passed_meanwhile),
+		TEST(a_paused_execution_waits_for_a_place_to_resume),
 		TEST(paused_execution_is_cancelled),
-		TEST(end_that_is_recorded_after_everybody_has_gone_is_told_to_nobody),
+		TEST(an_end_recorded_after_all_watchers_left_notifies_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,7 +104,7 @@ static void every_field_comes_back(void **state)
 	session_service_free(other);
 }
 
-static void who_waits_is_told_when_it_is_on_the_disk(void **state)
+static void waiters_are_answered_when_it_is_on_disk(void **state)
 {
 	struct rig *rig = *state;
 	struct session *session = make(rig);
@@ -128,7 +128,7 @@ static void who_waits_is_told_when_it_is_on_the_disk(void **state)
 		0); /* a text; -1: no row */
 }
 
-static void who_waits_in_vain_is_told_why(void **state)
+static void waiters_get_the_reason_of_a_failure(void **state)
 {
 	struct rig *rig = *state;
 	struct session *session = make(rig);
@@ -149,7 +149,7 @@ static void who_waits_in_vain_is_told_why(void **state)
 	                 1);
 }
 
-static void one_that_goes_meanwhile_is_told_all_the_same(void **state)
+static void waiters_of_a_deleted_session_are_answered(void **state)
 {
 	struct rig *rig = *state;
 	struct session *session = make(rig);
@@ -179,7 +179,7 @@ static void a_deleted_one_goes_when_that_is_on_the_disk(void **state)
 	assert_null(load(rig, rig->f->service));
 }
 
-static void what_cannot_be_deleted_stays_as_it_is(void **state)
+static void a_failed_delete_changes_nothing(void **state)
 {
 	struct rig *rig = *state;
 	struct session *session = make(rig);
@@ -196,7 +196,7 @@ static void what_cannot_be_deleted_stays_as_it_is(void **state)
 	rig_break(rig, false);
 }
 
-static void who_waits_at_the_end_is_told_then(void **state)
+static void waiters_are_answered_at_the_end(void **state)
 {
 	struct rig *rig = *state;
 	struct session *session = make(rig);
@@ -211,7 +211,7 @@ static void who_waits_at_the_end_is_told_then(void **state)
 	run_records_set_store(rig->f->executions, NULL);
 }
 
-static void what_lived_is_ended_where_nobody_can_take_it_over(void **state)
+static void live_rows_are_ended_without_a_successor(void **state)
 {
 	struct rig *rig = *state;
 	struct store *later = NULL;
@@ -253,7 +253,7 @@ static void expect_made_of(struct rig *rig, int64_t count)
 	                 1);
 }
 
-static void what_it_was_made_of_goes_with_its_end(void **state)
+static void template_data_is_cleared_when_a_session_ends(void **state)
 {
 	struct rig *rig = *state;
 	struct session *session = make_of_template(rig);
@@ -267,7 +267,7 @@ static void what_it_was_made_of_goes_with_its_end(void **state)
 	expect_made_of(rig, 0);
 }
 
-static void what_it_was_made_of_goes_when_it_is_deleted(void **state)
+static void template_data_is_cleared_when_a_session_is_deleted(void **state)
 {
 	struct rig *rig = *state;
 	struct session *session = make_of_template(rig);
@@ -280,7 +280,7 @@ static void what_it_was_made_of_goes_when_it_is_deleted(void **state)
 	expect_made_of(rig, 0);
 }
 
-static void what_it_was_made_of_goes_with_the_daemon(void **state)
+static void template_data_is_cleared_after_a_crash(void **state)
 {
 	struct rig *rig = *state;
 	struct store *later = NULL;
@@ -297,16 +297,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(every_field_comes_back),
-		RIG_TEST(who_waits_is_told_when_it_is_on_the_disk),
-		RIG_TEST(who_waits_in_vain_is_told_why),
-		RIG_TEST(one_that_goes_meanwhile_is_told_all_the_same),
+		RIG_TEST(waiters_are_answered_when_it_is_on_disk),
+		RIG_TEST(waiters_get_the_reason_of_a_failure),
+		RIG_TEST(waiters_of_a_deleted_session_are_answered),
 		RIG_TEST(a_deleted_one_goes_when_that_is_on_the_disk),
-		RIG_TEST(what_cannot_be_deleted_stays_as_it_is),
-		RIG_TEST(who_waits_at_the_end_is_told_then),
-		RIG_TEST(what_lived_is_ended_where_nobody_can_take_it_over),
-		RIG_TEST(what_it_was_made_of_goes_with_its_end),
-		RIG_TEST(what_it_was_made_of_goes_when_it_is_deleted),
-		RIG_TEST(what_it_was_made_of_goes_with_the_daemon),
+		RIG_TEST(a_failed_delete_changes_nothing),
+		RIG_TEST(waiters_are_answered_at_the_end),
+		RIG_TEST(live_rows_are_ended_without_a_successor),
+		RIG_TEST(template_data_is_cleared_when_a_session_ends),
+		RIG_TEST(template_data_is_cleared_when_a_session_is_deleted),
+		RIG_TEST(template_data_is_cleared_after_a_crash),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,7 +176,7 @@ static void listing_begins_with_the_newest(void **state)
 
 /* Agents. */
 
-static void idle_session_of_an_agent_is_given_again(void **state)
+static void an_agents_idle_session_is_reused(void **state)
 {
 	struct fixture *f = *state;
 	struct session *session;
@@ -229,7 +229,7 @@ static void session_in_use_or_of_another_kind_is_not(void **state)
 	session_delete(again(f, false));
 }
 
-static void ended_session_is_not_given_again(void **state)
+static void an_ended_session_is_not_reused(void **state)
 {
 	struct fixture *f = *state;
 	struct session *session;
@@ -439,7 +439,7 @@ static void drain_ends_all_and_waits_for_the_boxes(void **state)
 	assert_int_equal(running(f), 0);
 }
 
-static void drain_of_nothing_is_told_at_once(void **state)
+static void draining_nothing_ends_at_once(void **state)
 {
 	struct fixture *f = *state;
 
@@ -481,16 +481,16 @@ int main(void)
 		TEST(boxes_are_left_for_executions_without_a_session),
 		TEST(first_to_end_is_the_first_to_be_forgotten),
 		TEST(listing_begins_with_the_newest),
-		TEST(idle_session_of_an_agent_is_given_again),
+		TEST(an_agents_idle_session_is_reused),
 		TEST(session_in_use_or_of_another_kind_is_not),
-		TEST(ended_session_is_not_given_again),
+		TEST(an_ended_session_is_not_reused),
 		TEST(ephemeral_executions_have_a_box_each),
 		TEST(ephemeral_execution_can_be_controlled),
 		TEST(ephemeral_failure_is_one_of_the_execution),
 		TEST(ephemeral_session_ends_with_what_it_runs),
 		TEST(ephemeral_session_can_be_deleted_at_any_time),
 		TEST(drain_ends_all_and_waits_for_the_boxes),
-		TEST(drain_of_nothing_is_told_at_once),
+		TEST(draining_nothing_ends_at_once),
 		TEST(service_can_be_freed_at_any_time),
 	};
 

@@ -102,7 +102,7 @@ static void one_that_is_large_loses_its_own_oldest(void **state)
 	retention_free(c);
 }
 
-static void what_is_old_goes_and_what_lives_stays(void **state)
+static void old_rows_are_removed_and_live_ones_stay(void **state)
 {
 	struct rig *rig = *state;
 	int64_t now = (int64_t)clock_real_ms();
@@ -127,7 +127,7 @@ static void on_departed(void *ctx, const char *name)
 	(void)snprintf(ctx, 32, "%s", name);
 }
 
-static void what_a_deleted_tenant_had_goes(void **state)
+static void a_deleted_tenants_rows_are_removed(void **state)
 {
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
@@ -155,7 +155,7 @@ static void what_a_deleted_tenant_had_goes(void **state)
 	                 0);
 }
 
-static void what_ends_is_counted_once(void **state)
+static void every_end_is_counted_once(void **state)
 {
 	struct rig *rig = *state;
 
@@ -177,9 +177,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(one_that_floods_loses_its_own_oldest),
 		RIG_TEST(one_that_is_large_loses_its_own_oldest),
-		RIG_TEST(what_is_old_goes_and_what_lives_stays),
-		RIG_TEST(what_a_deleted_tenant_had_goes),
-		RIG_TEST(what_ends_is_counted_once),
+		RIG_TEST(old_rows_are_removed_and_live_ones_stay),
+		RIG_TEST(a_deleted_tenants_rows_are_removed),
+		RIG_TEST(every_end_is_counted_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

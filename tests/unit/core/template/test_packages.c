@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void what_lies_there_is_found_by_any_spelling(void **state)
+static void packages_are_found_by_any_spelling(void **state)
 {
 	static const char *const entries[] = {"Foo_Bar-1.2.3.dist-info", "baz-2.0-py3.11.egg-info",
 	                                      "plain", "bad.dist-info", "-1.dist-info"};
@@ -69,7 +69,7 @@ static void versions_are_compared_by_their_numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_lies_there_is_found_by_any_spelling),
+		cmocka_unit_test(packages_are_found_by_any_spelling),
 		cmocka_unit_test(versions_are_compared_by_their_numbers),
 	};
 

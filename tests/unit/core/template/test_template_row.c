@@ -160,7 +160,7 @@ static void changes_and_the_end_are_kept(void **state)
 	templates_free(all);
 }
 
-static void what_cannot_be_written_is_undone(void **state)
+static void a_failed_write_is_undone(void **state)
 {
 	struct rig *rig = *state;
 	struct templates *all = begin_templates(rig);
@@ -190,7 +190,7 @@ static void what_cannot_be_written_is_undone(void **state)
 	templates_free(all);
 }
 
-static void who_waits_when_they_are_freed_is_told(void **state)
+static void waiters_are_answered_on_free(void **state)
 {
 	struct rig *rig = *state;
 	struct templates *all = begin_templates(rig);
@@ -210,8 +210,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(every_field_comes_back),
 		RIG_TEST(changes_and_the_end_are_kept),
-		RIG_TEST(what_cannot_be_written_is_undone),
-		RIG_TEST(who_waits_when_they_are_freed_is_told),
+		RIG_TEST(a_failed_write_is_undone),
+		RIG_TEST(waiters_are_answered_on_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -370,7 +370,7 @@ static void a_reference_may_outlive_the_table(void **state)
 	image_unref(image);
 }
 
-static void the_size_of_an_image_is_what_its_import_said(void **state)
+static void the_size_of_an_image_comes_from_its_import(void **state)
 {
 	(void)state;
 	assert_int_equal(image_config_bytes("{\"disk_bytes\": 5, \"bytes\": 7}"), 5);
@@ -394,7 +394,7 @@ int main(void)
 		UNIT(a_box_of_before_stands_on_what_was_then),
 		UNIT(images_have_a_quota_of_bytes),
 		UNIT(a_reference_may_outlive_the_table),
-		cmocka_unit_test(the_size_of_an_image_is_what_its_import_said),
+		cmocka_unit_test(the_size_of_an_image_comes_from_its_import),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

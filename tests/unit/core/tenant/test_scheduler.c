@@ -49,7 +49,7 @@ static int reset(void **state)
 	return 0;
 }
 
-static void places_are_given_then_the_queue_then_nothing(void **state)
+static void places_then_queue_then_refusal(void **state)
 {
 	struct scheduler s;
 	struct error err = {0};
@@ -120,7 +120,7 @@ static void leaving_frees_the_place_but_not_the_box(void **state)
 	assert_int_equal(s.counts[SCHEDULER_LEAVING], 1);
 }
 
-static void nobody_overtakes_the_queue(void **state)
+static void no_run_overtakes_the_queue(void **state)
 {
 	struct scheduler s;
 	struct job a, b, c;
@@ -138,7 +138,7 @@ static void nobody_overtakes_the_queue(void **state)
 	assert_string_equal(turns, "c");
 }
 
-static void turn_given_up_at_once_goes_to_the_next(void **state)
+static void a_turn_given_up_at_once_passes_to_the_next(void **state)
 {
 	struct scheduler s;
 	struct job jobs[4];
@@ -278,7 +278,7 @@ static void queues_take_turns(void **state)
 	assert_true(list_is_empty(&s.turns));
 }
 
-static void bound_of_a_queue_is_no_bound_of_the_others(void **state)
+static void a_full_queue_does_not_bound_the_others(void **state)
 {
 	struct scheduler s;
 	struct scheduler_queue a, b;
@@ -333,7 +333,7 @@ static void memory_counts_until_the_box_is_gone(void **state)
 	assert_int_equal(q.memory_bytes, 0);
 }
 
-static void full_queue_sends_away_who_filled_it(void **state)
+static void a_full_queue_rejects_its_largest_tenant(void **state)
 {
 	struct scheduler s;
 	struct scheduler_queue a, b;
@@ -359,19 +359,19 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, reset)
 	const struct CMUnitTest tests[] = {
-		TEST(places_are_given_then_the_queue_then_nothing),
+		TEST(places_then_queue_then_refusal),
 		TEST(first_come_is_first_served),
 		TEST(leaving_frees_the_place_but_not_the_box),
-		TEST(nobody_overtakes_the_queue),
-		TEST(turn_given_up_at_once_goes_to_the_next),
+		TEST(no_run_overtakes_the_queue),
+		TEST(a_turn_given_up_at_once_passes_to_the_next),
 		TEST(no_queue_at_all_is_possible),
 		TEST(patient_ones_wait_however_long_the_queue_is),
 		TEST(retry_follows_how_long_places_are_held),
 		TEST(thousand_of_one_do_not_delay_the_first_of_another),
 		TEST(queues_take_turns),
-		TEST(bound_of_a_queue_is_no_bound_of_the_others),
+		TEST(a_full_queue_does_not_bound_the_others),
 		TEST(memory_counts_until_the_box_is_gone),
-		TEST(full_queue_sends_away_who_filled_it),
+		TEST(a_full_queue_rejects_its_largest_tenant),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

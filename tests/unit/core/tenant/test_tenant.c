@@ -176,7 +176,7 @@ static void requests_come_from_a_bucket(void **state)
 		assert_int_equal(tenant_take_request(t, now, &wait, &f->err), 0);
 }
 
-static void larger_quota_lets_go_on(void **state)
+static void a_larger_quota_admits_waiting_runs(void **state)
 {
 	struct fixture *f = *state;
 	struct session *a = ready(f), *b = ready(f);
@@ -189,7 +189,7 @@ static void larger_quota_lets_go_on(void **state)
 	assert_int_equal(running(f), 2);
 }
 
-static void what_was_not_set_is_as_the_settings_say(void **state)
+static void unset_quotas_come_from_the_settings(void **state)
 {
 	struct fixture *f = *state;
 	struct tenant_settings s = {.name = "bob", .policy = "strict"};
@@ -212,7 +212,7 @@ static void what_was_not_set_is_as_the_settings_say(void **state)
 	assert_null(tenants_next(f->tenants, tenants_at(f->tenants, 2)));
 }
 
-static void tenant_in_use_stays(void **state)
+static void a_tenant_in_use_is_not_deleted(void **state)
 {
 	struct fixture *f = *state;
 	struct tenant_settings s = {.name = "alice"};
@@ -249,9 +249,9 @@ int main(void)
 		TEST(waiting_executions_are_counted_until_they_begin),
 		TEST(running_executions_of_a_tenant_are_bounded),
 		TEST(requests_come_from_a_bucket),
-		TEST(larger_quota_lets_go_on),
-		TEST(what_was_not_set_is_as_the_settings_say),
-		TEST(tenant_in_use_stays),
+		TEST(a_larger_quota_admits_waiting_runs),
+		TEST(unset_quotas_come_from_the_settings),
+		TEST(a_tenant_in_use_is_not_deleted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
