@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit log: who did what, whole, and known to be whole."""
+"""The audit log: complete, and verifiably so."""
 
 import contextlib
 import hashlib
@@ -46,7 +46,7 @@ def audited(make_daemon):
 
 @pytest.fixture
 def used(make_daemon):
-    """A log with some records, of a daemon that has ended; and the daemon."""
+    """A log with some records of a daemon that has ended, and the daemon."""
     daemon = make_daemon().start()
     with daemon.client() as client:
         for i in range(5):
@@ -121,7 +121,7 @@ def test_changes_of_keys_and_tenants_are_recorded_with_their_author(audited):
     (made,) = wait_for(audited, "key.create")
     first, second = wait_for(audited, "tenant.create", 2)
     (failure,) = wait_for(audited, "auth.failure")
-    # What was made is named, by what it is called from then on.
+    # A created object is recorded by its id.
     assert made["object"] == key["id"] and first["object"] == "acme"
     assert made["result"] == first["result"] == "ok" and second["result"] == "Sandbox.StateConflict"
     assert failure["result"] == "Internal.Unauthorized" and failure["tenant"] is None
@@ -138,7 +138,7 @@ def test_denials_are_recorded(audited):
     audited.stop()
 
 
-# What somebody who can write the file may do to it. Each is seen, and where it begins is named.
+# Changes by an attacker who can write the file. Each is detected and its first record named.
 
 def edit_value(lines):
     lines[2] = lines[2].replace(b'"result":"success"', b'"result":"failed!"')
@@ -231,7 +231,7 @@ def test_a_head_of_another_log_is_detected(used):
 
 
 def forge(path, keep):
-    """Cut the log after @keep records and make its head fit: all that is beside it is then in order."""
+    """Cut the log after @keep records and make its head fit: the files alone are consistent."""
     lines = path.read_bytes().splitlines(keepends=True)[:keep]
     path.write_bytes(b"".join(lines))
     last = json.loads(lines[-1])
@@ -245,7 +245,7 @@ def test_a_log_cut_together_with_its_head_is_detected_by_the_database(used, tmp_
     forge(path, len(records(used)) - 2)
     said = verify(path)
     assert said.returncode == 1 and "missing at the end" in said.stdout, said
-    # Without a database it cannot be known: that is what the database is for.
+    # Only the database can detect it.
     for name in ("audit.log", "audit.log.head"):
         (tmp_path / name).write_bytes(path.with_name(name).read_bytes())
     assert verify(tmp_path / "audit.log").returncode == 0
@@ -286,7 +286,7 @@ def test_a_log_is_verified_against_a_named_database(used, tmp_path):
 
 
 def test_the_database_follows_a_log_that_was_ahead_of_it(used):
-    """As after a crash between the two: the log is longer, and that is no fault."""
+    """As after a crash between the two writes: a longer log is not a fault."""
     path = log_of(used)
     with contextlib.closing(sqlite3.connect(path.with_name("millibox.db"))) as db:
         first = json.loads(path.read_bytes().splitlines()[0])
@@ -319,7 +319,7 @@ def test_a_log_killed_while_writing_continues_and_verifies(make_daemon):
             for _ in range(10):
                 client.shell("true")
         daemon.kill()
-        # The engine of a killed daemon lets go of the place when it has cleaned up.
+        # The engine of a killed daemon releases the directory after its cleanup.
         host.wait_until(lambda: _starts(daemon), 30, "a new start")
     assert daemon.stop() == 0
     assert verify(log_of(daemon)).returncode == 0, verify(log_of(daemon))
@@ -366,7 +366,7 @@ def test_a_full_file_is_rotated_and_the_chain_continues(make_daemon):
     assert said.returncode == 0 and "head:" in said.stdout, said
     first = sorted(path.parent.glob("audit.log.0*"))[0]
     assert verify(path).stdout.startswith("intact:")
-    # Without the file in between the chain has a hole.
+    # Without the file in between the chain has a gap.
     sorted(path.parent.glob("audit.log.0*"))[1].unlink()
     assert verify(path).returncode == 1
     assert first.exists()
@@ -392,7 +392,7 @@ def test_an_unwritable_log_refuses_work_only_if_required(make_daemon, required):
     }
     daemon.start()
     with daemon.client() as client:
-        # No new file can be begun: the next one that is full cannot be put aside.
+        # No new file can be created: the next full one cannot be rotated.
         folder.chmod(0o555)
         host.wait_until(lambda: _is_stuck(daemon, client, required), 60, "the log is stuck")
         assert client.get(f"{V1}/sessions").status == 200

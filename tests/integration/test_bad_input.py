@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wrong requests: each a 4xx that names the field; never a crash, a hang or a box."""
+"""Invalid requests: each is a 4xx that names the field; never a crash, a hang or a box."""
 
 import json
 import socket
@@ -17,7 +17,7 @@ GOOD = {"language": "shell", "code": "true"}
 
 @pytest.fixture(scope="module")
 def daemon():
-    """It tells at debug level of every box that it begins to build."""
+    """At debug level it logs every box that it starts to build."""
     d = Daemon(tcp=True, flags=["--log-level", "debug"]).start()
     yield d
     assert d.stop() == 0, d.log()
@@ -26,7 +26,7 @@ def daemon():
 
 @pytest.fixture(autouse=True)
 def no_box_is_made(request, daemon):
-    """A refused request begins nothing."""
+    """A refused request starts nothing."""
     before = daemon.log().count("-> starting")
     yield
     if "boxes" not in request.keywords:
@@ -142,7 +142,7 @@ def test_code_over_its_limit_is_413(client):
 
 
 def test_hundred_megabytes_are_refused_unread(daemon):
-    """Announced too large: refused before the body is sent; sent anyway: cut off."""
+    """A body announced as too large is refused before it is sent; one that is sent anyway is cut off."""
     head = b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 104857600\r\n\r\n"
     before = host.rss_kib(daemon.pid)
     received = raw_exchange(daemon.tcp_address(), head + b"x" * 104_857_600, timeout=30)
@@ -220,7 +220,7 @@ def test_broken_http_is_answered_with_4xx_or_cut(daemon, data):
 
 
 def test_endless_bytes_that_are_not_http_are_cut_in_time(make_daemon):
-    """The beginning of TLS on a port without it."""
+    """The first bytes of TLS on a port without it."""
     d = make_daemon(tcp=True, config="http:\n  request_timeout: 1s\n  idle_timeout: 2s\n").start()
     start = time.monotonic()
     received = raw_exchange(d.tcp_address(), b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", timeout=20)
@@ -285,7 +285,7 @@ def test_a_full_queue_answers_429_with_retry_after(make_daemon):
 
 @pytest.mark.boxes
 def test_the_log_names_boxes(client, daemon):
-    """The control of no_box_is_made."""
+    """Control of no_box_is_made."""
     before = daemon.log().count("-> starting")
     client.shell("true")
     assert daemon.log().count("-> starting") == before + 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What SandboxRunner's own tests and its Python client check (docs/compatibility.md), asked of its dialect."""
+"""What SandboxRunner's own tests and its Python client check (docs/compatibility.md), for its dialect."""
 
 import base64
 import contextlib
@@ -46,7 +46,7 @@ def refused(answer, status, field=None, words=""):
 
 
 class Runner:
-    """Sends what the client sends, and keeps to what it reads."""
+    """Sends what the client sends, and reads only what it reads."""
 
     def __init__(self, client):
         self.client = client
@@ -66,7 +66,7 @@ class Runner:
         return answer["metadata"]
 
     def run(self, tool, **arguments):
-        """run_*: every key that a result is made of has the type that it has there."""
+        """run_*: every key of a result has its original type."""
         answer = self.call(tool, **{"packages": [], "files": {}, "options": {}, "environment": {}, "timeout": 30, **arguments})
         types = {"language": str, "exit_code": int, "stdout": str, "stderr": str, "duration": float, "timed_out": bool}
         for key, kind in types.items():
@@ -81,7 +81,7 @@ def runner(client):
 
 @pytest.fixture
 def box(runner):
-    """The id of a sandbox that the client made."""
+    """The id of a sandbox created by the client."""
     made = runner.done("create_sandbox", image="python:3.11", workspace_dir="/workspace", network_mode="none")
     yield made["sandbox_id"]
     runner.ask("terminate_sandbox", sandbox_id=made["sandbox_id"])
@@ -134,7 +134,7 @@ def test_client_runs_commands(runner, box):
     ("import time\nprint('begun', flush=True)\ntime.sleep(60)", "EXECUTION_TIMEOUT"),
 ])
 def test_client_learns_how_a_program_failed(runner, box, code, name):
-    """Failed code is a result of 200, never an error of HTTP."""
+    """Failed code is a result with status 200, never an HTTP error."""
     answer = runner.run("run_python", sandbox_id=box, code=code, timeout=1)
     told = answer["metadata"]
     assert answer["is_error"] and told["code"] == name and told["details"], answer
@@ -144,7 +144,7 @@ def test_client_learns_how_a_program_failed(runner, box, code, name):
 
 
 def test_client_gets_complete_output(runner, box):
-    """The text is for a model's context; what the client reads is not shortened."""
+    """The text is for a model's context; the client's fields are not shortened."""
     answer = runner.run("run_python", sandbox_id=box, code="print('x' * 300000)")
     assert answer["metadata"]["stdout"] == "x" * 300000 + "\n" and not answer["metadata"]["output_truncated"]
     assert len(answer["text"]) < 100000
@@ -179,7 +179,7 @@ def test_client_lists_files(runner, box):
 
 
 def test_client_learns_why_a_call_failed(runner, box):
-    """Calls that raise by is_error: code and details are in the metadata."""
+    """Calls that raise through is_error: code and details are in the metadata."""
     for tool, arguments, code in (
         ("create_sandbox", {"image": "no-such-image:1"}, "IMAGE_NOT_FOUND"),
         ("read_file", {"sandbox_id": box, "path": "nobody"}, "FILE_NOT_FOUND"),
@@ -236,7 +236,7 @@ def test_a_disabled_tool_is_missing():
     d.remove()
 
 
-# REST: what the server's own tests ask.
+# REST: the requests of the server's own tests.
 
 
 @pytest.mark.parametrize("base", API)
@@ -298,7 +298,7 @@ def test_sandboxes_of_other_dialects_are_sandboxes(client):
 
 @pytest.fixture
 def four(client):
-    """Sandboxes as the filter tests have them."""
+    """The sandboxes of the filter tests."""
     with contextlib.ExitStack() as stack:
         rows = [("prod-web", "debian:12"), ("dev-api", "python:3.9"), ("prod-db", "ubuntu:22.04"), ("test-env", "ubuntu:20.04")]
         paths = [stack.enter_context(sandbox(client, name=name, image=image)) for name, image in rows]
@@ -417,7 +417,7 @@ def test_written_data_outlives_the_daemon(tmp_path):
         if rows:  # where boxes outlive the daemon
             assert rows[0]["name"] == "kept" and rows[0]["environment"] == {"V": "w"} and rows[0]["image"] == "ubuntu:22.04"
         session = ok(client.get(f"{V1}/sessions/{made['id']}"))
-        assert session["env_vars"] == ({"V": "w"} if rows else {})  # of what has ended they are not kept
+        assert session["env_vars"] == ({"V": "w"} if rows else {})  # ended sessions keep none
     assert d.stop() == 0, d.log()
     d.remove()
 
@@ -427,7 +427,7 @@ def test_stop_and_start(client, runner):
     with sandbox(client) as path:
         ident = path.split("/")[-1]
         assert ok(client.post(f"{path}/exec", {"command": "echo 1"}))["exit_code"] == 0
-        for _ in range(2):  # what is so stays so
+        for _ in range(2):  # idempotent
             assert ok(client.post(f"{path}/stop", {}))["status"] == "stopped"
         refused(client.post(f"{path}/exec", {"command": "true"}), 409, words="stopped")
         answer = runner.call("exec_command", sandbox_id=ident, command="true")
@@ -657,10 +657,10 @@ def test_a_disconnected_client_ends_its_batch(daemon, client):
         host.wait_until(lambda: client.get(f"{V1}/sessions/{ids[0]}/status").status == 200 and state(ids[0]) == "running", 20, "the first runs")
         other.close()
         host.wait_until(lambda: state(ids[0]) == "cancelled", 20, "it was ended")
-        assert client.get(f"{V1}/sessions/{ids[1]}/executions").json["total"] == 0  # never begun
+        assert client.get(f"{V1}/sessions/{ids[1]}/executions").json["total"] == 0  # never started
 
 
-# Logs and numbers.
+# Logs and metrics.
 
 
 def test_logs(client):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the shared environment server's own tests and client check (docs/compatibility.md), asked of /workspace/se."""
+"""What the shared environment server's own tests and client check (docs/compatibility.md), for /workspace/se."""
 
 import base64
 import itertools
@@ -18,7 +18,7 @@ names = itertools.count(1)
 
 @pytest.fixture
 def se(client):
-    """The client, and a name that nobody has yet; its environment ends with the test."""
+    """The client, and an unused name; its environment ends with the test."""
 
     class Environment:
         def __init__(self):
@@ -113,7 +113,7 @@ def test_upload_and_download(se):
 
 
 def test_large_uploads_are_streamed(se):
-    data = bytes(range(256)) * (20 << 12)  # more than a body may have that is collected
+    data = bytes(range(256)) * (20 << 12)  # more than a collected body may have
     assert ok(se.upload("large.bin", data))["size"] == len(data)
     assert ok(se.post("execute", {"command": "stat", "args": ["-c", "%s", "large.bin"]}))["stdout"] == f"{len(data)}\n"
     assert se.upload("../x", data).status == 400
@@ -156,7 +156,7 @@ def test_delete(se):
     assert ok(answer)["status"] == "success"
     assert se.get("status").status == 404
     assert se.client.request("DELETE", f"{SE}/session/{se.id}").status == 404
-    assert ok(se.get("files"))["files"] == []  # a new one
+    assert ok(se.get("files"))["files"] == []  # a new session
 
 
 def test_cleanup_all(se, client, make):
@@ -168,7 +168,7 @@ def test_cleanup_all(se, client, make):
     assert answer["total"] >= 1 and answer["success"] >= 1 and answer["failed"] == [] and answer["skipped"] == []
     assert ok(client.get(f"{SE}/workspaces"))["workspaces"] == {}
     assert se.get("status").status == 404
-    assert other.info()["status"] in ("creating", "ready")  # sessions of other dialects are none of its business
+    assert other.info()["status"] in ("creating", "ready")  # sessions of other dialects are not affected
 
 
 # Its client

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the control plane's own tests check (docs/compatibility.md), asked of this one."""
+"""What the control plane's own tests check (docs/compatibility.md)."""
 
 import concurrent.futures
 import contextlib
@@ -19,7 +19,7 @@ STDLIB = ("json re math datetime collections itertools functools random string h
 
 @pytest.fixture
 def session(make):
-    """As its clients make one: nothing is said of a mode."""
+    """As its clients create one: without a mode."""
     return make(mode="ephemeral")
 
 
@@ -101,7 +101,7 @@ def test_the_later_paths(session):
     assert set(page) >= {"items", "total", "limit", "offset"} and page["total"] == 1
 
 
-# What is wrong
+# Errors
 
 
 @pytest.mark.parametrize("query", ["poll_interval=0.05", "poll_interval=11", "sync_timeout=9", "sync_timeout=3601", "poll_interval=x"])
@@ -134,7 +134,7 @@ def test_callers_may_choose_ids(client, make):
     assert client.post(f"{V1}/sessions", {"id": "a/b"}).status == 400
 
 
-# What runs
+# Programs
 
 
 @pytest.mark.parametrize("value", [{"a": 1}, [1, "two"], "text", 42, 1.5, {"n": {"e": {"s": ["t"]}}}, "h\u00e9llo \u4e16\u754c",

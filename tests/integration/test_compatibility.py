@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/compatibility.md tells the truth: its paths are served, and the tests it names are there."""
+"""docs/compatibility.md is true: its paths are served, and the tests it names exist."""
 
 import re
 
@@ -27,7 +27,7 @@ def test_every_path_of_the_shared_environment_is_in_the_table(client):
 
 
 def test_every_path_of_the_sandbox_runner_is_in_the_table(client):
-    """Under one version each: the others are the same rows again."""
+    """One version each: the others repeat the rows."""
     listed = {(m, p.replace("{path...}", "{path}")) for m, p, _ in ROWS}
     served = {(method.upper(), path) for path, item in client.get("/openapi.json").json["paths"].items()
               for method in item if re.match(r"(/api(/v[12])?/(sandboxes|tools|resources|prompts)\b|/mcp/tools)", path)}

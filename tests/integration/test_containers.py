@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes as containers, drivers as runtimes, health, packages: what the control plane's clients look at."""
+"""Boxes as containers, drivers as runtimes, health, packages: as the control plane's clients see them."""
 
 import re
 

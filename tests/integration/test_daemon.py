@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon as its operator meets it: start, settings, stop."""
+"""The daemon from the operator's view: start, settings, stop."""
 
 import os
 import pathlib
@@ -192,7 +192,7 @@ def test_second_sigterm_ends_at_once(make_daemon):
     host.wait_until(lambda: any(host.comm(p) == "sleep" for p in d.box_pids()), 10, "running")
     start = time.monotonic()
     d.process.send_signal(signal.SIGTERM)
-    time.sleep(0.1)  # two signals of one kind sent back to back are one to the kernel
+    time.sleep(0.1)  # the kernel merges two pending signals of one kind
     d.process.send_signal(signal.SIGTERM)
     d.process.wait(10)
     assert time.monotonic() - start < 5
@@ -252,7 +252,7 @@ def test_daemon_memory_is_flat(make_daemon):
 
 
 def test_control_a_live_box_counts_as_left_over(daemon):
-    """The control of nothing_is_left: its witnesses see a box while there is one."""
+    """Control of nothing_is_left: it detects a live box."""
     t = threading.Thread(target=lambda: daemon.client().shell("sleep 2"))
     t.start()
     host.wait_until(lambda: any(host.comm(p) == "sleep" for p in daemon.box_pids()), 10, "running")
@@ -264,7 +264,7 @@ def test_control_a_live_box_counts_as_left_over(daemon):
 
 @pytest.mark.skipif(not host.is_root(), reason="others keep their id")
 def test_it_runs_from_a_directory_of_root(make_daemon, tmp_path):
-    """As from a checkout in the home of root: the daemon has another id by the time it starts its last program."""
+    """As from a checkout in root's home: the daemon has another id when it starts its last program."""
     closed = tmp_path / "closed"
     (closed / "build").mkdir(parents=True)
     closed.chmod(0o700)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POST /api/v1/execute through every layer, and the one result object it answers with."""
+"""POST /api/v1/execute through every layer, and its result object."""
 
 import base64
 import json
@@ -91,7 +91,7 @@ def test_stdin_args_env_and_files_reach_the_program(client):
 
 
 def test_a_shell_gets_its_user_from_the_password_file(client):
-    """So that bash need not look there: the same answer, a tenth of a millisecond earlier."""
+    """Bash need not read the file itself: the same answer, a tenth of a millisecond earlier."""
     r = client.shell('echo "$SHELL"; sed -n "s/^user:.*://p" /etc/passwd')
     assert r["stdout"] == "/bin/sh\n/bin/sh\n"
 
@@ -204,13 +204,13 @@ def test_figures_are_returned_unrequested(client):
     assert r["results"][0]["text/plain"] == "5"
     pictures = [base64.b64decode(b["image/png"]) for b in r["results"][1:]]
     assert len(pictures) == 1 and pictures[0].startswith(b"\x89PNG\r\n\x1a\n") and len(pictures[0]) > 2000
-    # None of them is the value.
+    # None of them is the result value.
     r = client.python("import matplotlib.pyplot as plt\nfigure = plt.figure()\nNone", timeout=60, resources={"memory": "1Gi"})
     assert r["result"] is None and [sorted(b) for b in r["results"]] == [["image/png", "text/plain"]]
 
 
 @pytest.mark.parametrize("instead", ["None", "{}", "5"])
 def test_a_program_may_break_sys_modules(client, instead):
-    """What looks there after it, for figures, is no part of it."""
+    """The runner's search for figures after the run does not depend on it."""
     r = client.python(f"import sys\nprint(6 * 7)\nsys.modules = {instead}\n")
     assert (r["exit_code"], r["stdout"], r["error"]) == (0, "42\n", None), r

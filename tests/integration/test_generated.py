@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input for every route, made from the description: wrong types, missing and unknown fields, numbers and texts
-beyond their bounds, bad ids, wrong forms and methods. Each is a 4xx with the right code and the field's name,
-none is a 5xx, and nothing changes. The control: a good request for each route, and values on the bounds, are taken.
-"""
+"""Bad input for every route, generated from the description: wrong types, missing and unknown fields, values out of
+range, bad ids, wrong media types and methods. Each is a 4xx with the right code and the field's name, none is a 5xx,
+and nothing changes. Control: a good request for each route, and boundary values, are accepted."""
 
 import copy
 import json
@@ -16,15 +15,15 @@ from support.sessions import V1
 
 pytestmark = pytest.mark.phases("system")
 
-# One of each JSON type; 1.5 is a number that is no integer.
+# One of each JSON type; 1.5 is a number but not an integer.
 SAMPLES = {"null": None, "boolean": True, "integer": 7, "number": 1.5, "string": "text", "array": [], "object": {}}
 CANONICAL = "/api/v1"
-# Of other prefixes those that are not the same rows again.
+# Operations under other prefixes that do not repeat rows.
 FURTHER = {"batchSandboxes", "sandboxLogs", "sandboxMetrics", "callTool", "toolNames"}
 BAD_IDS = ["nobody", "x" * 65, "x" * 4000, "%2e%2e", "a%20b", "%F0%9F%92%A3", "-" * 64, "a%2Fb", "'--", "{id}"]
-# Codes that say "this request is wrong".
+# Codes that mean "this request is invalid".
 WRONG = {"Sandbox.InvalidParameter", "Sandbox.UnknownField", "Sandbox.InvalidJson"}
-# Answers whose form is another one: they are called, and must not fail, but name no field.
+# Answers in another format: they are called and must not fail, but name no field.
 LOOSE = {"refuseInternal", "refuseInternalSpec"}
 
 
@@ -70,7 +69,7 @@ def difference(a, b, place=""):
 
 
 class Still:
-    """What there is, as the lists and counters tell it."""
+    """A snapshot of all lists and counters."""
 
     VOLATILE = {"uptime_seconds", "uptime", "timestamp", "last_activity_at", "updated_at", "last_used_at", "last_heartbeat_at", "usage", "load"}
 
@@ -122,7 +121,7 @@ def types_of(schema):
 
 def wrong_types(bench, schema):
     allowed = set().union(*(types_of(v) for v in variants(bench, schema)))
-    # Null is "not given" in most places: whether it is taken is for the tests of the routes.
+    # Null means "absent" in most places: the tests of the routes cover it.
     return [value for kind, value in SAMPLES.items() if kind not in allowed and kind != "null"]
 
 
@@ -131,12 +130,12 @@ def step(schema):
 
 
 def told_apart(parts):
-    """Of several forms those that are told from the others by their type: only then it is certain which is meant."""
+    """Of several forms those that differ by type: only then it is certain which is meant."""
     return [p for p in parts if not any(types_of(p) & types_of(q) for q in parts if q is not p)]
 
 
 def beyond(bench, schema):
-    """Values of the right type outside of what is said."""
+    """Values of the right type outside their range."""
     out = []
     parts = variants(bench, schema)
     for part in told_apart(parts):
@@ -166,7 +165,7 @@ def beyond(bench, schema):
 
 
 def within(bench, schema):
-    """Values on the bounds."""
+    """Boundary values."""
     out = []
     parts = variants(bench, schema)
     for part in told_apart(parts):
@@ -184,7 +183,7 @@ def fields(bench, schema, place=()):
 
 
 def closed_objects(bench, schema, place=()):
-    """Places of objects that take no other fields."""
+    """Places of objects that reject other fields."""
     for part in variants(bench, schema):
         if part.get("additionalProperties") is False:
             yield place
@@ -192,7 +191,7 @@ def closed_objects(bench, schema, place=()):
             yield from closed_objects(bench, node, (*place, name))
 
 
-# Fields that stand for the same thing: one of them may be given.
+# Aliases: only one of them may be given.
 ALIASES = [
     {"code", "handler_code"},
     {"id", "session_id"},
@@ -203,7 +202,7 @@ ALIASES = [
 
 
 def put(body, place, value):
-    """The body with another value at the place; None where there is no such place in it."""
+    """The body with another value at the place; None if the body has no such place."""
     body = copy.deepcopy(body)
     for names in ALIASES:
         if place[0] in names:
@@ -223,18 +222,18 @@ def put(body, place, value):
 
 
 def names(told, field):
-    """Whether the field that was told is the one that is wrong, a part of it, or another name of it."""
+    """Whether the named field is the invalid one, a part of it, or an alias."""
     meant = {field}
     for same in ALIASES:
         if field in same:
             meant |= same
     part = any(told == m or told.startswith((f"{m}.", f"{m}[")) for m in meant)
-    # Of a value that may have several forms the whole is named.
+    # For a value with several forms the whole is named.
     return part or bool(told) and field.startswith(f"{told}.")
 
 
 class Case:
-    """One operation with a path that works, and a way to send bad requests to it."""
+    """One operation with a valid path, and a way to send bad requests to it."""
 
     def __init__(self, bench, operation):
         self.bench, self.operation = bench, operation
@@ -255,7 +254,7 @@ class Case:
 
 
 def each(bench, wanted=lambda operation: True):
-    """Cases one after the other; after each nothing has changed."""
+    """Runs cases one after the other and checks after each that nothing has changed."""
     total = 0
     for operation in generated(bench):
         if not wanted(operation):
@@ -430,7 +429,7 @@ def test_control_a_change_is_detected(bench):
     bench.clean()
 
 
-# The shared environment server's dialect: unknown fields are ignored, errors have its own form.
+# The shared environment server's dialect: unknown fields are ignored, errors have its own format.
 SE = {
     "seSessionCreate": {},
     "seCreate": {"filename": "a.txt", "content": "x"},

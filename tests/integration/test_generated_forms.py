@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input that JSON bodies of one caller do not show: parts of lists, parameters of queries and headers, forms and
-archives, things in a state that does not allow it, things of another tenant, and the whole of /workspace/se.
-As in test_generated.py all of it is made from the description, none is a 5xx, and nothing changes.
-"""
+"""Bad input beyond JSON bodies of one caller: list items, query and header parameters, forms and archives, objects in
+the wrong state, objects of another tenant, and all of /workspace/se. As in test_generated.py everything is generated
+from the description, none is a 5xx, and nothing changes."""
 
 import contextlib
 import io
@@ -50,11 +49,11 @@ def operation_of(bench, name):
     return next(o for o in bench.description.operations() if o.id == name)
 
 
-# Parts of lists and of objects with free names.
+# Items of lists and of objects with free names.
 
 
 def item_places(bench, schema, place=()):
-    """(place, schema of an item, one good item) of every list and of every object whose names are free."""
+    """(place, schema of an item, one good item) of every list and of every object with free names."""
     for part in variants(bench, schema):
         items = part.get("items")
         free = part.get("additionalProperties")
@@ -67,7 +66,7 @@ def item_places(bench, schema, place=()):
 
 
 def test_an_invalid_list_item(bench):
-    """The list is named, or the item in it."""
+    """The error names the list or the item."""
     for case in each(bench, lambda o: o.body_schema is not None):
         for place, schema, kind in item_places(bench, case.operation.body_schema):
             bad = wrong_types(bench, schema) + beyond(bench, schema)
@@ -75,14 +74,14 @@ def test_an_invalid_list_item(bench):
                 body = put(case.good, place, [value] if kind == "list" else {"NAME": value})
                 if body is not None:
                     case.refuse(body, ".".join(place))
-            case.count += 1  # there may be no list in it
+            case.count += 1  # the body may have no list
 
 
 # Queries and headers.
 
 
 def bad_words(bench, schema):
-    """Texts that are none of what a parameter may be."""
+    """Texts that are not valid for a parameter."""
     schema = bench.description.resolve(schema)
     kinds = types_of(schema)
     if kinds <= {"integer", "number"}:
@@ -96,13 +95,13 @@ def bad_words(bench, schema):
 
 
 def good_words(bench, operation):
-    """Of the parameters that must be there."""
+    """Values of the required parameters."""
     made = {"id": lambda: unique("gen-"), "name": lambda: "x"}
     return {p["name"]: made.get(p["name"], lambda: "x")() for p in operation.parameters("query") if p.get("required")}
 
 
 def good_headers(operation, kind=None):
-    """Those without which there is nothing at its path: of some only the second version has it."""
+    """Headers without which the path does not exist: some paths exist only in the second version."""
     versions = {p["name"]: "v2" for p in operation.parameters("header") if p["name"] == "API-Version"}
     return {**versions, **({"Content-Type": kind} if kind else {})}
 
@@ -125,7 +124,7 @@ def has_words(bench, operation):
 
 
 def content_of(operation):
-    """A body that is not the reason for a refusal, and its kind."""
+    """A body that is not the reason for a refusal, and its media type."""
     for kind, body in (("multipart/form-data", form()), ("application/octet-stream", b"x"), ("application/x-tar", b"x")):
         if kind in operation.node.get("requestBody", {}).get("content", {}):
             return body, f"{kind}; boundary={BOUNDARY}" if "form" in kind else kind
@@ -133,7 +132,7 @@ def content_of(operation):
 
 
 def test_parameters_of_queries(bench):
-    """Of every operation that says what they may be."""
+    """Of every operation that restricts them."""
     count = 0
     for operation in all_operations(bench):
         if not has_words(bench, operation):
@@ -147,7 +146,7 @@ def test_parameters_of_queries(bench):
                 answer = bench.client.request(operation.method, f"{path}?{query}", body=raw if raw else body, headers=good_headers(operation, kind))
                 what = (operation, parameter["name"], word[:40], answer)
                 assert answer.status in (400, 413, 422), what
-                # Lines that are too long are refused before anybody looks at what is in them.
+                # Lines that are too long are refused unparsed.
                 if answer.status != 413:
                     assert answer.json.get("field", parameter["name"]) == parameter["name"], what
                 bench.client.connection.close()  # a refusal before the body may end the connection
@@ -158,7 +157,7 @@ def test_parameters_of_queries(bench):
 
 
 def test_invalid_text_in_queries(bench):
-    """Bytes that are no UTF-8, and NUL: whatever is done with them, they are not believed to be text."""
+    """Bytes that are not UTF-8, and NUL, are never treated as text."""
     for operation in all_operations(bench):
         for parameter in operation.parameters("query"):
             if "string" not in types_of(bench.description.resolve(parameter["schema"])):
@@ -225,7 +224,7 @@ KINDS = ("application/json", "text/plain", "multipart/form-data", "multipart/for
 
 
 def files_of(bench, path):
-    """What is in the workspace that @path is about; None where it is about none."""
+    """The files of the workspace that @path names; None if it names none."""
     if "/resources/" in path:
         return None
     box = re.match(r"/api(?:/v[12])?/(?:sandboxes|sessions)/([^/]+)", path)
@@ -243,7 +242,7 @@ def uploads(bench):
 
 
 def strip(value):
-    """Without what a look at it changes."""
+    """Without what reading changes."""
     if isinstance(value, dict):
         return {k: strip(v) for k, v in value.items() if k not in ("timestamp", "accessed_at", "request_id")}
     return [strip(v) for v in value] if isinstance(value, list) else value
@@ -266,7 +265,7 @@ def test_invalid_forms(bench):
             refuse_form(bench, operation, path, form(), kind, kind)
         still.check(operation)
         assert strip(files_of(bench, path)) == before, operation
-        # The control: a good one is taken.
+        # Control: a good form is accepted.
         good = bench.client.request(
             operation.method, path, body=form(), headers={"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
         )
@@ -327,9 +326,9 @@ def test_invalid_images(bench):
     still.check(operation)
 
 
-# States that do not allow it.
+# Wrong states.
 
-#: Done already, or a look: asking again is no mistake.
+#: Idempotent, or read-only: repeating is not an error.
 HARMLESS = {"terminateSession", "deleteSession"}
 
 
@@ -394,7 +393,7 @@ def test_operations_refused_for_objects_in_use_or_built_in(bench):
     bench.clean()
 
 
-# The whole of /workspace/se.
+# All of /workspace/se.
 
 
 def se_operations(bench):
@@ -474,7 +473,7 @@ BAD_PATHS = ["../../etc/passwd", "..", "%2e%2e/%2e%2e/etc/passwd", "/etc/passwd"
 
 
 def test_paths_outside_or_missing(bench):
-    """Of every operation of both dialects that has one."""
+    """Of every operation of both dialects that has a path parameter."""
     for operation in all_operations(bench):
         if "{path}" not in operation.path or "internal" in operation.path:
             continue
@@ -492,15 +491,15 @@ def test_paths_outside_or_missing(bench):
         bench.clean()
 
 
-# Things of another tenant. Byte by byte, and with what is in lists, in tests/security/test_tenants.py.
+# Objects of another tenant. tests/security/test_tenants.py compares byte by byte, and lists.
 
-#: What is nobody's in particular.
+#: Not owned by a tenant.
 SHARED = ("/api/v1/runtimes", "/api/v1/tools", "/api/v2/tools", "/api/tools", "/mcp/tools", "/api/v2/prompts", "/api/prompts", "/api/v1/prompts", "/api/v1/policies", "/api/v1/internal", "/internal")
 ADMIN = ("/api/v1/keys", "/api/v1/tenants")
 
 
 def test_objects_of_another_tenant(bench, daemon):
-    """Last: from the first key on, everybody else needs one."""
+    """Last: from the first key on, every other caller needs one."""
     make_tenant(bench.client, "gen-other")
     key = make_key(bench.client, "gen-other")
     count = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that define handler(event, context): called once, or in a session, by the API and the command line."""
+"""Programs that define handler(event, context): called once, or in a session, through the API and the command line."""
 
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imported images: whose disk they take, how long they stay, how far an import is."""
+"""Imported images: quotas, lifetime of roots, progress of imports."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ def image(*extra):
 
 
 def small(size=1000):
-    """An image that no box can be made of, and of no more bytes than these."""
+    """An image that no box can use, with no more bytes than these."""
     return oci.Image([[oci.entry("x", os.urandom(size))]]).bytes()
 
 
@@ -75,7 +75,7 @@ def usage(daemon):
 
 
 def bytes_of(size):
-    """A size as the API tells it."""
+    """A size as the API reports it."""
     units = {"Ki": 10, "Mi": 20, "Gi": 30}
     return int(size[:-2]) << units[size[-2:]] if isinstance(size, str) and size[-2:] in units else int(size)
 
@@ -94,13 +94,13 @@ def test_templates_of_a_tenant_are_counted(daemon, alice):
         assert alice.post(TEMPLATES, {"id": f"t{n}", "name": f"T{n}", "image": "host"}).status == 201
     expect_quota(alice.post(TEMPLATES, {"id": "t2", "name": "T2", "image": "host"}), "templates")
     assert alice.get(f"{TEMPLATES}/t2").status == 404 and usage(daemon)["templates"] == 2
-    # An import is refused before a byte of it was read.
+    # An import is refused before a byte of it is read.
     held = oci.HeldImport(daemon.tcp_address(), "t2", alice.key)
     answer = held.connection.getresponse()
     assert answer.status == 429 and b"quota.templates" in answer.read()
     held.close()
     update(alice, "t0", description="changing one makes none")
-    # Somebody else is not affected; the default tenant has no bound.
+    # Other tenants are not affected; the default tenant has no limit.
     with daemon.client() as other:
         assert other.post(TEMPLATES, {"id": "t2", "name": "T2", "image": "host"}).status == 201
     assert alice.request("DELETE", f"{TEMPLATES}/t0").status == 204
@@ -117,11 +117,11 @@ def test_image_bytes_of_a_tenant_are_counted(daemon, alice):
     assert 600_000 <= on_disk <= 700_000
     assert bytes_of(alice.get(f"{V1}/identity").json["usage"]["images"]) == on_disk
     expect_quota(do_import(alice, "two", small(600_000)), "images")
-    # Many small files take more room than they have bytes: known at the end, and given back.
+    # Many small files use more disk than bytes: known at the end, and freed.
     expect_quota(do_import(alice, "two", oci.Image([[oci.entry(f"f{n}", b"x") for n in range(200)]]).bytes()), "images")
     assert alice.get(f"{TEMPLATES}/two").status == 404
     host.wait_until(lambda: len(roots(daemon)) == 1, 10, "nothing of the refused ones is left")
-    # What stands on the same image takes nothing more.
+    # A template on the same image uses no more.
     assert alice.post(TEMPLATES, {"id": "on", "name": "On", "image": "one"}).status == 201
     assert bytes_of(usage(daemon)["images"]) == on_disk
     daemon.stop()
@@ -169,7 +169,7 @@ def test_quotas_from_the_command_line(daemon, alice):
     assert limits["templates"] == 64 and limits["images"] == 0
 
 
-# How long a root stays
+# Lifetime of a root
 
 
 @in_another_root
@@ -184,7 +184,7 @@ def test_a_root_is_removed_with_its_last_box(make_daemon):
         update(client, "img", image="host")
         assert session.run("cat /etc/mine")["stdout"] == "old", "its box stands on what it was made of"
         assert len(roots(daemon)) == 1
-    # A daemon that dies knows it afterwards: the box lives, and so does its root.
+    # The next daemon knows it: the box lives, and so does its root.
     daemon.kill()
     daemon.start()
     with daemon.client() as client:
@@ -242,7 +242,7 @@ def test_limits_of_imports_are_settings(make_daemon, setting, data, detail):
     with daemon.client() as client:
         assert client.get(f"{TEMPLATES}/x").status == 404
         host.wait_until(lambda: not roots(daemon), 10, "nothing is left")
-        imported(client, "x", small(1000))  # the control: what fits is taken
+        imported(client, "x", small(1000))  # control: an image that fits is accepted
 
 
 def test_concurrent_imports_are_a_setting(make_daemon):
@@ -258,7 +258,7 @@ def test_concurrent_imports_are_a_setting(make_daemon):
         imported(client, "two", small())
 
 
-# How far it is
+# Progress
 
 
 def test_an_import_reports_progress(daemon):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys, scopes, tenants and quotas, from outside."""
+"""Keys, scopes, tenants and quotas, through the API."""
 
 import contextlib
 import json
@@ -33,7 +33,7 @@ def cli(daemon, *words, key=None, **env):
 
 @pytest.fixture
 def keyed(make_daemon):
-    """A daemon with one tenant, "alice", and a key of hers."""
+    """A daemon with one tenant, "alice", and one key."""
     d = make_daemon(tcp=True).start()
     with d.client() as admin:
         make_tenant(admin, "alice")
@@ -59,9 +59,9 @@ def test_without_keys_authentication_is_off_and_no_caller_is_admin(make_daemon):
         assert "admin" not in who["scopes"]
         refused = anybody.post(f"{V1}/keys", {"tenant": "default"})
         assert refused.status == 403
-        assert "scope admin; without a key" in refused.json["error_detail"]  # there is none to be better
+        assert "scope admin; without a key" in refused.json["error_detail"]  # no key could have it
         assert "Unix socket" in refused.json["error_detail"]
-        # Clients of other daemons may send what they have.
+        # Clients of other daemons may send their key.
         assert anybody.get(f"{V1}/sessions", headers={"Authorization": "Bearer anything"}).status == 200
     with d.client() as owner:
         assert "admin" in owner.get(f"{V1}/identity").json["scopes"]
@@ -86,7 +86,7 @@ def test_the_first_key_turns_authentication_on(keyed):
 
 @pytest.mark.boxes
 def test_callers_see_only_their_own_counts(keyed):
-    """What others run at the moment is theirs; the whole is the operator's."""
+    """Callers see their own runs; the operator sees all."""
     runtimes = (f"{V1}/runtimes/native", f"{V1}/runtimes/native/metrics")
     with keyed.client() as admin:
         make_tenant(admin, "bob")
@@ -152,7 +152,7 @@ def test_two_headers_of_a_name_are_refused(keyed):
 
 
 def test_an_unauthenticated_body_is_not_read(keyed):
-    """The answer comes with the header: there is no need to send eight megabytes for a 401."""
+    """The response follows the header: a 401 does not wait for eight megabytes."""
     with socket.create_connection(keyed.tcp_address(), timeout=10) as sock:
         sock.sendall(
             b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -181,7 +181,7 @@ def test_revoked_and_expired_keys_are_rejected(keyed):
         assert states == {ident: "revoked", brief.split("_")[1]: "expired"}
         assert [k["id"] for k in admin.get(f"{V1}/keys?status=revoked").json["keys"]] == [ident]
         assert admin.request("DELETE", f"{V1}/keys/nobody").status == 404
-    # No valid key is left: the door stays locked.
+    # Without a valid key left, authentication stays on.
     with contextlib.closing(Client(keyed.tcp_address())) as anybody:
         assert anybody.get(f"{V1}/identity").status == 401
 
@@ -205,7 +205,7 @@ def test_keys_and_tenants_survive_a_restart(keyed):
 
 
 def test_the_secret_is_not_stored_or_logged(make_daemon):
-    """Not in a log at its most talkative, not in the database, not in lists."""
+    """Not in a debug log, not in the database, not in lists."""
     d = make_daemon(tcp=True, flags=["--log-level", "debug"]).start()
     with d.client() as admin:
         key = make_key(admin, "default")
@@ -231,7 +231,7 @@ def test_failures_are_slowed_down_and_counted(keyed):
     statuses = [a.status for a in answers]
     assert statuses[0] == 401 and statuses[-1] == 429, statuses
     assert int(answers[-1].headers["Retry-After"]) >= 1
-    # Who has a valid key is not locked out with them.
+    # A caller with a valid key is not locked out with them.
     with as_key(keyed, keyed.key) as alice:
         assert alice.get(f"{V1}/identity").status == 200
     with keyed.client() as admin:
@@ -368,7 +368,7 @@ def test_quotas_are_enforced_and_released(keyed):
         assert two.delete().status == 200
         expect_quota(alice.post(f"{V1}/sessions", {"mode": "persistent", "resources": {"memory": "600Mi"}}), "memory")
         assert usage() == {"sessions": 1, "executions": 0, "queued": 0, "memory": "512Mi", "templates": 0, "images": 0}
-        # What does not fit beside the session is refused at once, what fits runs.
+        # An execution that does not fit beside the session is refused at once, one that fits runs.
         expect_quota(
             alice.post(f"{V1}/execute", {"language": "python", "code": "1", "resources": {"memory": "600Mi"}}), "memory"
         )
@@ -399,7 +399,7 @@ def test_requests_per_second_are_bounded_per_tenant(keyed):
     expect_quota(answers[-1], "requests_per_second")
     with as_key(keyed, bobs) as bob:
         assert bob.get(f"{V1}/identity").status == 200
-    time.sleep(int(answers[-1].headers["Retry-After"]))  # what it says is true
+    time.sleep(int(answers[-1].headers["Retry-After"]))  # Retry-After is correct
     with as_key(keyed, keyed.key) as alice:
         assert alice.get(f"{V1}/identity").status == 200
 
@@ -456,7 +456,7 @@ def test_keys_and_tenants_from_the_command_line(make_daemon):
     assert "does not contain a valid key" in cli(d, "session", "list", MILLIBOX_API_KEY_FILE=str(key_file)).stderr
 
 
-# The door.
+# Access.
 
 
 def test_without_trust_socket_the_unix_socket_needs_a_key(make_daemon):
@@ -515,6 +515,6 @@ def test_beyond_loopback_with_keys(make_daemon):
     port = int(line.split("http://0.0.0.0:")[1].split()[0].strip('"'))
     with contextlib.closing(KeyClient(("127.0.0.1", port), key)) as client:
         assert client.get(f"{V1}/identity").status == 200
-        # A name that is not ours is refused as before; an address cannot be rebound.
+        # A foreign name is refused as before; an address cannot be rebound.
         assert client.get(f"{V1}/identity", headers={"Host": "evil.example"}).status == 403
         assert client.get(f"{V1}/identity", headers={"Host": "192.0.2.7:8000"}).status == 200

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each limit ends what exceeds it, is named, and is told from the others by the kernel's counters."""
+"""Each limit ends what exceeds it, is named, and is distinguished by the kernel's counters."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ from support import host
 
 pytestmark = [pytest.mark.phases("system", "user"), pytest.mark.vm]
 
-# A gigabyte, and some of it on an emulated machine: what is shown is the same.
+# A gigabyte; less on an emulated machine.
 FLOOD = 64 << 20 if host.SLOW else 1 << 30
 PATIENCE_S = 240 if host.SLOW else 60
 
@@ -27,7 +27,7 @@ def took(action):
 
 @pytest.fixture
 def patient(daemon):
-    """A client that waits longer than anything runs."""
+    """A client that waits longer than any program runs."""
     with daemon.client(timeout=2 * PATIENCE_S) as c:
         yield c
 
@@ -43,7 +43,7 @@ def patient(daemon):
     ],
 )
 def test_time_out_ends_everything_and_keeps_output(client, language, code):
-    # None of them ends by itself before the client gives up. Time enough to begin, however slow the machine is:
+    # None of them ends by itself before the client gives up. Time enough to start on a slow machine:
     alone = took(lambda: client.execute(language, "true" if language == "shell" else "0"))
     r = client.execute(language, code, timeout=max(1, round(5 * alone)))
     assert (r["status"], r["limit"]) == ("timeout", "time")
@@ -154,7 +154,7 @@ def test_limits_above_the_maximum_are_clamped(make_daemon):
 
 
 def test_everything_bad_at_once_beside_a_good_one(daemon):
-    """Fork bomb, memory bomb, disk filler, flooder, hidden sleeper, killer of all it sees."""
+    """Fork bomb, memory bomb, disk filler, flooder, hidden sleeper, and one that kills all it sees."""
     small = {"max_processes": 64, "memory": "64Mi", "disk": "16Mi"}
     bad = {
         "processes": ("python", "import os, time\nwhile True:\n  if os.fork() == 0: time.sleep(60)"),
@@ -182,7 +182,7 @@ def test_everything_bad_at_once_beside_a_good_one(daemon):
         assert c.get("/healthz").status == 200
     for t in threads:
         t.join()
-    # Promptly: beside six that take what they get, on a machine as fast as this one.
+    # Promptly: beside six greedy boxes, on a machine as fast as this one.
     assert worst < 5 + 20 * alone
     for key in ("disk", "output", None):
         assert results[key]["limit"] == key, results[key]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MCP over Streamable HTTP: versions, sessions, messages, streams that are taken up again."""
+"""MCP over Streamable HTTP: versions, sessions, messages, resumed streams."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def test_batches_work_in_the_versions_that_have_them(daemon):
         assert answers[batch[0]["id"]]["result"] == {}
         assert answers[batch[2]["id"]]["error"]["code"] == -32601
         assert answers[None]["error"]["code"] == -32600
-        # One that takes longer comes as a stream, all of its answers in it.
+        # A slow batch is a stream with all of its answers.
         slow = [m.message("tools/call", {"name": "execute_code", "arguments": {"code": f"print({i})", "language": "python"}}) for i in range(2)]
         came = [e.json for e in events(m.post([m.message("ping"), *slow])) if e.data]
         assert {c["id"] for c in came if "id" in c} == {m.last, *(s["id"] for s in slow)}
@@ -84,7 +84,7 @@ def test_nothing_works_without_a_session(daemon):
         response = m.post(m.message("tools/list"))
         body = json.loads(response.read())
         assert response.status == 400 and body["error"]["code"] == -32600, body
-        # Only whether somebody is there may be asked before.
+        # Only ping is allowed before.
         response = m.post(m.message("ping"))
         assert response.status == 200 and json.loads(response.read()) == {"jsonrpc": "2.0", "id": m.last, "result": {}}
         assert m.post({"jsonrpc": "2.0", "id": None, "method": "ping"}).status == 400
@@ -118,7 +118,7 @@ def sessions(client):
 
 
 def locked(make_daemon, tenants):
-    """The TCP address of a daemon with keys, and what to send for each of the tenants."""
+    """The TCP address of a daemon with keys, and the headers of each tenant."""
     daemon = make_daemon(tcp=True).start()
     keys = {}
     with daemon.client() as admin:
@@ -177,15 +177,15 @@ def test_a_revoked_key_receives_nothing_more(make_daemon):
         came = events(running[1])
         next(e for e in came if e.data)
         revoke(admin, "one")
-        # Both streams end now, without a word from the client. That the sandbox was made may have been told before.
+        # Both streams end now, without a request of the client. The new sandbox may have been announced before.
         assert {e.json["method"] for e in standing if e.data} <= {"notifications/resources/list_changed"}
         assert [e for e in came if e.data] == []
         assert m.post(m.message("ping")).status == n.post(n.message("ping")).status == 401
-        # Another tenant's goes on.
+        # Another tenant's stream continues.
         made = o.call("create_sandbox")["structuredContent"]["sandbox_id"]
         assert next(e for e in others if e.data).json["method"] == "notifications/resources/list_changed"
         o.call("terminate_sandbox", sandbox_id=made)
-        # What ran was the tenant's: a new key of it can take the stream up again.
+        # The run belongs to the tenant: a new key can resume the stream.
         m.headers = {"Authorization": f"Bearer {make_key(admin, 'one')}"}
         assert m.result("ping") == {}
         m.call("terminate_sandbox", sandbox_id=sid)
@@ -233,7 +233,7 @@ def test_two_hundred_sessions_at_once(make_daemon):
         for t in threads:
             t.join()
         assert not failures, failures[:3]
-        # All of them hear of what one of them does.
+        # All of them are notified of what one of them does.
         sid = many[0].call("create_sandbox")["structuredContent"]["sandbox_id"]
         for stream in streams:
             assert next(e for e in stream if e.data).json["method"] == "notifications/resources/list_changed"
@@ -246,7 +246,7 @@ def test_two_hundred_sessions_at_once(make_daemon):
 def test_an_idle_session_makes_room_for_a_new_one(make_daemon):
     daemon = make_daemon(config="mcp: {max_sessions: 3}\n").start()
     first, second, third = (Mcp(daemon.socket) for _ in range(3))
-    listening = first.listen()  # it is not idle: somebody listens
+    listening = first.listen()  # not idle: it has a listener
     with Mcp(daemon.socket) as fourth:
         assert fourth.result("ping") == {}
         assert second.post(second.message("ping")).status == 404
@@ -256,7 +256,7 @@ def test_an_idle_session_makes_room_for_a_new_one(make_daemon):
         m.close()
 
 
-# Messages that are wrong.
+# Invalid messages.
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_bodies_and_media_types(mcp):
 
 def test_an_id_in_flight_cannot_be_reused(mcp):
     slow = mcp.message("tools/call", {"name": "execute_code", "arguments": {"code": "input()", "language": "python", "timeout": 60}})
-    # stdin is empty: it would end at once, so it sleeps.
+    # stdin is empty and would end at once, so it sleeps.
     slow["params"]["arguments"]["code"] = "import time; print('on', flush=True); time.sleep(60)"
     slow["params"]["_meta"] = {"progressToken": 1}
     stream = events(mcp.post(slow))
@@ -323,7 +323,7 @@ def test_an_id_in_flight_cannot_be_reused(mcp):
     again = mcp.post({**mcp.message("ping"), "id": slow["id"]})
     assert json.loads(again.read())["error"]["code"] == -32600
     assert mcp.notify("notifications/cancelled", {"requestId": slow["id"]}) == 202
-    assert [e for e in stream if e.data] == []  # cancelled: there is no answer
+    assert [e for e in stream if e.data] == []  # cancelled: no answer
 
 
 # Streams.
@@ -354,14 +354,14 @@ def test_a_disconnected_client_misses_nothing(mcp, tmp_path):
         if "line 9" in texts(came):
             break
     cut(response)
-    # Meanwhile the program goes on, and ends.
+    # Meanwhile the program continues and ends.
     mcp.call("write_file", sandbox_id=sid, path="go", content="")
     host.wait_until(lambda: "line 49" in mcp.result("resources/read", {"uri": f"log://{sid}"})["contents"][0]["text"], 20, "the program's end")
     rest = [e for e in events(mcp.listen(last=last)) if e.data]
     came += [e.json for e in rest]
     assert texts(came) == "".join(f"line {i}\n" for i in range(50))
     assert came[-1]["id"] == number and came[-1]["result"]["structuredContent"]["exit_code"] == 0
-    # And again, from the same place: what was kept is still there.
+    # And again, from the same event: kept events are still there.
     assert [e.id for e in events(mcp.listen(last=last)) if e.data] == [e.id for e in rest]
     mcp.call("terminate_sandbox", sandbox_id=sid)
 
@@ -399,7 +399,7 @@ def test_a_tenant_loses_no_events_to_another(make_daemon):
     number, response = started(quiet, "for i in range(5): print(i, flush=True)")
     first, *rest = events(response)
     assert rest[-1].json["id"] == number
-    # Many sessions, each with as much as one may keep: together far more than there is room for.
+    # Many sessions, each with as much as one may keep: together far more than fits.
     loud = [Mcp(daemon.tcp_address(), headers=keys["loud"]) for _ in range(40)]
     heads = []
     for m in loud:
@@ -418,7 +418,7 @@ def test_only_an_explicit_cancel_cancels(mcp):
     next(e for e in events(response) if e.data)
     assert mcp.notify("notifications/cancelled", {"requestId": number, "reason": "enough"}) == 202
     assert not [e for e in events(response) if e.data]
-    # It is free again: what was cancelled does not run on.
+    # The session is free: cancelled code does not run on.
     assert mcp.call("execute_code", session_id=sid, code="print(1)")["content"][0]["text"] == "1\n"
     mcp.call("terminate_sandbox", sandbox_id=sid)
 
@@ -452,7 +452,7 @@ def test_the_server_sends_change_notifications(mcp):
     mcp.call("write_file", sandbox_id=sid, path="other.csv", content="1")
     mcp.call("write_file", sandbox_id=sid, path="data.csv", content="1")
     told = next(e.json for e in stream if e.data and "updated" in e.data)
-    assert told["params"] == {"uri": watched}  # the other file is none of ours
+    assert told["params"] == {"uri": watched}  # the other file was not subscribed
     mcp.call("run_python", sandbox_id=sid, code="open('data.csv', 'a').write('2')")
     both = {next(e.json for e in stream if e.data and "updated" in e.data)["params"]["uri"] for _ in range(2)}
     assert both == {watched, f"log://{sid}"}
@@ -493,7 +493,7 @@ def test_template_changes_are_announced(client, mcp):
 
 @pytest.fixture
 def folder():
-    """One that the daemon can still read when it has given up root."""
+    """A directory that the daemon can still read as its own user."""
     with tempfile.TemporaryDirectory(prefix=Daemon.prefix_of_homes) as made:
         os.chmod(made, 0o755)
         yield pathlib.Path(made)
@@ -554,4 +554,4 @@ def test_mcp_can_be_switched_off(make_daemon):
     assert m.post(m.message("initialize", {"protocolVersion": LATEST})).status == 404
     with daemon.client() as client:
         assert client.get("/mcp/tools").status == client.post("/mcp/tools/list_languages", {}).status == 404
-        assert client.get("/api/v1/tools").status == 200  # REST's own
+        assert client.get("/api/v1/tools").status == 200  # part of REST

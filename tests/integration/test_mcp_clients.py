@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of MCP that others wrote: the official conformance suite, the Inspector, the TypeScript SDK."""
+"""Third-party MCP clients: the official conformance suite, the Inspector, the TypeScript SDK."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def url(daemon):
 
 
 def run(command, cwd, **env):
-    # A home of its own: clients keep things there.
+    # A separate home: clients store files there.
     own = {"PATH": os.environ["PATH"], "HOME": str(cwd), **env}
     return subprocess.run([str(c) for c in command], cwd=cwd, env=own, capture_output=True, text=True, timeout=300)
 
@@ -54,7 +54,7 @@ def test_the_suites_scenario_of_polled_streams(url, tmp_path):
     assert "0 failed" in done.stdout, done.stdout[-3000:]
 
 
-#: What each tool is called with; SID stands for a sandbox.
+#: Arguments of each tool; SID stands for a sandbox.
 ARGUMENTS = {
     "execute_code": {"code": "print(6*7)"},
     "create_sandbox": {},
@@ -70,7 +70,7 @@ ARGUMENTS = {
     "run_shell": {"sandbox_id": "SID", "code": "echo 42"},
     "run_generic": {"sandbox_id": "SID", "code": "echo 42", "language": "bash"},
     "list_languages": {},
-    "interrupt": {"sandbox_id": "SID"},  # nothing runs: it says so
+    "interrupt": {"sandbox_id": "SID"},  # nothing runs, and the result says so
     "terminate_sandbox": {"sandbox_id": "SID"},
 }
 REFUSED = {"interrupt"}
@@ -122,7 +122,7 @@ def test_the_inspector_lists_and_calls_every_tool(daemon, url, tmp_path, transpo
 
 
 def configurations():
-    """The files that docs/mcp.md tells clients to have."""
+    """The client settings of docs/mcp.md."""
     return [json.loads(text) for text in re.findall(r"```json\n(.*?)```", (ROOT / "docs/mcp.md").read_text(), re.DOTALL)]
 
 

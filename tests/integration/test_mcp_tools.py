@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tools, resources and prompts of MCP: what an agent gets to see."""
+"""Tools, resources and prompts of MCP, as an agent sees them."""
 
 import base64
 import hashlib
@@ -96,7 +96,7 @@ def test_an_unknown_tool_cannot_be_enabled(make_daemon):
     assert "exec_command" in daemon.log()
 
 
-# execute_code, in both of its forms.
+# execute_code, in both forms.
 
 
 def test_code_without_anything_else(mcp):

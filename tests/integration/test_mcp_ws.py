@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MCP over a WebSocket: the handshake, messages, what ends it, and clients that behave badly."""
+"""MCP over a WebSocket: the handshake, messages, close codes, and misbehaving clients."""
 
 import contextlib
 import json
@@ -105,7 +105,7 @@ def test_messages_in_pieces_and_large_ones(ws):
 def test_invalid_messages(ws, bad, code):
     ws.send(bad)
     assert ws.message()["error"]["code"] == code
-    assert ws.ask("ping")["result"] == {}  # it goes on
+    assert ws.ask("ping")["result"] == {}  # it continues
 
 
 @pytest.mark.parametrize("bad", [
@@ -148,9 +148,9 @@ def test_close_codes(daemon):
     assert after(frame("{}", masked=False)) == 1002
     assert after(frame("{}", opcode=3)) == 1002
     assert after(frame(b"\x03\xe8", opcode=CLOSE)) == 1000
-    assert after(frame("x", opcode=PING, fin=False)) is None  # a close frame that says nothing
+    assert after(frame("x", opcode=PING, fin=False)) is None  # an empty close frame
     huge = frame(b" " * (9 << 20))
-    assert after(huge) == 1009  # whatever of it was not read
+    assert after(huge) == 1009  # whatever part was not read
 
 
 def test_closing_ends_the_session_and_its_runs(daemon, client):
@@ -179,13 +179,13 @@ def test_a_client_that_does_not_read_is_cut_off(daemon, client):
         with contextlib.suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
             for _ in range(200):
                 ws.sock.sendall(ask)
-                assert other.ask("ping")["result"] == {}  # nobody waits for who sends without a pause
+                assert other.ask("ping")["result"] == {}  # a client that sends without pause delays no other
         host.wait_until(lambda: open_sockets(client) == before + 1, 30, "it was cut off")
         assert other.ask("ping")["result"] == {}
 
 
 class Garbage(threading.Thread):
-    """Connects again and again, and says nothing that makes sense, until it is told to stop."""
+    """Connects again and again, and sends garbage until it is stopped."""
 
     FRAMES = [
         WebSocket.frame(b"\xff\xfe"), WebSocket.frame("{}", masked=False), WebSocket.frame("{}", opcode=3), WebSocket.frame(b"\x00" * 999, opcode=BINARY),
@@ -217,7 +217,7 @@ class Garbage(threading.Thread):
 def test_two_hundred_at_once_beside_misbehaving_clients(make_daemon):
     d = make_daemon(config="http: {max_connections: 1024, max_connections_per_peer: 1024}\n").start()
     with contextlib.ExitStack() as stack, d.client() as client:
-        deaf = stack.enter_context(WebSocket(d.socket))  # asks for much, and reads nothing
+        deaf = stack.enter_context(WebSocket(d.socket))  # requests much and reads nothing
         deaf.initialize()
         deaf.sock.setblocking(False)
         with contextlib.suppress(BlockingIOError):
@@ -234,7 +234,7 @@ def test_two_hundred_at_once_beside_misbehaving_clients(make_daemon):
             for ws in every:
                 answer = ws.message()
                 assert answer["id"] == round and len(answer["result"]["tools"]) > 20
-        # All of them hear of what one of them does, and each runs something of its own.
+        # All of them are notified of what one of them does, and each runs something of its own.
         made = call(every[0], "create_sandbox")["structuredContent"]["sandbox_id"]
         for ws in every[1:]:
             assert ws.message()["method"] == "notifications/resources/list_changed"
@@ -307,7 +307,7 @@ def test_keys_and_tenants(keyed):
         sessions = metrics.read(admin).total("sandbox_mcp_sessions")
         assert admin.request("DELETE", f"{V1}/keys/{ident}").status in (200, 204)
         assert metrics.read(admin).total("sandbox_mcp_sessions") == sessions - 1  # at once
-        assert closing(ws) == 1008  # and without a word from the client
+        assert closing(ws) == 1008  # and without a request of the client
 
 
 def test_a_key_that_expires_closes_it(keyed):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the daemon counts is what happened, exactly."""
+"""Metrics count exactly what happened."""
 
 import re
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.phases("system", "user")
 
 
 class Change:
-    """How much the samples grew since it was made."""
+    """How much the samples have grown since."""
 
     def __init__(self, client):
         self.client = client

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The description is served, and the server does what it says: every operation is called, its status is one that
-is described, and its body is what is said of it."""
+"""The description is served, and the server follows it: every operation is called, and its status and body match."""
 
 import pytest
 from support.daemon import Daemon
@@ -35,7 +34,7 @@ def test_the_description_is_served_under_both_names(client):
 
 
 def is_generated(operation):
-    """Bodies that are not JSON, and sessions of MCP, are for the tests of their own."""
+    """Bodies that are not JSON, and MCP sessions, have their own tests."""
     if operation.path == "/mcp":
         return False
     content = operation.node.get("requestBody", {}).get("content", {})
@@ -70,7 +69,7 @@ def test_missing_objects_match_their_description(bench):
 
 
 def test_control_a_false_description_is_detected(bench):
-    """The control of the tests above."""
+    """Control of the tests above."""
     operation = next(o for o in bench.description.operations() if o.id == "healthz")
     answer = bench.send(operation, "/healthz")
     check_answer(operation, answer)

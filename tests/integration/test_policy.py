@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named policies: what is explained is what is given, a refusal names its rule and makes nothing, and SIGHUP takes
-a new set whole or not at all."""
+"""Named policies: explain matches what is granted, a refusal names its rule and creates nothing, and SIGHUP loads a
+new set completely or not at all."""
 
 import json
 import os
@@ -35,7 +35,7 @@ env:
 
 @pytest.fixture
 def policies():
-    """Folders of policies that the daemon can still read when it has given up root."""
+    """Folders of policies that the daemon can still read as its own user."""
     made = []
 
     def create(**files):
@@ -67,13 +67,13 @@ def explain(client, **body):
 
 
 def hang_up(daemon, word):
-    """SIGHUP, and what the log says of it."""
+    """Send SIGHUP and return what the log says."""
     before = daemon.log().count(word)
     os.kill(daemon.pid, signal.SIGHUP)
     host.wait_until(lambda: daemon.log().count(word) > before, 10, f"'{word}' in the log: {daemon.log()}")
 
 
-# What comes with the daemon.
+# Built-in policies.
 
 
 @pytest.mark.smoke
@@ -121,7 +121,7 @@ def test_a_request_may_select_strict_only(client):
 
 
 def memory_of(client, **fields):
-    """What the kernel gives, as seen by allocating: how far a bytearray can grow, in MiB."""
+    """The memory that the kernel grants: how far a bytearray can grow, in MiB."""
     code = (
         "import resource\nblocks = []\n"
         "for i in range(64):\n    blocks.append(bytearray(16 << 20))\n    print(16 * (i + 1), flush=True)\n"
@@ -135,9 +135,9 @@ def test_explain_matches_what_a_run_gets(client):
     strict = explain(client, policy="strict")["grants"]["limits"]
     assert strict["memory"]["granted"] == "128Mi" and strict["max_processes"]["granted"] == 32
     result, grown = memory_of(client, policy="strict")
-    # Without a controller of his own an ordinary user's program is refused the memory, and lives.
+    # Without a controller an ordinary user's program is refused the memory, and lives.
     assert grown < 128 and (result["limit"] == "memory" or not host.is_root())
-    result, grown = memory_of(client)  # negative control: the default policy gives more
+    result, grown = memory_of(client)  # negative control: the default policy grants more
     assert grown > 128
     body = {"language": "python", "code": "import time\ntime.sleep(30)", "policy": "strict", "timeout": 0.5}
     assert explain(client, policy="strict", timeout=0.5)["grants"]["limits"]["timeout"]["granted"] == 0.5
@@ -151,7 +151,7 @@ def test_output_beyond_the_limit_ends_the_program_under_strict(client):
     result = client.post("/api/v1/execute", {**body, "policy": "strict"}).json
     assert result["status"] == "failed" and result["limit"] == "output" and result["signal"] == 9, result["status"]
     assert len(result["stdout"]) == 256 * 1024 and result["execution_time"] < 10
-    # negative control: without the rule the program goes on to its end
+    # negative control: without the rule the program runs to its end
     result = client.post("/api/v1/execute", {**body, "code": code.replace("20", "0.1")}).json
     assert result["status"] == "success" and result["stdout_truncated"]
 
@@ -186,7 +186,7 @@ def test_a_refused_request_creates_nothing(daemon, client):
         assert client.get("/api/v1/sessions/never").status == 404
     assert {s["id"] for s in client.get("/api/v1/sessions").json["sessions"]} == before
     assert not daemon.box_pids()
-    # negative control: what is not refused makes a box
+    # negative control: an allowed request creates a box
     assert client.post("/api/v1/sessions", {"mode": "persistent", "session_id": "never"}).status == 201
     host.wait_until(daemon.box_pids, 10, "a box")
     assert client.request("DELETE", "/api/v1/sessions/never").status == 200
@@ -219,7 +219,7 @@ def test_an_unknown_language_can_be_explained(client):
     assert not told["allowed"] and told["rule"] is None and told["refusal"]["field"] == "language"
 
 
-# A policy of one's own.
+# Custom policies.
 
 
 def test_a_tenants_policy_is_enforced_rule_by_rule(make_daemon, policies):
@@ -257,7 +257,7 @@ def test_unsupported_driver_features_are_refused_and_not_ignored(make_daemon, po
         for name, rule in (("mount", "policy mount: mounts"), ("mcp", "policy mcp: mcp.servers")):
             answer = client.post("/api/v1/execute", {**body, "policy": name})
             assert answer.status == 503 and rule in answer.json["error_detail"]
-        # the tenant's own policy gives none, so to name one that would give more changes nothing
+        # the tenant's own policy grants none, so naming one that grants more changes nothing
         assert client.post("/api/v1/execute", {**body, "policy": "net"}).status == 200
     daemon = make_daemon(config=config_of(policies(**asks), default="net")).start()
     with daemon.client() as client:
@@ -266,7 +266,7 @@ def test_unsupported_driver_features_are_refused_and_not_ignored(make_daemon, po
         assert client.post("/api/v1/execute", {**body, "network": "none"}).status == 200
 
 
-# Reading again.
+# Reloading.
 
 
 def test_sighup_loads_a_new_set_and_sessions_keep_theirs(make_daemon, policies):
@@ -280,7 +280,7 @@ def test_sighup_loads_a_new_set_and_sessions_keep_theirs(make_daemon, policies):
         assert client.post("/api/v1/execute", {"language": "python", "code": "1"}).status == 403
         assert client.post("/api/v1/execute", {"language": "shell", "code": "true"}).json["status"] == "success"
         assert explain(client, language="shell")["grants"]["limits"]["memory"]["granted"] == "96Mi"
-        # what was given stays given: language, memory, and what was denied then
+        # a session keeps what it was granted and denied: language, memory
         run = client.post("/api/v1/sessions/old/execute", {"code": "6 * 7", "wait": True})
         assert run.status == 200 and run.json["results"][0]["text/plain"] == "42"
         run = client.post("/api/v1/sessions/old/execute", {"code": "true", "language": "shell", "wait": True})
@@ -405,7 +405,7 @@ def test_each_tenant_has_its_policy_and_sees_no_other(make_daemon, policies):
         listed = client.get("/api/v1/policies", **acme).json["policies"]
         assert {p["name"] for p in listed} == {"team", "strict"}
         assert client.get("/api/v1/policies/permissive", **acme).status == 404
-        # its own and strict hold together: the smaller of both
+        # its own and strict both apply: the smaller value
         told = explain_as(client, acme, {"language": "python", "policy": "strict"})["grants"]["limits"]
         assert told["max_output"]["granted"] == "100" and told["max_processes"]["granted"] == 32
         assert told["max_output"]["rule"]["text"] == "policy team: limits.output.max"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes that were made before they were asked for: what runs in one can't tell, and none is left."""
+"""Boxes made ahead: programs cannot detect them, and none is left."""
 
 import concurrent.futures
 import contextlib
@@ -17,7 +17,7 @@ from support.daemon import BUILD, Daemon
 
 pytestmark = pytest.mark.phases("system", "user")
 
-ON = {"MILLIBOX_POOLS_ENABLED": "true", "MILLIBOX_POOLS_MAX": "16", "MILLIBOX_POOLS_SESSION_FLOOR": "0"}  # of those: test_pool_sessions.py
+ON = {"MILLIBOX_POOLS_ENABLED": "true", "MILLIBOX_POOLS_MAX": "16", "MILLIBOX_POOLS_SESSION_FLOOR": "0"}  # see test_pool_sessions.py
 OFF = {"MILLIBOX_POOLS_ENABLED": "false", "MILLIBOX_ZYGOTES_ENABLED": "false"}
 
 
@@ -47,7 +47,7 @@ def execute(client, **body):
 
 
 def hit(client, **body):
-    """In a box of a pool; the floor is of what is usual, so that all else has to be asked for twice before."""
+    """Run in a pooled box; the floor is for the usual shape, others must be requested twice before."""
     for _ in range(6):
         if body.get("language", "python") == "python" and not set(body) - {"language", "code", "stdin", "args", "files"}:
             wait_for_member(client)
@@ -60,7 +60,7 @@ def hit(client, **body):
 
 @pytest.fixture(scope="module", autouse=True)
 def spares():
-    """Boxes that wait are not left over."""
+    """Pooled boxes are not left over."""
     before, host.POOLED = host.POOLED, True
     yield
     host.POOLED = before
@@ -82,7 +82,7 @@ def cold():
     d.remove()
 
 
-#: Programs, and all that a result says but times, sizes of memory and names.
+#: Programs, compared by all of the result but times, memory sizes and names.
 PROGRAMS = {
     "value": {"code": "x = 20\nx * 2 + 2"},
     "output": {"code": "import sys\nprint('out')\nprint('err', file=sys.stderr)"},
@@ -201,18 +201,18 @@ def waiting(daemon):
 
 
 def takes(client):
-    """Hits and misses, of the metrics."""
+    """Hits and misses, from the metrics."""
     lines = client.get("/metrics").body.decode().splitlines()
     return tuple(sum(float(line.split()[-1]) for line in lines if line.startswith(f'sandbox_pool_takes_total{{result="{result}"'))
                  for result in ("hit", "miss"))
 
 
 def parents(pids):
-    return [stat[0] for pid in pids if (stat := host.proc_stat(pid))]  # of others that end, none
+    return [stat[0] for pid in pids if (stat := host.proc_stat(pid))]  # none, if others end
 
 
 ROUNDS = 6
-#: Of processes that wait for their program: who is killed.
+#: Which process is killed, of those that wait for their program.
 VICTIMS = {"runner": lambda pids: pids, "agent": parents, "both": lambda pids: [*pids, *parents(pids)]}
 
 
@@ -225,7 +225,7 @@ def killed(request, own):
 @pytest.mark.parametrize("look_first", [True, False], ids=["noticed", "at once"])
 @pytest.mark.parametrize("whom", VICTIMS)
 def test_a_dead_member_is_not_used(killed, whom, look_first):
-    """Dead, noticed or not, or dying: they are asked for in the moment in which they are killed."""
+    """Dead, noticed or not, or dying: requested in the moment in which they are killed."""
     with killed.client() as client:
         for _ in range(1 if look_first else ROUNDS):
             wait_for_member(client, 2)
@@ -233,7 +233,7 @@ def test_a_dead_member_is_not_used(killed, whom, look_first):
             victims = VICTIMS[whom](waiting(killed))
             assert len(victims) >= 2
             for pid in victims:
-                with contextlib.suppress(ProcessLookupError):  # an agent whose box has been ended since its runner was killed
+                with contextlib.suppress(ProcessLookupError):  # an agent whose box ended with its runner
                     os.kill(pid, signal.SIGKILL)
             if look_first:
                 host.wait_until(lambda: of_python(client)["failures"] >= before + 2, 10, "their death noticed")
@@ -248,7 +248,7 @@ def test_a_dead_member_is_not_used(killed, whom, look_first):
 @pytest.mark.skipif(not host.is_root(), reason="stops processes of other ids")
 @pytest.mark.parametrize("language", ["executed", "zygote"])
 def test_unread_code_runs_in_another_box(own, language):
-    """Whoever was to run it had it in its hands, and has not looked."""
+    """The process had received it, but not read it."""
     d = own(MILLIBOX_ZYGOTES_ENABLED="true" if language == "zygote" else "false", MILLIBOX_POOLS_FLOOR="1")
     with d.client() as client, concurrent.futures.ThreadPoolExecutor(1) as threads:
         wait_for_member(client)
@@ -257,7 +257,7 @@ def test_unread_code_runs_in_another_box(own, language):
         answer = threads.submit(lambda: d.client().post("/api/v1/execute", {
             "language": "python", "code": "print(open('given').read(), input())", "stdin": "line\n", "files": {"given": "x"}}))
         host.wait_until(lambda: of_python(client)["hits"] == 1, 10, "it was handed out")
-        wait_for_member(client)  # another; and by then it has its request
+        wait_for_member(client)  # another; by then it has its request
         os.kill(victim, signal.SIGKILL)
         result = answer.result(20).json
         assert (result["status"], result["stdout"]) == ("success", "x line\n")
@@ -319,7 +319,7 @@ def test_target_follows_the_demand(own):
 
 
 def burst_one(daemon):
-    with daemon.client(timeout=600) as client:  # hundreds of others are before it
+    with daemon.client(timeout=600) as client:  # hundreds of others come first
         answer = client.post("/api/v1/execute", {"language": "python", "code": "print(6 * 7)"})
     if answer.status == 429:
         return "refused"
@@ -335,7 +335,7 @@ def test_burst_on_an_empty_pool(own):
     with concurrent.futures.ThreadPoolExecutor(500) as threads:
         answers = list(threads.map(lambda _: burst_one(d), range(500)))
     assert all(answers) and answers.count(True) >= 450
-    with d.client() as client:  # a new one: a slow burst outlasts the time that a connection may idle
+    with d.client() as client:  # a new one: a slow burst outlasts the idle timeout of a connection
         host.wait_until(lambda: pools(client)["making"] == 0, 20, "pools rest")
 
 
@@ -380,7 +380,7 @@ def test_a_policy_that_changes_empties_the_pool(own):
 
 
 def change_policy(own, folder):
-    folder.chmod(0o755)  # the daemon has given up root
+    folder.chmod(0o755)  # the daemon runs as its own user
     policy = folder / "default.yaml"
     policy.write_text("name: default\nlimits:\n  memory: {default: 256Mi}\n")
     policy.chmod(0o644)

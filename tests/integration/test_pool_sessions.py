@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Persistent sessions in boxes that waited for them, with their runner."""
+"""Persistent sessions in pooled boxes, with their runner."""
 
 import concurrent.futures
 import contextlib
@@ -23,7 +23,7 @@ MODES = {"executed": {"MILLIBOX_ZYGOTES_ENABLED": "false"}, "zygote": {"MILLIBOX
 
 @pytest.fixture
 def own():
-    """Daemons of one test; with them goes all that waits in them."""
+    """Daemons of one test; all that waits in them ends with them."""
     made = []
 
     def start(config=None, **env):
@@ -43,7 +43,7 @@ def warm(request, own):
 
 
 def of_sessions(client, **fields):
-    """The pool of what is usual, or of these fields."""
+    """The pool of the usual shape, or of these fields."""
     pools = client.get(f"{V1}/pools").json["pools"]
     return next((p for p in pools if p["mode"] == "persistent" and all(p[name] == fields[name] for name in fields)), None)
 
@@ -175,7 +175,7 @@ def test_a_session_from_a_pool_outlives_a_killed_daemon_and_the_pool_does_not(ow
 
 
 def test_an_engine_does_not_stay_for_pooled_boxes(own):
-    """They are nobody's: with nothing else to keep it ends with its daemon. A session is what it stays for."""
+    """Pooled boxes belong to no session: without a session the engine ends with its daemon."""
     d = own(config="sessions:\n  survive: 600s\n")
     wait_for_member(Client(d.socket))
     engine = d.engine_pid
@@ -184,7 +184,7 @@ def test_an_engine_does_not_stay_for_pooled_boxes(own):
     d.start()
     client = Client(d.socket)
     wait_for_member(client)
-    session = create(client)  # it is kept from here on, though nothing was done in it
+    session = create(client)  # it is kept from here on, though unused
     wait_for_member(client)
     engine, before = d.engine_pid, agents_of(d)
     assert len(before) == 2
@@ -216,7 +216,7 @@ def test_a_daemon_that_leaves_its_sessions_leaves_no_pool(own):
 @pytest.mark.skipif(not host.is_root(), reason="kills processes of other ids")
 @pytest.mark.parametrize("whom", ["runner", "agent"])
 def test_a_dead_member_is_not_used(warm, whom):
-    """Killed in the moment in which a session is asked for, or just before its first run."""
+    """Killed in the moment in which a session is created, or just before its first run."""
     with warm.client() as client:
         for early in (True, False) * 3:
             wait_for_member(client)
@@ -236,7 +236,7 @@ def test_a_dead_member_is_not_used(warm, whom):
 
 @pytest.mark.skipif(not host.is_root(), reason="kills processes of other ids")
 def test_a_used_box_is_not_replaced(own):
-    """The negative of the above: files and variables would be gone without a word."""
+    """The negative of the above: files and variables would be lost silently."""
     d = own()
     with d.client() as client:
         for use in (lambda s: s.run("x = 1"), lambda s: client.request("PUT", f"{s.path}/files/a.txt", body=b"x")):
@@ -270,7 +270,8 @@ def test_many_at_once(own):
         assert pool["hits"] >= 4 and pool["hits"] + pool["misses"] == 24
 
 
-# A thread that an earlier run left: it keeps the interpreter to itself, looks at the next run without taking it, and ends.
+# A thread that an earlier run left: it keeps the interpreter to itself, peeks at the next run without reading it, and
+# ends.
 ROGUE = """
 import ctypes, sys, threading, time
 libc = ctypes.PyDLL(None)
@@ -289,7 +290,7 @@ threading.Thread(target=rogue, daemon=True).start()
 def test_code_with_visible_effects_is_not_run_again(warm):
     session = Session(Client(warm.socket), mode="persistent")
     session.run(ROGUE)
-    time.sleep(1)  # it has the interpreter; nothing tells from outside
+    time.sleep(1)  # it has the interpreter; nothing shows that from outside
     done = session.run("open('/workspace/seen', 'a').write('y')")
     assert done["status"] != "success" and done["session_reset"] is True
     assert session.run("open('/workspace/seen').read()")["result"] == "x"

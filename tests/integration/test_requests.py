@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every request has: an id that follows it through the log, a time, and rules for web pages."""
+"""Every request: an id that follows it through the log, a time, and rules for web pages."""
 
 import contextlib
 import json
@@ -167,7 +167,7 @@ def test_other_origins_get_nothing(page_daemon):
 def test_a_preflight_of_an_unknown_path(page_daemon):
     with contextlib.closing(Client(page_daemon.tcp_address())) as client:
         assert preflight(client, "/nowhere", PAGE).status == 404
-        # Without the question of a browser it is a method that no path has.
+        # Without a preflight header OPTIONS is a method that no path has.
         assert client.request("OPTIONS", "/healthz", headers={"Origin": PAGE}).status == 405
 
 

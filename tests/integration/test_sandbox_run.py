@@ -18,7 +18,7 @@ GOOD = "def handler(event, context):\n    print('out')\n    return {'got': event
 
 @pytest.fixture
 def run(daemon, tmp_path):
-    """sandbox-run by its own name, in a directory of its own."""
+    """sandbox-run by its own name, in a separate directory."""
     program = tmp_path / "sandbox-run"
     program.symlink_to(BUILD / "millibox")
 

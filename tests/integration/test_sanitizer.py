@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""That nothing which a sanitizer finds goes unread: the controls of the fixtures, with any build."""
+"""No sanitizer report goes unread: controls of the fixtures, with any build."""
 
 import subprocess
 
@@ -26,7 +26,7 @@ def compile_c(folder, body, *options):
 
 @pytest.fixture
 def watched(monkeypatch):
-    """Reports of what a test here starts, apart from those that would fail it."""
+    """Reports of what these tests start, apart from those that would fail them."""
     for name in sanitizer.OPTIONS:
         monkeypatch.setenv(name, sanitizer.OPTIONS[name])
     monkeypatch.setattr(subprocess.Popen, "__init__", subprocess.Popen.__init__)
@@ -44,7 +44,7 @@ def test_a_program_with_unread_stderr_is_reported(kind, env, watched, tmp_path):
     assert done.returncode == -6  # aborted
     report = watched.take()
     assert said in report and sanitizer.REPORT.search(report)
-    assert watched.take() == ""  # told once
+    assert watched.take() == ""  # reported once
 
 
 def test_a_program_without_a_fault_reports_nothing(watched, tmp_path):
@@ -85,7 +85,7 @@ def test_an_agent_that_gives_up_is_not_a_fault(body, tmp_path):
     ],
 )
 def test_a_sanitizer_report_fails_the_test_of_its_daemon(line):
-    """The control of Daemon.remove: also of a daemon that lived on after it."""
+    """Control of Daemon.remove: also of a daemon that lived on after it."""
     d = Daemon()
     d.log_path.write_text(f"info: listening\n{line}\n    #0 in f\n")
     with pytest.raises(AssertionError) as said:

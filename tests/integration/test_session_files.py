@@ -100,7 +100,7 @@ def test_writing_replaces_the_file_and_changes_the_etag(files):
     assert after.body == b"x" and after.headers["ETag"] != before
     assert files.stat("f")["mode"] == "0755" and files.stat("f")["etag"] == after.headers["ETag"]
     assert files.get("f", 304, headers={"If-None-Match": after.headers["ETag"]}).body == b""
-    assert files.names() == ["f"]  # nothing half-made is left
+    assert files.names() == ["f"]  # no partial file is left
 
 
 def test_an_empty_file_is_a_file(files):
@@ -142,7 +142,7 @@ def test_head_describes_without_a_body(files):
     assert answer.status == 200 and answer.headers["Content-Length"] == "2000" and answer.body == b""
     assert answer.headers["Content-Type"] == "application/json" and "GMT" in answer.headers["Last-Modified"]
     assert files.client.request("HEAD", files.url("nowhere")).status == 404
-    assert files.get("h.json").body == b"{}" * 1000  # the connection is still in order
+    assert files.get("h.json").body == b"{}" * 1000  # the connection is still usable
 
 
 def test_chunked_uploads_are_accepted(files):
@@ -277,7 +277,7 @@ def test_a_directory_is_downloaded_as_tar(files, py):
     "open('hole/0', 'wb').truncate(250 << 20)\nfor i in range(1, 40): os.link('hole/0', f'hole/{i}')",
 ], ids=["holes", "names"])
 def test_an_archive_is_not_larger_than_the_disk(make, make_it):
-    """Forty times the disk out of nothing: refused before the first byte, and one of them goes out."""
+    """Forty times the disk out of nothing: refused before the first byte, while one of them is accepted."""
     session = make(resources={"disk": "256Mi", "memory": "512Mi"})
     files = Files(session)
     assert session.run(f"import os\nos.mkdir('hole')\n{make_it}")["status"] == "success"
@@ -372,7 +372,7 @@ def test_an_interrupted_upload_leaves_nothing_in_the_box(files, daemon):
 
 def test_an_interrupted_download_is_abandoned(files, py, daemon):
     py.run("open('f', 'wb').truncate(200 << 20)")
-    for _ in range(20):  # more than may be under way at the same time
+    for _ in range(20):  # more than may run at a time
         with contextlib.closing(Client(daemon.socket)) as other:
             other.connection.request("GET", files.url("f"))
             response = other.connection.getresponse()
@@ -431,7 +431,7 @@ def test_files_do_not_wait_for_executions(files, py):
 
 @pytest.mark.parametrize("end", ["timeout", "cancel"])
 def test_a_killed_execution_ends_its_children_and_not_the_upload(files, py, daemon, client, end):
-    """What left group, session and parents is of the execution all the same; whoever uploads meanwhile is not."""
+    """Processes that left group, session and parents belong to the execution; an upload meanwhile does not."""
     code = ("import signal, subprocess, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
             "subprocess.run(['sh', '-c', '(setsid sleep 54321 &)'])\nprint('up', flush=True)\ntime.sleep(60)")
     with contextlib.closing(Client(daemon.socket)) as other:
@@ -553,7 +553,7 @@ def test_a_form_needs_its_type_and_has_a_limit(files):
         assert b" 413 " in sock.recv(1000)
 
 
-# What an execution made
+# Artifacts
 
 
 def by_path(result):
@@ -584,7 +584,7 @@ def test_only_changed_files_are_artifacts(files, py):
 
 
 def test_files_uploaded_right_before_are_not_artifacts(files, py):
-    """Nearly always within one tick of the clock of files: each of these would be told by its time."""
+    """Nearly always within one tick of the file clock: by its time each would be an artifact."""
     py.run("1")
     for i in range(25):
         files.put(f"u{i}", b"1")
@@ -592,7 +592,7 @@ def test_files_uploaded_right_before_are_not_artifacts(files, py):
         assert by_path(py.run("2")) == {}, i
     files.put("archive", pack({"a": b"x", "b": b"y"}), 200, format="tar")
     assert by_path(py.run("3")) == {}
-    # Nor hidden is what the execution does to it at once, however alike it looks.
+    # A change by the execution right after is found, however alike the file looks.
     for i in range(25):
         files.put("same", b"1")
         assert set(by_path(py.run("f = open('same', 'r+b'); f.write(b'2'); f.close()"))) == {"same"}, i

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions through the API of a real daemon: how they begin and end, what is refused, the command line."""
+"""Sessions through the API of a real daemon: start, end, refusals, the command line."""
 
 import contextlib
 import json
@@ -33,7 +33,7 @@ def test_a_paused_session_does_not_run(py):
     assert py.act("pause", 409)["error_code"] == "Sandbox.StateConflict"
     assert py.client.get(f"{V1}/executions/{queued}/status").json["status"] == "pending"
     assert py.act("resume")["status"] in ("running", "ready")
-    # More than its time has passed, but not for it.
+    # More time than its timeout has passed, but not while it ran.
     r = py.result(running)
     assert r["status"] == "success" and r["stdout"].endswith("20\n")
     assert py.result(queued)["result"] == "after"
@@ -41,7 +41,7 @@ def test_a_paused_session_does_not_run(py):
 
 
 def text_of_now(session, execution_id):
-    """What an execution has printed so far."""
+    """The output of an execution so far."""
     return session.client.get(f"{V1}/executions/{execution_id}").json["stdout"]
 
 
@@ -280,7 +280,7 @@ def test_invalid_sessions_are_refused_and_not_created(client, body, field):
     ],
 )
 def test_invalid_executions_are_refused_and_not_queued(py, body, field):
-    # The later spelling has no language of the session, and another status.
+    # The later spelling does not use the session's language, and has another status.
     later = f"{V1}/executions/sessions/{py.id}/execute-sync"
     for path, more, status in ((f"{py.path}/execute", {}, 400), (later, {"language": "python"}, 422)):
         answer = py.client.post(path, more | body)

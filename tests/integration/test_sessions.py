@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions through the API of a real daemon: what stays, in which order, and how it can be asked for."""
+"""Sessions through the API of a real daemon: what persists, in which order, and the ways to wait for it."""
 
 import concurrent.futures
 import contextlib
@@ -17,7 +17,7 @@ from support.sessions import V1, events, read_events, text_of
 
 pytestmark = pytest.mark.phases("system", "user", "subid")
 
-# What stays in Python
+# State in Python
 
 
 @pytest.mark.smoke
@@ -106,7 +106,7 @@ def test_variables_of_the_session_reach_every_execution(make):
     assert session.info()["env_vars"] == {"WHO": "session"}
 
 
-# A runner and its user's code
+# A runner and the user's code
 
 
 LEAVE_NOTHING_BROKEN = {
@@ -140,13 +140,13 @@ def test_a_session_survives_abuse_or_reports_a_reset(py, name):
     py.run("kept = 'kept'")
     bad = py.run(LEAVE_NOTHING_BROKEN[name], timeout=2)
     assert bad["status"] in ("success", "failed", "timeout"), bad
-    # Needs no builtins: they are the user's to break.
+    # Needs no builtins: user code may break them.
     after = py.run("'alive'")
     reset = bad["session_reset"] or after["session_reset"]
     assert after["result"] == "alive", (bad, after)
     if "builtins" not in name:
         assert py.run("print('alive')")["stdout"] == "alive\n"
-    # Variables are there, or their loss was told.
+    # Variables persist, or their loss was reported.
     last = py.run("kept")
     assert last["result"] == "kept" or reset, (bad, after, last)
     assert py.info()["status"] == "ready"
@@ -295,7 +295,7 @@ def test_the_queue_is_bounded(py):
     assert py.result(last)["status"] == "success"
 
 
-# Ways to ask
+# Ways to wait
 
 
 def test_status_and_result_of_asynchronous_executions(py):
@@ -360,14 +360,14 @@ def test_a_reconnecting_client_loses_nothing(py):
             if len([e for e in seen if e["event"] == "stdout"]) == 3:
                 break
         execution_id = seen[0]["execution_id"]
-    # The client is gone; the execution is not.
+    # The client has disconnected; the execution continues.
     rest = list(events(py.client, execution_id, after=seen[-1]["id"]))
     assert rest[-1]["event"] == "end"
     expected = "".join(f"{i} {'é' * 10}\n" for i in range(200))
     assert text_of(seen) + text_of(rest) == expected == rest[-1]["result"]["stdout"]
     numbers = [e["id"] for e in seen + rest if "id" in e]
     assert numbers == sorted(set(numbers))
-    # From any number on, also when all is over.
+    # From any number, also after the end.
     for after in (0, numbers[5], numbers[-2], numbers[-1]):
         again = list(events(py.client, execution_id, after=after))
         assert [e["id"] for e in again if "id" in e] == [n for n in numbers if n > after]
@@ -463,7 +463,7 @@ def test_cancel_ends_what_runs_and_what_waits(py):
     assert after["result"][1] == 1 or r["session_reset"]
 
 
-# Speed: printed, not judged
+# Speed: printed, not asserted
 
 
 @pytest.mark.alone
@@ -479,7 +479,7 @@ def test_round_trip_of_a_small_execution(py):
     print(f"\nx += 1 over keep-alive: p50 {statistics.median(times) * 1e3:.2f} ms, p99 {times[-3] * 1e3:.2f} ms")
 
 
-# What scientists look at
+# Figures and tables
 
 
 def test_figures_and_tables_are_returned_unrequested(make):
@@ -497,7 +497,7 @@ def test_figures_and_tables_are_returned_unrequested(make):
 
 @pytest.mark.parametrize("how", ["ends", "deadline"])
 def test_a_program_beside_a_runner_ends_completely(py, daemon, how):
-    """Also what has left its group, its session of processes and its parents; and nothing that is the runner's."""
+    """Including processes that left its group, session and parents; and none of the runner's."""
     py.run("x = 5\nimport subprocess\n"
            "p = subprocess.Popen(['sleep', '71001'], start_new_session=True)\n"
            "subprocess.run(['sh', '-c', '(setsid sleep 71002 &)'])")

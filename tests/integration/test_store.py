@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What outlives a daemon: acknowledged executions, results, events, sessions; and what a daemon refuses to open."""
+"""What outlives a daemon: acknowledged executions, results, events, sessions; and files that a daemon refuses to open.
+"""
 
 import contextlib
 import hashlib
@@ -25,7 +26,7 @@ BAD_PLACE = 4
 
 @pytest.fixture
 def own():
-    """Daemons of the test's own, which may be ended at will."""
+    """Daemons of one test, which may be killed."""
     made = []
 
     def make(**kw):
@@ -40,7 +41,7 @@ def own():
 
 
 def again(daemon):
-    """The same home, another daemon."""
+    """Another daemon in the same home."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(daemon.socket)
     return daemon.start()
@@ -82,7 +83,7 @@ def test_ended_objects_are_readable_after_a_restart(own, how):
         shown = session.info()
         listed = client.get(f"{V1}/sessions").json
         executions = client.get(f"{session.path}/executions").json
-        # What is asynchronous is on the disk when it is acknowledged, and all that was queued before it.
+        # An asynchronous execution is on disk when it is acknowledged, with all that was queued before it.
         other = Session(client, mode="ephemeral")
         other.start("1")
     daemon.stop() if how == "stop" else daemon.kill()
@@ -149,7 +150,7 @@ def test_old_executions_are_read_from_the_store(own):
 
 
 def test_an_acknowledged_execution_is_never_lost(own):
-    """Killed at random moments under load: each that was acknowledged is known afterwards."""
+    """Killed at random moments under load: every acknowledged execution is known afterwards."""
     seed = random.randrange(1 << 32)
     rng = random.Random(seed)
     daemon = own()
@@ -180,7 +181,7 @@ def test_an_acknowledged_execution_is_never_lost(own):
     with daemon.client() as client:
         for execution in acknowledged:
             path = f"{V1}/executions/{execution}/result"
-            # What was accepted and had not begun is run by the next daemon.
+            # Accepted executions that had not started are run by the next daemon.
             host.wait_until(lambda: client.get(path).status != 409, 30, f"end of {execution}, seed {seed}")
             answer = client.get(path)
             assert answer.status == 200, (seed, execution, answer)
@@ -188,7 +189,7 @@ def test_an_acknowledged_execution_is_never_lost(own):
 
 
 def test_a_synchronous_run_is_on_disk_with_the_next_acknowledged_one(own):
-    """Alone it promises its result and no more; but no acknowledgement overtakes it, neither in rows nor in counts."""
+    """Alone it promises only its result; but no acknowledgement overtakes it, in rows or in counts."""
     daemon = own()
     for life in range(3):
         with daemon.client() as client:
@@ -205,7 +206,7 @@ def test_a_synchronous_run_is_on_disk_with_the_next_acknowledged_one(own):
 
 
 def killed(daemon, change):
-    """What one request said, after which the daemon was killed at once and started again."""
+    """The response to one request, after which the daemon was killed at once and restarted."""
     with daemon.client() as client:
         answer = change(client)
         daemon.kill()
@@ -214,7 +215,7 @@ def killed(daemon, change):
 
 
 def test_successful_changes_survive_a_kill(own):
-    """Each change is followed by a kill at once: a 2xx means that it is on the disk."""
+    """Each change is followed by a kill at once: a 2xx means that it is on disk."""
     daemon = own()
     wanted = {"mode": "ephemeral", "language": "python", "dependencies": [{"name": "pip-is-not-there"}]}
     refusal = killed(daemon, lambda c: c.post(f"{V1}/sessions", wanted))
@@ -262,7 +263,7 @@ def test_ended_sessions_keep_neither_variables_nor_template(own):
             session.act("terminate")
         assert client.request("DELETE", ended[2].path).status in (200, 204)
         lives = Session(client, mode="persistent", **wide)
-        lives.start("1")  # acknowledged: on the disk, with all that was queued before it
+        lives.start("1")  # acknowledged: on disk, with all that was queued before it
         shown = client.get(ended[0].path).json
         assert shown["env_vars"] == {} and shown["template_id"] == "large"
         assert lives.info()["env_vars"] == wide["env_vars"]
@@ -274,11 +275,11 @@ def test_ended_sessions_keep_neither_variables_nor_template(own):
 
 
 def test_an_execution_that_may_have_started_is_not_run_again(own):
-    """Killed as soon as it is acknowledged: it ran, or it is said to have crashed, and runs at most once."""
+    """Killed as soon as it is acknowledged: it ran or it crashed, and runs at most once."""
     daemon = own()
     with daemon.client() as client:
         session = Session(client, mode="ephemeral", language="shell")
-        # The second waits for the first, which sleeps: it is certain that it has not begun.
+        # The second waits for the first, which sleeps: it has certainly not started.
         first, second = session.start("sleep 60"), session.start("echo second")
         host.wait_until(lambda: client.get(f"{V1}/executions/{first}").json["status"] == "running", 10, "it runs")
         daemon.kill()
@@ -288,7 +289,7 @@ def test_an_execution_that_may_have_started_is_not_run_again(own):
         assert session.result(first)["status"] == "crashed"
         result = session.result(second)
         assert result["status"] == "success" and result["stdout"] == "second\n"
-        # One that was acknowledged and is killed with the daemon in the same moment.
+        # Acknowledged, and killed with the daemon in the same moment.
         third = session.start("sleep 60")
         daemon.kill()
     again(daemon)
@@ -319,7 +320,7 @@ def test_files_of_an_execution_are_removed_with_it(own):
         session = Session(client, mode="ephemeral")
         result = session.run("open('a.txt', 'w').write('one'); open('b.bin', 'wb').write(bytes(9)); 1")
         assert sorted(f["path"] for f in result["artifacts"]) == ["a.txt", "b.bin"]
-        session.start("1")  # on the disk with all before it
+        session.start("1")  # on disk with all before it
         with contextlib.closing(sqlite3.connect(f"file:{database(daemon)}?mode=ro", uri=True)) as db:
             rows = db.execute(
                 "SELECT f.path, f.size, f.sha256 FROM files f JOIN executions e ON e.no = f.execution WHERE e.id = ?",
@@ -344,7 +345,7 @@ def test_counters_do_not_go_back(own, how):
             session.run("echo 1")
         told = metrics.read(client)
         assert told.value("sandbox_executions_total", language="shell", status="success") == 3
-        # What was told is written behind the answer; this waits for the disk behind that.
+        # Reported totals are written after the response; this waits for the disk after that.
         session.start("true")
     daemon.stop() if how == "stop" else daemon.kill()
     again(daemon)
@@ -377,7 +378,7 @@ def test_a_newer_database_is_refused_untouched(own, how):
         if how == "stop":
             db.commit()
         else:
-            # Only the log knows: as if the newer one had been killed.
+            # Only in the log: as if the newer daemon had been killed.
             db.execute("CREATE TABLE of_the_future (x)")
             db.commit()
             copies = {s: database(daemon).with_name(f"millibox.db{s}").read_bytes() for s in ("", "-wal")}
@@ -394,7 +395,7 @@ def test_a_damaged_database_is_refused_untouched(own):
         f.seek(4096 * 3)
         f.write(os.urandom(4096 * 4))
     refused(daemon, "is damaged")
-    # Moved away, as the message says, the daemon starts.
+    # Moved away, as the message advises, the daemon starts.
     database(daemon).rename(database(daemon).with_name("away"))
     again(daemon)
 
@@ -433,7 +434,7 @@ def test_retention_removes_old_rows(own):
         session = Session(client, mode="ephemeral", language="shell")
         execution = session.run("echo here")["execution_id"]
         host.wait_until(lambda: client.get(f"{V1}/executions/{execution}").status == 404, 20, "too old")
-        # It lives: its age does not matter.
+        # A live session is kept whatever its age.
         assert session.info()["status"] == "ready"
         session.act("terminate")
         assert client.get(session.path).status == 200
@@ -447,7 +448,7 @@ def test_retention_removes_the_oldest_first(own):
         session = Session(client, mode="ephemeral", language="shell")
         ids = [session.run(f"echo {i}")["execution_id"] for i in range(6)]
         host.wait_until(lambda: count(daemon, "executions") == 3, 20, "the newest three")
-        # The daemon forgets them after the database has.
+        # The daemon drops them after the database has.
         there = [404, 404, 404, 200, 200, 200]
         host.wait_until(lambda: [client.get(f"{V1}/executions/{i}").status for i in ids] == there, 20, "only these")
 
@@ -505,7 +506,7 @@ MANY = (
 
 
 def test_a_tenant_with_much_history_is_deleted_at_once(own):
-    """What it had goes in pieces, in the background, whoever is killed meanwhile; until then nobody has its name."""
+    """Its rows are removed in pieces, in the background, across kills; until then its name is taken."""
     daemon = own()
     path, now = f"{V1}/tenants", int(time.time() * 1000)
 
@@ -566,12 +567,12 @@ def test_every_page_of_a_long_list_is_exact(own):
                 assert page["total"] == len(ids) and told == ids[offset : offset + 3], (status, offset)
 
 
-# A disk that is full
+# A full disk
 
 
 @pytest.fixture
 def small():
-    """A daemon whose state is on a file system of a few megabytes, and a way to fill that."""
+    """A daemon whose state is on a file system of a few megabytes, and a way to fill it."""
     daemon = Daemon()
     state = daemon.home / "state"
     state.mkdir(mode=0o700)
@@ -600,12 +601,12 @@ def test_a_full_disk_refuses_only_what_must_be_persisted(small):
         execution = session.start("x")
         assert session.result(execution)["result"] == 1
         fill(ballast)
-        # More than what is left in pages that the log has already.
+        # More than fits into pages that the log already has.
         answer = client.post(f"{session.path}/execute", {"code": "x = 2\n" + "#" * 900_000})
         assert answer.status == 507 and answer.json["error_code"] == "Sandbox.StorageFailed"
 
         def says_so():
-            # A small write that still fits makes it ready again: it is, for small ones.
+            # A small write that still fits makes it ready again, for small ones.
             large = client.post(f"{session.path}/execute", {"code": "x = 2\n" + "#" * 900_000})
             ready = client.get("/readyz")
             parts = client.get("/api/v1/health/detailed").json["dependencies"]
@@ -616,7 +617,7 @@ def test_a_full_disk_refuses_only_what_must_be_persisted(small):
 
         host.wait_until(says_so, 20, "not ready")
         assert client.get("/healthz").status == 200
-        # It did not run; and what is waited for still does.
+        # It did not run; synchronous executions still do.
         assert session.run("x")["result"] == 1
         listed = client.get(f"{session.path}/executions").json["executions"]
         assert answer.json.get("execution_id") is None and len(listed) == 3
@@ -627,5 +628,5 @@ def test_a_full_disk_refuses_only_what_must_be_persisted(small):
     daemon.kill()
     again(daemon)
     with daemon.client() as client:
-        # What was run meanwhile was written when there was room.
+        # Executions that ran meanwhile were written when there was room.
         assert client.get(f"{session.path}/executions").json["total"] == 4

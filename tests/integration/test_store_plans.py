@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How every statement that the daemon has finds its rows: nothing is walked through that grows with use."""
+"""How every statement of the daemon finds its rows: none scans what grows with use."""
 
 import contextlib
 import pathlib
@@ -15,9 +15,9 @@ pytestmark = pytest.mark.phases("system")
 VERBS = ("SELECT ", "INSERT INTO ", "UPDATE ", "DELETE FROM ", "WITH ")
 # A row of constants; rows that another part of the statement has found.
 SMALL = re.compile(r"SCAN (CONSTANT ROW|\(subquery-\d+\)|json_each)|^SCAN \d+ CONSTANT ROWS")
-# By the clean-up: a row for each tenant; what was deleted and is not gone yet.
+# By retention: a row for each tenant; deleted tenants that are not removed yet.
 CLEANED = re.compile(r"SCAN (usage|d|departed)$|SCAN \w+ USING .*INDEX sessions_deleted")
-# Once, at the start, before anybody is served: all of it is wanted.
+# Once, at the start, before any request: all rows are needed.
 AT_THE_START = (
     r"FROM tenants ORDER BY created_ms, name$", r"^SELECT id, tenant, .* FROM api_keys WHERE \?1 ORDER BY no$",
     r"^SELECT name FROM departed$", r"FROM templates ORDER BY root IS NULL", r"buckets FROM metrics$",
@@ -27,7 +27,7 @@ AT_THE_START = (
 
 @pytest.fixture(scope="module")
 def schema():
-    """As the daemon makes it."""
+    """As the daemon creates it."""
     daemon = Daemon().start()
     db = sqlite3.connect(":memory:")
     try:
@@ -41,7 +41,7 @@ def schema():
 
 
 def statements():
-    """All texts are literals: each is in the program as a whole."""
+    """All statements are literals: each is in the program as a whole."""
     program = (pathlib.Path(BUILD) / "milliboxd").read_bytes()
     texts = {t.decode() for t in program.split(b"\0") if t.startswith(tuple(v.encode() for v in VERBS)) and t.isascii()}
     return sorted(t for t in texts if not t.endswith((":", ",")))
@@ -53,10 +53,10 @@ def plan(db, sql):
 
 
 def walks(db, sql):
-    """What of its plan reads from one end to the other, or sorts what a list could have in order."""
+    """Parts of its plan that scan a table, or sort what an index could order."""
     steps = [s for s in plan(db, sql) if s.startswith("SCAN") and not SMALL.search(s)]
     bad = [s for s in steps if not CLEANED.search(s)]
-    # The clean-up chooses among the rows of one batch, or among tenants.
+    # Retention chooses among the rows of one batch, or among tenants.
     if "OVER (" not in sql.split("OFFSET")[0] and "FROM usage" not in sql:
         bad += [s for s in plan(db, sql) if "TEMP B-TREE" in s]
     return bad
@@ -73,7 +73,7 @@ def test_no_statement_scans_a_growing_table(schema):
     assert len(found) > 40 and all(about.values()), about
     bad = {s: walks(schema, s) for s in found if not is_at_the_start(s)}
     assert not {s: w for s, w in bad.items() if w}
-    # Each exception is one that is there.
+    # Each exception exists.
     assert all(any(re.search(p, s) for s in found) for p in AT_THE_START)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What outlives a daemon that is killed: sessions, what runs in them, what waits, and what was read of it."""
+"""What outlives a killed daemon: sessions, running and queued executions, streams."""
 
 import concurrent.futures
 import contextlib
@@ -20,13 +20,13 @@ from support.sessions import V1, Session, events
 
 pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
 
-# CI runs fifty; MILLIBOX_SCALE=1000 is what one host must stand.
+# CI runs fifty; one host must handle MILLIBOX_SCALE=1000.
 SESSIONS = int(os.environ.get("MILLIBOX_SCALE", "50"))
 
 
 @pytest.fixture
 def mortal():
-    """One of its own, that may be killed; nothing of it is left afterwards."""
+    """A daemon that may be killed; nothing of it is left afterwards."""
     made = Daemon(config="sessions:\n  max: 2048\n  survive: 30s\nadmission:\n  max_running: 64\n")
     made.start()
     yield made
@@ -38,7 +38,7 @@ def mortal():
 
 
 def reborn(mortal, *sessions):
-    """kill -9, and another one on the same directory. Return: its client, which @sessions use."""
+    """kill -9, and another daemon on the same directory. Return: its client, which @sessions use."""
     mortal.kill()
     mortal.start()
     client = Client(mortal.socket)
@@ -78,13 +78,13 @@ def test_fifty_sessions_outlive_a_killed_daemon(mortal):
 
 @pytest.mark.alone
 def test_many_python_sessions_survive_and_end(mortal, capsys):
-    """All of them interpreters that stay: the heavy kind. MILLIBOX_SCALE=1000 is what one host must stand."""
+    """All of them resident interpreters: the heavy kind. One host must handle MILLIBOX_SCALE=1000."""
     count, took = max(SESSIONS // (1 if SESSIONS > 50 else 5), 1), {}
-    fds = host.fd_count(mortal.pid) if host.is_root() else 0  # nobody else sees them
+    fds = host.fd_count(mortal.pid) if host.is_root() else 0  # only root can read them
     before = memory_available()
 
     def each(what, work, items):
-        """A few at a time, over connections of their own. What it took is told where somebody asked for many."""
+        """A few at a time, over separate connections. Prints the time for a large scale."""
         begin = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             done = list(pool.map(work, items))
@@ -136,7 +136,7 @@ def memory_available():
 
 
 def test_unfinished_sessions_are_created_by_the_next_daemon(mortal):
-    """Their boxes end with the daemon that asked for them; those of the next one are others."""
+    """Their boxes end with the daemon that requested them; the next daemon makes others."""
     for _ in range(8):
         with concurrent.futures.ThreadPoolExecutor(6) as pool:
             made = list(pool.map(lambda _: Session(Client(mortal.socket), mode="persistent"), range(6)))
@@ -152,7 +152,7 @@ def test_unfinished_sessions_are_created_by_the_next_daemon(mortal):
 
 @pytest.mark.parametrize("obeys", [True, False])
 def test_unacknowledged_runs_end_before_newer_requests(mortal, obeys):
-    """One that is waited for and whose daemon is killed before it was written: it still runs in the box, unknown."""
+    """A synchronous run whose daemon is killed before it was written: it still runs in the box, unknown."""
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("x = 5")
     code = "" if obeys else "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -199,7 +199,7 @@ def test_a_stream_continues_where_it_was_cut(mortal):
     assert "".join(e["data"] for e in seen if e["event"] == "stdout") == "".join(f"{i}\n" for i in range(40))
     numbers = [e["id"] for e in seen if e.get("id")]
     assert numbers == list(range(1, len(numbers) + 1)) and seen[-1]["event"] == "end"
-    # Whoever reads all of it finds the same numbers on the same words.
+    # A reader of all events finds the same numbers on the same texts.
     again = [(e.get("id"), e["event"], e.get("data")) for e in events(client, execution)]
     assert again == [(e.get("id"), e["event"], e.get("data")) for e in seen]
     result = session.result(execution)
@@ -211,12 +211,12 @@ def test_runs_that_ended_meanwhile_are_readable(mortal):
     execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(0.5)\nprint('down')\n7")
     session.wait_for_output(execution, "up")
     mortal.kill()
-    time.sleep(1)  # nobody is there who could be asked whether it is over
+    time.sleep(1)  # no daemon can tell whether it is over
     mortal.start()
     session.client = Client(mortal.socket)
     result = session.result(execution)
     assert (result["status"], result["stdout"], result["result"]) == ("success", "up\ndown\n", 7)
-    # And once more, after a death that nothing had to survive.
+    # And once more, after a kill while nothing runs.
     reborn(mortal, session)
     assert session.result(execution)["stdout"] == "up\ndown\n"
     assert session.run("1 + 1")["result"] == 2
@@ -305,7 +305,7 @@ def test_a_paused_session_stays_paused(mortal):
 
 @pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no freezer of his own")
 def test_a_pause_across_a_restart_does_not_count_as_running_time(mortal):
-    """Three seconds to run, paused for longer, first by one daemon and then by the death of it."""
+    """Three seconds to run, paused for longer, first by one daemon and then by its death."""
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("x = 3")
     execution = session.start("import time\nprint('up', flush=True)\nend = time.monotonic() + 60\n"
@@ -331,7 +331,7 @@ def test_a_pause_across_a_restart_does_not_count_as_running_time(mortal):
 @pytest.mark.alone
 @pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no groups that count")
 def test_earlier_usage_does_not_count_for_a_resumed_run(mortal):
-    """The counters are the box's. An execution is told its own, whichever daemon saw its start."""
+    """The counters are the box's. An execution gets its own share, whichever daemon saw its start."""
     session = Session(Client(mortal.socket), mode="persistent")
     burn = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
     session.run(burn.format(0.8))
@@ -345,7 +345,7 @@ def test_earlier_usage_does_not_count_for_a_resumed_run(mortal):
 
 
 def test_a_resumed_run_counts_as_running():
-    """One may run at a time: what an earlier daemon began is that one."""
+    """One may run at a time: an earlier daemon's run is that one."""
     config = "admission: {max_running: 1}\nsessions: {survive: 30s}\n"
     mortal = Daemon(config=config)
     mortal.start()
@@ -376,7 +376,7 @@ def test_ephemeral_sessions_continue_and_report_losses(mortal):
     execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(60)")
     queued = session.start("6 * 7")
     session.wait_for_output(execution, "up")
-    time.sleep(0.5)  # what is not written down yet would be run anew, which cannot be seen from here
+    time.sleep(0.5)  # an unwritten one would be run anew, which cannot be seen from here
     reborn(mortal, session)
     assert session.result(execution)["status"] == "crashed"
     assert session.result(queued)["result"] == 42
@@ -392,7 +392,7 @@ def test_without_a_next_daemon_nothing_is_left():
     assert mortal.engine_pid == engine
     host.wait_until(lambda: mortal.engine_pid is None, 15, "the lease has ended")
     assert not list((mortal.home / "run").iterdir())
-    # Whoever comes later finds the session, and what became of it.
+    # A later daemon finds the session and its end.
     mortal.start()
     with mortal.client() as client:
         listed = client.get(f"{V1}/sessions").json["sessions"]
@@ -402,7 +402,7 @@ def test_without_a_next_daemon_nothing_is_left():
 
 
 def test_an_unreachable_engine_ends_before_its_lease():
-    """A supervisor that removes the runtime directory says that nobody will come."""
+    """A supervisor that removes the runtime directory announces that no daemon will come."""
     d = Daemon(config="sessions: {survive: 600s}\n").start()
     Session(Client(d.socket), mode="persistent").wait_for("ready")
     d.kill()

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The installed unit, started by systemd itself: tools/test-vm --systemd boots a machine for it.
-
-What an operator does with systemctl is done here, and looked at from outside: processes, groups, the journal.
-"""
+"""The installed unit, started by systemd itself: tools/test-vm --systemd boots a machine for it. Uses systemctl as an
+operator would, and checks from outside: processes, groups, the journal."""
 
 import json
 import os
@@ -48,7 +46,7 @@ def is_ready():
 
 
 def start(**settings):
-    """With settings as an operator gives them: in a drop-in."""
+    """With settings in a drop-in, as an operator sets them."""
     DROP_IN.parent.mkdir(parents=True, exist_ok=True)
     lines = [f"Environment={name}={value}" for name, value in settings.items()]
     DROP_IN.write_text("\n".join(["[Service]", *lines, ""]))
@@ -80,7 +78,7 @@ def stopped():
 
 
 def new_session():
-    """One that has something to lose."""
+    """A session with state to lose."""
     session = millibox("session", "create", "--mode", "persistent", "--language", "python").split()[0]
     millibox("session", "exec", session, "-c", "x = 41")
     return session
@@ -92,7 +90,7 @@ def test_it_starts_runs_code_strictly_and_stops():
     assert millibox("run", "-c", "print(6 * 7)") == "42\n"
     result = json.loads(millibox("run", "--json", "-c", "print(1)"))
     assert {"cgroup.memory", "cgroup.pids", "cgroup.cpu", "uid_range"} <= set(result["isolation"]["layers"])
-    # The limit is the kernel's, in a group of the box's own.
+    # The kernel enforces the limit, in the box's own group.
     greedy = json.loads(millibox("run", "--json", "-m", "64Mi", "-c", "x = bytearray(300 << 20)", ok=False))
     assert greedy["limit"] == "memory", greedy
     main = int(show("MainPID"))
@@ -118,7 +116,7 @@ def test_a_restart_that_keeps_sessions():
     assert engines() == [engine]
     assert millibox("session", "exec", session, "-c", "print(x + 1)") == "42\n"
     assert show("NRestarts") == "0"
-    # Nobody comes after a stop: nothing waits for the lease to end.
+    # After a stop no daemon follows: nothing waits for the lease to end.
     systemctl("stop", UNIT)
     wait_until_nothing_is_left()
 

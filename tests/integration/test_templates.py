@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Templates through a real daemon: what they are, what boxes find in them, what survives."""
+"""Templates through a real daemon: definitions, what boxes contain, what survives."""
 
 import pathlib
 import subprocess
@@ -27,7 +27,7 @@ def import_image(directory, name, data):
 
 @pytest.fixture(scope="module")
 def roots():
-    """A directory of the operator: a shell, and a Python of its own."""
+    """A directory of the operator: a shell, and a separate Python."""
     with tempfile.TemporaryDirectory(prefix="mbxroots-") as directory:
         path = pathlib.Path(directory)
         path.chmod(0o755)
@@ -78,7 +78,7 @@ def run(client, template_id, code, language="shell", **fields):
     return answer.json
 
 
-# What they are
+# Definitions
 
 
 def test_built_in_templates_exist_and_cannot_be_changed(client):
@@ -160,7 +160,7 @@ def test_a_missing_image_is_reported(client, template):
     assert client.post(f"{V1}/sessions", {"template_id": "nobody-has-it"}).json["field"] == "template_id"
 
 
-# What boxes find
+# Contents of boxes
 
 
 def test_template_defaults_apply_where_the_request_has_none(client, template):
@@ -170,7 +170,7 @@ def test_template_defaults_apply_where_the_request_has_none(client, template):
     try:
         info = client.get(f"{V1}/sessions/{session.id}").json
         assert info["template_id"] == "small" and info["timeout"] == 77
-        # The default gives way to the memory that there is.
+        # The default is clamped to the available memory.
         assert info["resources"]["memory"] == "64Mi" and info["resources"]["disk"] == "32Mi"
         assert session.run("import os; os.environ['GREETING'], os.environ['OTHER']")["result"] == ["hello", "session"]
     finally:
@@ -234,7 +234,7 @@ def test_links_at_mount_points_lead_nowhere(client, template):
 
 @in_another_root
 def test_another_root_has_no_zygote_and_reports_it(roots):
-    """Another C library, another Python: zygotes are of the host's. Executed, with the reason, also in sessions."""
+    """Another C library, another Python: zygotes are the host's. Executed, with the reason, also in sessions."""
     d = Daemon(config=f"templates:\n  dirs: [{roots}]\n", env={"MILLIBOX_ZYGOTES_ENABLED": "true", "MILLIBOX_POOLS_ENABLED": "false"}).start()
     try:
         with d.client() as client:
@@ -277,7 +277,7 @@ def test_modules_are_preloaded(client, template):
         session.delete()
 
 
-# What survives
+# Survival
 
 
 @in_another_root
@@ -302,16 +302,16 @@ def test_templates_survive_a_restart(roots):
 
 @pytest.mark.parametrize("mode", ["persistent", "ephemeral"])
 def test_a_session_keeps_its_template_as_it_was(mode):
-    """A template that is changed is another one for those who come later, before and after a kill of the daemon."""
+    """A changed template affects only later sessions, before and after a kill of the daemon."""
     daemon = Daemon().start()
     template = {"id": "mine", "name": "Mine", "image": "host", "env_vars": {"A": "old"}, "preload": ["fractions"]}
     look = "import os, sys; [os.environ['A'], 'fractions' in sys.modules]"
-    preloads = mode == "persistent"  # only what stays has time for it
+    preloads = mode == "persistent"  # only a resident runner preloads
     try:
         with daemon.client() as client:
             assert client.post(TEMPLATES, template).status == 201
             sessions = [Session(client, mode=mode, template_id="mine") for _ in range(2)]
-            assert sessions[0].run(look)["result"] == ["old", preloads]  # in the other nothing has begun yet
+            assert sessions[0].run(look)["result"] == ["old", preloads]  # nothing has started in the other yet
             changed = {"env_vars": {"A": "new"}, "preload": []}
             assert client.request("PUT", f"{TEMPLATES}/mine", changed).status == 200
             sessions[0].start("1")  # written, with all before it

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS with files: certificates are made here, by an authority of the test's own."""
+"""TLS with files: certificates come from the test's own authority."""
 
 import http.client
 import json
@@ -68,7 +68,7 @@ def served(make_daemon, authority):
 
 
 def connect(d, authority):
-    """A connection that stays, and what the daemon showed for it."""
+    """A persistent connection, and the certificate that the daemon presented."""
     context = ssl.create_default_context(cafile=str(authority / "ca.pem"))
     connection = http.client.HTTPSConnection("localhost", d.port, context=context, timeout=20)
     connection.connect()
@@ -87,7 +87,7 @@ def ask(connection):
 
 
 def reload(d, *, expect):
-    """SIGHUP, and wait until the log tells what became of the certificate."""
+    """SIGHUP, and wait until the log reports the result."""
     before = d.log().count(expect)
     os.kill(d.process.pid, signal.SIGHUP)
     host.wait_until(lambda: d.log().count(expect) > before, 20, expect)
@@ -105,13 +105,13 @@ def test_a_new_certificate_is_loaded_without_a_restart(make_daemon, tmp_path, au
     old_connection, old = connect(d, tmp_path)
     assert ask(old_connection) == "ok"
 
-    # A certificate without its key: nothing is taken, and everything goes on.
+    # A certificate without its key: nothing is loaded, and the daemon continues.
     sign(tmp_path, "next.pem", "next.key")
     os.replace(tmp_path / "next.pem", tmp_path / "cert.pem")
     reload(d, expect=REFUSED)
     assert serial(d, tmp_path) == old
 
-    # One that others may read, and one that is not there.
+    # One that others may read, and a missing one.
     os.replace(tmp_path / "next.key", tmp_path / "key.pem")
     (tmp_path / "key.pem").chmod(0o644)
     reload(d, expect=REFUSED)
@@ -126,7 +126,7 @@ def test_a_new_certificate_is_loaded_without_a_restart(make_daemon, tmp_path, au
     reload(d, expect=TAKEN)
     new = serial(d, tmp_path)
     assert new != old
-    # Who was connected is not disturbed, and is counted until it leaves.
+    # Existing connections are not disturbed, and count until they end.
     assert ask(old_connection) == "ok"
     with d.client() as client:
         def gauge(name):
@@ -161,7 +161,7 @@ def test_requests_run_over_tls(served, authority):
     body = json.dumps({"language": "python", "code": "print('x' * 500000)"})
     result = json.loads(curl(authority, f"{served.url}{V1}/execute", *POST, body).stdout)
     assert len(result["stdout"]) == 500001
-    # The Unix socket is as it was.
+    # The Unix socket is unchanged.
     with served.client() as client:
         assert client.get("/healthz").status == 200
 
@@ -176,7 +176,7 @@ def test_a_websocket_over_tls(served, authority):
         assert ws.ask("ping")["result"] == {}
     with served.client() as client:
         host.wait_until(lambda: Metrics(client.get("/metrics").body.decode()).value("websocket_connections") == 0, 10, "it is gone")
-    # One that is open when the daemon stops does not keep it.
+    # An open WebSocket does not delay the stop.
     ws = WebSocket(("localhost", served.port), tls=context)
     ws.initialize()
     assert served.stop() == 0, served.log()
@@ -216,7 +216,7 @@ def test_a_disconnect_ends_the_run(served, authority):
 
 
 def test_refusals_are_encrypted_too(served, authority, tmp_path):
-    """Some answers are sent by hand, before microhttpd takes one."""
+    """Some responses are sent outside microhttpd."""
     big = tmp_path / "big"
     big.write_bytes(b"a" * 20_000_000)
     for words in (
@@ -242,7 +242,7 @@ def test_old_versions_and_plain_text_get_nothing(served, authority):
 
 
 def test_requests_are_answered_while_the_files_are_opened(served, authority):
-    """Where another process has to open them, which takes its time."""
+    """Another process opens them, which takes time."""
     guards = [p for p in host.children(served.pid) if host.comm(p) == "milliboxd-tls"]
     if not guards:
         pytest.skip("an ordinary user opens them itself")
@@ -265,7 +265,7 @@ def millibox(*words, **env):
 
 
 def test_the_other_kind_of_address_is_named(served, make_daemon):
-    """https:// where nobody speaks TLS, http:// where nobody speaks anything else."""
+    """https:// on a port without TLS, http:// on one with TLS only."""
     plain = make_daemon(tcp=True).start()
     port = int(plain.log().split("http://127.0.0.1:")[1].split()[0].strip('"'))
     said = millibox("session", "list", "--url", f"https://127.0.0.1:{port}")
@@ -285,7 +285,7 @@ def test_the_command_line_verifies_the_daemon(served, authority, tmp_path):
     ca, code = str(authority / "ca.pem"), ("run", "-c", "print(42)")
     assert millibox(*code, MILLIBOX_URL=served.url, MILLIBOX_CA_FILE=ca).stdout == "42\n"
     assert millibox(*code, "--url", served.url, "--ca-file", ca).stdout == "42\n"
-    # The option is believed rather than the environment.
+    # The option overrides the environment.
     openssl("req", "-x509", *CURVE, "-keyout", str(tmp_path / "other.key"), "-out", str(tmp_path / "other.pem"), "-subj", "/CN=Other")
     other = str(tmp_path / "other.pem")
     assert millibox(*code, "--url", served.url, "--ca-file", ca, MILLIBOX_CA_FILE=other).stdout == "42\n"
@@ -300,7 +300,7 @@ def test_the_command_line_verifies_the_daemon(served, authority, tmp_path):
     assert executions(served) == requests
     bad = millibox(*code, "--url", served.url, "--ca-file", str(tmp_path / "none.pem"))
     assert bad.returncode == 125 and "none.pem" in bad.stderr
-    # Neither is it taken for one that is not there.
+    # Nor does it count as missing.
     assert "is not trusted" in millibox("doctor", "--url", served.url).stdout
     assert "ready at" in millibox("doctor", "--url", served.url, "--ca-file", ca).stdout
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The systemd unit that is installed."""
+"""The installed systemd unit."""
 
 import re
 import shutil
@@ -16,7 +16,7 @@ UNIT = BUILD / "deploy" / "systemd" / "milliboxd.service"
 def test_systemd_accepts_the_unit(tmp_path):
     if not shutil.which("systemd-analyze"):
         pytest.skip("there is no systemd-analyze")
-    # The programs are not installed; the page of the manual neither.
+    # Neither the programs nor the manual page are installed.
     text = re.sub(r"ExecStart=\S+/milliboxd", f"ExecStart={BUILD}/milliboxd", UNIT.read_text())
     text = re.sub(r"Documentation=.*\n", "", text)
     unit = tmp_path / "milliboxd.service"
@@ -40,7 +40,7 @@ def exposure(unit):
 
 
 def test_the_unit_drops_what_the_engine_does_not_need(tmp_path):
-    """In systemd's own count, where 10 is nothing taken away. An engine needs root, mounts and namespaces."""
+    """By systemd's own score, where 10 means no restrictions. An engine needs root, mounts and namespaces."""
     if not shutil.which("systemd-analyze"):
         pytest.skip("there is no systemd-analyze")
     bare = tmp_path / "bare.service"
