@@ -63,7 +63,7 @@ static int check_rate(struct router *r, const struct principal *p, uint64_t *ret
 	return tenant_take_request(t, clock_us(), ret_wait_us, err);
 }
 
-static void refuse(struct http_request *req, const struct error *err, uint64_t wait_us)
+static void refuse_request(struct http_request *req, const struct error *err, uint64_t wait_us)
 {
 	uint64_t seconds = (wait_us + USEC_PER_SEC - 1) / USEC_PER_SEC;
 
@@ -86,7 +86,7 @@ int auth_check(struct router *r, struct http_request *req, const struct route *r
 	http_set_tag(req, REQUEST_TAG_PRINCIPAL, (uintptr_t)p);
 	if (p && check_scope(p, route, &err) == 0 && check_rate(r, p, &wait_us, &err) == 0)
 		return 0;
-	refuse(req, &err, wait_us);
+	refuse_request(req, &err, wait_us);
 	return -1;
 }
 

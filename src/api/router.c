@@ -194,7 +194,7 @@ static int check_form(const struct route *route, struct http_request *req, struc
 	return 0;
 }
 
-static int refuse(struct http_request *req, const struct error *err, const char *allow)
+static int refuse_request(struct http_request *req, const struct error *err, const char *allow)
 {
 	if (err->code == ERR_BAD_METHOD)
 		reply_not_allowed(req, err, allow);
@@ -249,14 +249,14 @@ static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 	set_dialect(req, route_dialect(r->parts.dialects, http_path(req)));
 	if (router_check_source(r->config, http_is_unix(req), http_header(req, "Host"),
 	                        http_header(req, "Origin"), &err) < 0)
-		return refuse(req, &err, allow);
+		return refuse_request(req, &err, allow);
 	if (cors_handle(r, req))
 		return -1;
 	route = find_route(r, req, allow, &err);
 	if (auth_check(r, req, route) < 0)
 		return -1;
 	if (!route || check_form(route, req, &err) < 0 || check_audit(r, route, &err) < 0)
-		return refuse(req, &err, allow);
+		return refuse_request(req, &err, allow);
 	*ret_max_body = route->body == ROUTE_BODY_NONE ? 0 : r->config->max_body_bytes;
 	if (*ret_max_body > 0)
 		http_set_body_quota(req, auth_principal(req)->tenant);

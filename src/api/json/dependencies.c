@@ -121,8 +121,8 @@ static json_t *view_installed(const char *name, const char *version, const char 
 }
 
 /* Return: whether it is installed; *err names the first that is not. */
-static bool resolve(const struct packages *packages, const json_t *item, size_t index,
-                    const char **ret_version, struct error *err)
+static bool resolve_package(const struct packages *packages, const json_t *item, size_t index,
+                            const char **ret_version, struct error *err)
 {
 	const char *name = json_string_value(json_object_get(item, "name"));
 	const char *wanted = json_string_value(json_object_get(item, "version"));
@@ -154,7 +154,7 @@ json_t *dependencies_resolve(const struct packages *packages, const json_t *want
 		const char *name = json_string_value(json_object_get(item, "name"));
 		const char *version;
 
-		if (resolve(packages, item, i, &version, err))
+		if (resolve_package(packages, item, i, &version, err))
 			(void)!json_array_append_new(installed, view_installed(name, version, now));
 	}
 	json_set(j, "requested_dependencies", json_incref((json_t *)(uintptr_t)wanted));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/json/encode_file.h"
 
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -25,11 +26,6 @@ static_assert(ARRAY_SIZE(types) == BOX_FILE_TYPE_COUNT, "every type has a name")
 const char *encode_file_type(int type)
 {
 	return types[type];
-}
-
-static json_t *text(const char *s)
-{
-	return json_text(s, strlen(s));
 }
 
 static char *join(const char *path, const char *below)
@@ -81,15 +77,16 @@ json_t *encode_file(const char *session_id, const char *path, const struct file_
 	clock_format_utc(item->mtime_ns / MSEC_NS, time, sizeof(time));
 	encode_file_etag(item->inode, item->mtime_ns, item->size, etag);
 	(void)snprintf(mode, sizeof(mode), "%04o", item->mode & 07777);
-	json_set(j, "name", text(slash ? slash + 1 : whole));
-	json_set(j, "path", text(whole));
-	json_set(j, "container_path", text(inside));
+	json_set(j, "name", encode_text(slash ? slash + 1 : whole));
+	json_set(j, "path", encode_text(whole));
+	json_set(j, "container_path", encode_text(inside));
 	json_set(j, "type", json_string(types[item->type]));
 	json_set(j, "size", json_integer((json_int_t)item->size));
 	json_set(j, "mode", json_string(mode));
 	json_set(j, "modified_time", json_string(time));
 	json_set(j, "etag", json_string(etag));
-	json_set(j, "target", item->type == BOX_FILE_LINK ? text(item->target) : json_null());
+	json_set(j, "target",
+	         item->type == BOX_FILE_LINK ? encode_text(item->target) : json_null());
 	json_set(j, "url", json_string(url));
 	return j;
 }
@@ -103,11 +100,12 @@ json_t *encode_file_list(const char *session_id, const char *path, const struct 
 		(void)json_array_append_new(files,
 		                            encode_file(session_id, path, &result->items[i]));
 	json_set(j, "session_id", json_string(session_id));
-	json_set(j, "path", text(path));
+	json_set(j, "path", encode_text(path));
 	json_set(j, "files", files);
 	json_set(j, "count", json_integer((json_int_t)result->count));
 	json_set(j, "truncated", json_boolean(result->summary.truncated));
-	json_set(j, "next", more ? text(result->items[result->count - 1].path) : json_null());
+	json_set(j, "next",
+	         more ? encode_text(result->items[result->count - 1].path) : json_null());
 	return j;
 }
 
@@ -117,7 +115,7 @@ json_t *encode_file_unpacked(const char *session_id, const char *path,
 	json_t *j = json_object();
 
 	json_set(j, "session_id", json_string(session_id));
-	json_set(j, "path", text(path));
+	json_set(j, "path", encode_text(path));
 	json_set(j, "entries", json_integer((json_int_t)summary->entries));
 	json_set(j, "bytes", json_integer((json_int_t)summary->bytes));
 	return j;

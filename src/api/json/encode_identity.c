@@ -54,7 +54,7 @@ static json_t *quota_value(enum quota quota, uint64_t value)
 	return json_string(text);
 }
 
-static json_t *quotas(const uint64_t values[QUOTA_COUNT])
+static json_t *view_quotas(const uint64_t values[QUOTA_COUNT])
 {
 	json_t *j = json_object();
 
@@ -63,7 +63,7 @@ static json_t *quotas(const uint64_t values[QUOTA_COUNT])
 	return j;
 }
 
-static json_t *usage(const struct tenant *t)
+static json_t *view_usage(const struct tenant *t)
 {
 	json_t *j = json_object();
 
@@ -82,9 +82,9 @@ json_t *encode_tenant(const struct tenant *t)
 
 	json_set(j, "name", json_string(t->name));
 	json_set(j, "policy", t->policy[0] ? json_string(t->policy) : json_null());
-	json_set(j, "quotas", quotas(t->quotas));
-	json_set(j, "limits", quotas(t->limits));
-	json_set(j, "usage", usage(t));
+	json_set(j, "quotas", view_quotas(t->quotas));
+	json_set(j, "limits", view_quotas(t->limits));
+	json_set(j, "usage", view_usage(t));
 	json_set(j, "created_at", encode_moment(t->created_ms));
 	json_set(j, "updated_at", encode_moment(t->updated_ms));
 	return j;
@@ -97,7 +97,7 @@ json_t *encode_principal(const struct principal *p, const struct tenant *t)
 	json_set(j, "tenant", json_string(p->tenant));
 	json_set(j, "key_id", p->key_id ? json_string(p->key_id) : json_null());
 	json_set(j, "scopes", scope_list(p->scopes));
-	json_set(j, "limits", t ? quotas(t->limits) : json_null());
-	json_set(j, "usage", t ? usage(t) : json_null());
+	json_set(j, "limits", t ? view_quotas(t->limits) : json_null());
+	json_set(j, "usage", t ? view_usage(t) : json_null());
 	return j;
 }

@@ -165,7 +165,7 @@ static int add_member(struct buf *b, const char *key, const struct buf *output, 
 }
 
 /* @extra overrides @own, which is returned. */
-static json_t *amend(json_t *own, const json_t *extra)
+static json_t *merge_members(json_t *own, const json_t *extra)
 {
 	/* jansson counts references and so takes no const. */
 	int r = extra ? json_object_update(own, (json_t *)(uintptr_t)extra) : 0;
@@ -180,14 +180,14 @@ int encode_result_add(struct buf *b, const struct outcome *o, const struct repor
 {
 	size_t joint;
 
-	if (json_add(b, amend(result_head(o), extra ? extra->head : NULL)) < 0)
+	if (json_add(b, merge_members(result_head(o), extra ? extra->head : NULL)) < 0)
 		return -1;
 	b->len--; /* the closing brace: more members follow */
 	if (add_member(b, "stdout", &o->out, o->handler) < 0 ||
 	    add_member(b, "stderr", &o->err, false) < 0)
 		return -1;
 	joint = b->len;
-	if (json_add(b, amend(result_tail(o, report), extra ? extra->tail : NULL)) < 0)
+	if (json_add(b, merge_members(result_tail(o, report), extra ? extra->tail : NULL)) < 0)
 		return -1;
 	b->data[joint] = ',';
 	return 0;
@@ -196,12 +196,12 @@ int encode_result_add(struct buf *b, const struct outcome *o, const struct repor
 json_t *encode_result_brief(const struct outcome *o, const struct report *report,
                             const struct encode_result_extra *extra)
 {
-	json_t *j = amend(result_head(o), extra ? extra->head : NULL);
-	json_t *tail = amend(result_tail(o, report), extra ? extra->tail : NULL);
+	json_t *j = merge_members(result_head(o), extra ? extra->head : NULL);
+	json_t *tail = merge_members(result_tail(o, report), extra ? extra->tail : NULL);
 
 	json_set(j, "stdout", json_null());
 	json_set(j, "stderr", json_null());
-	(void)amend(j, tail);
+	(void)merge_members(j, tail);
 	json_decref(tail);
 	return j;
 }

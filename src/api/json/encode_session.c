@@ -50,7 +50,7 @@ static json_t *session_head(const struct session_info *info)
 }
 
 /* Why a box was lost may name paths of the host: not shown. */
-static json_t *reason(const struct session_info *info)
+static json_t *view_reason(const struct session_info *info)
 {
 	if (info->state == SESSION_FAILED)
 		return json_string("its box could not be made, or was lost");
@@ -82,7 +82,7 @@ json_t *encode_session(const struct session *session)
 	json_set(j, "env_vars", encode_variables(info.env));
 	set_times(j, &info);
 	set_dependencies(j, info.dependencies);
-	json_set(j, "reason", reason(&info));
+	json_set(j, "reason", view_reason(&info));
 	json_set(j, "queued", json_integer((json_int_t)info.queued));
 	json_set(j, "executions", json_integer((json_int_t)info.executions));
 	return j;

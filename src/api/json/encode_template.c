@@ -56,7 +56,7 @@ static void set_content(json_t *j, const struct template_spec *spec)
 	json_set(j, "default_env_vars", env);
 }
 
-static json_t *languages(const struct template *t, const struct runners *runners)
+static json_t *view_languages(const struct template *t, const struct runners *runners)
 {
 	json_t *j = json_array();
 	const struct runner *r;
@@ -67,7 +67,7 @@ static json_t *languages(const struct template *t, const struct runners *runners
 	return j;
 }
 
-static json_t *parsed(const char *json)
+static json_t *parse_or_null(const char *json)
 {
 	json_t *j = json ? json_loads(json, 0, NULL) : NULL;
 
@@ -90,11 +90,11 @@ json_t *encode_template(const struct templates *all, const struct template *t,
 	json_set(j, "runtime_type", encode_text(spec->runtime_type));
 	json_set(j, "root", json_string(template_kind_name(t->kind)));
 	json_set(j, "language", encode_text(spec->language));
-	json_set(j, "languages", languages(t, runners));
+	json_set(j, "languages", view_languages(t, runners));
 	set_content(j, spec);
 	set_limits(j, spec);
-	json_set(j, "security_context", parsed(spec->security_context));
-	json_set(j, "image_config", parsed(t->config));
+	json_set(j, "security_context", parse_or_null(spec->security_context));
+	json_set(j, "image_config", parse_or_null(t->config));
 	json_set(j, "built_in", json_boolean(template_is_builtin(t)));
 	json_set(j, "available", json_boolean(!t->problem));
 	json_set(j, "reason", encode_text(t->problem));

@@ -65,7 +65,7 @@ static json_t *parse_constant(const char *text)
 	return value;
 }
 
-static json_t *reference(const char *name)
+static json_t *make_reference(const char *name)
 {
 	json_t *j = json_object();
 
@@ -73,7 +73,7 @@ static json_t *reference(const char *name)
 	return j;
 }
 
-static void append(json_t *list, json_t *item)
+static void append_item(json_t *list, json_t *item)
 {
 	int r = json_array_append_new(list, item);
 
@@ -81,7 +81,7 @@ static void append(json_t *list, json_t *item)
 	(void)r;
 }
 
-static json_t *number(double value)
+static json_t *make_number(double value)
 {
 	return value == floor(value) ? json_integer((json_int_t)value) : json_real(value);
 }
@@ -91,12 +91,12 @@ static void add_bounds(json_t *schema, const struct field *f)
 	const struct bounds *bounds = types[f->type].bounds;
 
 	if (bounds && f->min != 0)
-		json_set(schema, bounds->min, number(f->min));
+		json_set(schema, bounds->min, make_number(f->min));
 	/* 0 to a bound: "at least 0" says something only of numbers. */
 	else if (bounds == &of_value && f->max != 0)
-		json_set(schema, bounds->min, number(0));
+		json_set(schema, bounds->min, make_number(0));
 	if (bounds && f->max != 0 && !f->clamp)
-		json_set(schema, bounds->max, number(f->max));
+		json_set(schema, bounds->max, make_number(f->max));
 }
 
 static void add_words(json_t *schema, const char *const *words)
@@ -104,7 +104,7 @@ static void add_words(json_t *schema, const char *const *words)
 	json_t *list = json_array();
 
 	for (; *words; words++)
-		append(list, json_string(*words));
+		append_item(list, json_string(*words));
 	json_set(schema, "enum", list);
 }
 
@@ -115,8 +115,8 @@ static void allow_null(json_t *schema)
 	if (!type)
 		return;
 	both = json_array();
-	append(both, json_incref(type));
-	append(both, json_string("null"));
+	append_item(both, json_incref(type));
+	append_item(both, json_string("null"));
 	json_set(schema, "type", both);
 }
 
@@ -133,7 +133,7 @@ static json_t *type_schema(const struct field *f, enum fields_view view)
 		return j;
 	}
 	if (view == FIELDS_OPENAPI && component && !f->schema)
-		return reference(component);
+		return make_reference(component);
 	return f->fields ? fields_schema(f->fields, view) : parse_constant(types[f->type].schema);
 }
 
@@ -183,7 +183,7 @@ json_t *fields_schema(const struct fields *fields, enum fields_view view)
 			continue;
 		json_set(properties, f->name, row_schema(f, view));
 		if (f->required && !optional)
-			append(required, json_string(f->name));
+			append_item(required, json_string(f->name));
 	}
 	if (fields->description)
 		json_set(j, "description", json_string(fields->description));
@@ -216,7 +216,7 @@ json_t *fields_parameters(const struct fields *fields)
 			json_set(j, "description", json_string(f->description));
 		(void)json_object_del(schema, "description");
 		json_set(j, "schema", schema);
-		append(list, j);
+		append_item(list, j);
 	}
 	return list;
 }

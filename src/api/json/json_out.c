@@ -152,15 +152,16 @@ int json_add_text(struct buf *b, const char *text, size_t len)
 	return r < 0 ? r : buf_add(b, "\"", 1);
 }
 
-static int add(const char *text, size_t len, void *b)
+static int add_chunk(const char *text, size_t len, void *b)
 {
 	return buf_add(b, text, len);
 }
 
 int json_add(struct buf *b, json_t *value)
 {
-	int r = json_dump_callback(
-		value, add, b, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(REAL_DIGITS));
+	int r = json_dump_callback(value, add_chunk, b,
+	                           JSON_COMPACT | JSON_ENCODE_ANY |
+	                                   JSON_REAL_PRECISION(REAL_DIGITS));
 
 	json_decref(value);
 	return r;

@@ -14,29 +14,29 @@ static const struct {
 	{COMMON "ERROR===", COMMON "ERROR_END==="},
 };
 
-static const char *find(const char *at, const char *end, const char *word)
+static const char *find_word(const char *at, const char *end, const char *word)
 {
 	return memmem(at, (size_t)(end - at), word, strlen(word));
 }
 
 /* After @mark and its line end. */
-static const char *behind(const char *at, const char *end, const char *mark)
+static const char *skip_line(const char *at, const char *end, const char *mark)
 {
 	at += strlen(mark);
 	return at < end && *at == '\n' ? at + 1 : at;
 }
 
 /* @at is where COMMON was found. Return: where output continues. */
-static const char *skip(const char *at, const char *end)
+static const char *skip_section(const char *at, const char *end)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
 		const char *begin = pairs[i].begin;
 		const char *close;
 
-		if (find(at, end, begin) != at)
+		if (find_word(at, end, begin) != at)
 			continue;
-		close = find(at, end, pairs[i].end);
-		return close ? behind(close, end, pairs[i].end) : behind(at, end, begin);
+		close = find_word(at, end, pairs[i].end);
+		return close ? skip_line(close, end, pairs[i].end) : skip_line(at, end, begin);
 	}
 	return NULL;
 }
@@ -44,16 +44,16 @@ static const char *skip(const char *at, const char *end)
 char *markers_strip(const char *text, size_t len, size_t *ret_len)
 {
 	const char *end = text + len;
-	const char *mark = len ? find(text, end, COMMON) : NULL;
+	const char *mark = len ? find_word(text, end, COMMON) : NULL;
 	char *out;
 	size_t n = 0;
 
 	if (!mark)
 		return NULL;
 	out = xmemdup0(text, len);
-	for (const char *at = text; at < end; mark = find(at, end, COMMON)) {
+	for (const char *at = text; at < end; mark = find_word(at, end, COMMON)) {
 		const char *stop = mark ? mark : end;
-		const char *next = mark ? skip(mark, end) : end;
+		const char *next = mark ? skip_section(mark, end) : end;
 
 		/* The letters alone are not a marker. */
 		if (!next)

@@ -63,7 +63,7 @@ static bool is_report(json_t *object)
 	       (!error || is_error(error));
 }
 
-static json_t *member(json_t *object, const char *name, json_t *fallback)
+static json_t *member_or(json_t *object, const char *name, json_t *fallback)
 {
 	json_t *value = json_object_get(object, name);
 
@@ -89,9 +89,9 @@ int report_read(const char *text, size_t len, struct report *ret_report)
 		json_decref(object);
 		object = NULL;
 	}
-	ret_report->result = member(object, "result", json_null());
-	ret_report->results = member(object, "results", json_array());
-	ret_report->error = member(object, "error", json_null());
+	ret_report->result = member_or(object, "result", json_null());
+	ret_report->results = member_or(object, "results", json_array());
+	ret_report->error = member_or(object, "error", json_null());
 	return r;
 }
 

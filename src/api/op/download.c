@@ -174,7 +174,7 @@ static void download_data(void *ctx, const char *data, size_t len)
 static int start_read(struct download *d, struct error *err);
 
 /* Again, with a range that is known now. */
-static void restart(struct download *d, uint64_t offset, uint64_t length)
+static void restart_with_range(struct download *d, uint64_t offset, uint64_t length)
 {
 	struct error err = {0};
 
@@ -278,7 +278,7 @@ static void download_entry(void *ctx, const struct box_file_entry *entry)
 		return;
 	}
 	if (!d->again && !is_right_range(d, first)) {
-		restart(d, first, count);
+		restart_with_range(d, first, count);
 		return;
 	}
 	(void)snprintf(span, sizeof(span), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, first,

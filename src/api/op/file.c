@@ -157,7 +157,7 @@ static void waiter_free(struct waiter *w)
 	free(w);
 }
 
-static void answer(void *ctx, const struct file_result *result)
+static void answer_request(void *ctx, const struct file_result *result)
 {
 	struct waiter *w = ctx;
 
@@ -182,7 +182,7 @@ void op_file_reply(struct http_request *req, struct session *session,
 		.data = reply->data,
 		.len = reply->len,
 		.data_max = reply->data_max,
-		.on_end = answer,
+		.on_end = answer_request,
 		.ctx = w,
 	};
 	struct error err = {0};

@@ -23,7 +23,7 @@ static size_t size_of(const struct buf streams[OUTPUT_COUNT])
 	return streams[OUTPUT_STDOUT].len + streams[OUTPUT_STDERR].len;
 }
 
-static void drop(struct outputs *o, struct entry *e)
+static void drop_entry(struct outputs *o, struct entry *e)
 {
 	o->bytes -= size_of(e->streams);
 	list_remove(&e->node);
@@ -49,7 +49,7 @@ void outputs_free(struct outputs *o)
 	if (!o)
 		return;
 	LIST_FOREACH (e, &o->entries, struct entry, node)
-		drop(o, e);
+		drop_entry(o, e);
 	free(o);
 }
 
@@ -79,7 +79,7 @@ static bool drop_one(struct outputs *o, const char *tenant, size_t more)
 		                 ? LIST_FIRST(&o->entries, struct entry, node)
 		                 : NULL;
 	if (oldest)
-		drop(o, oldest); // NOLINT: one that was freed has left the list
+		drop_entry(o, oldest); // NOLINT: one that was freed has left the list
 	return oldest;
 }
 

@@ -119,7 +119,7 @@ static void remove_temp(const struct upload_form *u)
 
 /* The end. */
 
-static void answer(struct upload_form *u)
+static void answer_form(struct upload_form *u)
 {
 	u->dialect->answer(pending_resume(&u->pending), u->session_id, u->target, &u->item);
 	upload_form_free(u);
@@ -131,7 +131,7 @@ static void on_moved(void *ctx, const struct box_file_summary *summary)
 
 	(void)summary;
 	u->op = NULL;
-	answer(u);
+	answer_form(u);
 }
 
 static void on_not_moved(void *ctx, const struct error *err)
@@ -186,7 +186,7 @@ static void on_done(void *ctx, const struct box_file_summary *summary)
 	if (u->temp[0])
 		move_to_target(u);
 	else
-		answer(u);
+		answer_form(u);
 }
 
 static void on_failed(void *ctx, const struct error *err)
@@ -206,13 +206,13 @@ static void on_room(void *ctx)
 
 static int settle_target(struct upload_form *u, struct error *err)
 {
-	const struct upload_form_names said = {.place = u->place.len > 0 ? u->place.data : "",
-	                                       .filename = u->filename ? u->filename : ""};
+	const struct upload_form_names names = {.place = u->place.len > 0 ? u->place.data : "",
+	                                        .filename = u->filename ? u->filename : ""};
 	char target[WORKPATH_MAX + 1];
 
-	if (strlen(said.place) != u->place.len)
+	if (strlen(names.place) != u->place.len)
 		return error_field(err, u->dialect->place, "must not contain NUL");
-	if (u->dialect->settle(&said, target, err) < 0)
+	if (u->dialect->settle(&names, target, err) < 0)
 		return -1;
 	free(u->target);
 	u->target = xstrdup(target);

@@ -35,7 +35,7 @@ struct upload_form_dialect {
 	const char *field; /* of the form, which overrides the query; NULL: none */
 	bool strict;       /* refuse unknown fields; else ignore them */
 	/* The path of the file. Return: 0, or -1 with *err. */
-	int (*settle)(const struct upload_form_names *said, char ret_path[WORKPATH_MAX + 1],
+	int (*settle)(const struct upload_form_names *names, char ret_path[WORKPATH_MAX + 1],
 	              struct error *err);
 	/* Answers @req: the file was written to @path. */
 	void (*answer)(struct http_request *req, const char *session_id, const char *path,

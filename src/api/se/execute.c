@@ -36,7 +36,7 @@ static json_t *output_text(const struct buf *b)
 }
 
 /* @ctx not NULL: variables were requested. */
-static void answer(void *ctx, struct http_request *req, const struct run_record_info *run)
+static void answer_run(void *ctx, struct http_request *req, const struct run_record_info *run)
 {
 	cleanup_report struct report report = {0};
 	const struct outcome *o = run->outcome;
@@ -55,7 +55,7 @@ static void answer(void *ctx, struct http_request *req, const struct run_record_
 	se_reply(req, j, NULL);
 }
 
-static const struct run_encoder encoder = {.answer = answer};
+static const struct run_encoder encoder = {.answer = answer_run};
 
 static void run_in_session(struct router *r, struct http_request *req,
                            const struct route_args *args, const struct run_request *request)

@@ -69,7 +69,8 @@ static json_t *output(const struct buf *b, bool marked)
 	return json_text(stripped ? stripped : text, len);
 }
 
-static json_t *view(const struct outcome *o, const struct report *report, uint64_t timeout_us)
+static json_t *view_result(const struct outcome *o, const struct report *report,
+                           uint64_t timeout_us)
 {
 	json_t *j = json_object();
 
@@ -111,7 +112,7 @@ static void answer_failure(struct http_request *req, const struct outcome *o,
                            const struct report *report, uint64_t timeout_us)
 {
 	bool bad = is_bad_code(o, report->error), late = o->status == OUTCOME_TIMEOUT;
-	json_t *j = json_object(), *detail = view(o, report, timeout_us);
+	json_t *j = json_object(), *detail = view_result(o, report, timeout_us);
 
 	json_set(detail, "error_code",
 	         json_string(late  ? "Sandbox.ExecTimeout"
@@ -134,19 +135,19 @@ static void answer_failure(struct http_request *req, const struct outcome *o,
 }
 
 /* @ctx: the time limit. */
-static void answer(void *ctx, struct http_request *req, const struct run_record_info *run)
+static void answer_run(void *ctx, struct http_request *req, const struct run_record_info *run)
 {
 	const uint64_t *timeout_us = ctx;
 	cleanup_report struct report report = {0};
 
 	encode_result_report(run->outcome, &report);
 	if (run->outcome->status == OUTCOME_SUCCESS)
-		reply_json(req, HTTP_OK, view(run->outcome, &report, *timeout_us));
+		reply_json(req, HTTP_OK, view_result(run->outcome, &report, *timeout_us));
 	else
 		answer_failure(req, run->outcome, &report, *timeout_us);
 }
 
-static const struct run_encoder encoder = {.answer = answer};
+static const struct run_encoder encoder = {.answer = answer_run};
 
 void se_v2_execute_code(struct router *r, struct http_request *req, const struct route_args *args)
 {

@@ -181,29 +181,21 @@ int se_path(struct http_request *req, const char *path, const char *field, char 
 	return -1;
 }
 
-static bool is_hidden(const char *path)
-{
-	return str_equal(path, "stdout.log") || str_equal(path, "stderr.log");
-}
-
 json_t *se_view_files(const struct file_item *items, size_t count)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < count; i++) {
 		const struct file_item *item = &items[i];
-		json_t *name = json_text(item->path, strlen(item->path));
 		json_t *j;
 		char at[40];
 
-		if (is_hidden(item->path)) {
-			json_decref(name);
+		if (str_equal(item->path, "stdout.log") || str_equal(item->path, "stderr.log"))
 			continue;
-		}
 		clock_format_utc(item->mtime_ns / 1000000, at, sizeof(at));
 		j = json_object();
-		json_set(j, "name", json_incref(name));
-		json_set(j, "filename", name);
+		json_set(j, "name", json_text(item->path, strlen(item->path)));
+		json_set(j, "filename", json_incref(json_object_get(j, "name")));
 		json_set(j, "size", json_integer((json_int_t)item->size));
 		json_set(j, "type",
 		         json_string(item->type == BOX_FILE_DIRECTORY ? "directory" : "file"));

@@ -2,6 +2,7 @@
 #include "api/se/se.h"
 
 #include "api/durable_reply.h"
+#include "api/json/encode.h"
 #include "api/json/fields.h"
 #include "api/json/json.h"
 #include "api/op/file.h"
@@ -101,16 +102,6 @@ void se_session_delete(struct router *r, struct http_request *req, const struct 
 	durable_reply_session_delete(req, session, se_envelope(j, NULL));
 }
 
-static json_t *created_at(const struct session *session)
-{
-	struct session_info info = {0};
-	char text[40];
-
-	session_info(session, &info);
-	clock_format_utc(info.created_ms, text, sizeof(text));
-	return json_string(text);
-}
-
 static void answer_status(void *ctx, struct http_request *req, const struct file_result *result)
 {
 	json_t *j = json_incref(ctx);
@@ -124,7 +115,7 @@ static void answer_status(void *ctx, struct http_request *req, const struct file
 	se_reply(req, j, NULL);
 }
 
-static void release(void *ctx)
+static void release_json(void *ctx)
 {
 	json_decref(ctx);
 }
@@ -132,22 +123,24 @@ static void release(void *ctx)
 void se_status(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct session *session = find_existing(r, req, args);
+	struct session_info info = {0};
 	json_t *j;
 
 	if (!session)
 		return;
+	session_info(session, &info);
 	j = json_object();
 	json_set(j, "id", json_string(args->id));
 	json_set(j, "session_id", json_string(args->id));
 	json_set(j, "exists", json_true());
-	json_set(j, "created_at", created_at(session));
+	json_set(j, "created_at", encode_moment(info.created_ms));
 	json_set(j, "mount_point", json_string(MOUNT_POINT));
 	json_set(j, "is_mounted", json_true());
 	op_file_reply(req, session,
 	              &(struct op_file_reply){
 			      .request = {.op = BOX_FILE_LIST, .path = "", .limit = FILES_LIST_MAX},
 			      .answer = answer_status,
-			      .free = release,
+			      .free = release_json,
 			      .ctx = j});
 }
 
@@ -165,7 +158,7 @@ void se_workspaces(struct router *r, struct http_request *req, const struct rout
 			continue;
 		item = json_object();
 		json_set(item, "mount_point", json_string(MOUNT_POINT));
-		json_set(item, "created_at", created_at(session));
+		json_set(item, "created_at", encode_moment(info.created_ms));
 		json_set(all, info.id, item);
 	}
 	json_set(j, "workspaces", all);

@@ -9,18 +9,18 @@
 #include <string.h>
 
 /* The name in the query, or else that of the file: known before its first byte. */
-static int settle(const struct upload_form_names *said, char ret_path[WORKPATH_MAX + 1],
-                  struct error *err)
+static int settle_path(const struct upload_form_names *names, char ret_path[WORKPATH_MAX + 1],
+                       struct error *err)
 {
-	const char *name = said->place[0] ? said->place : said->filename;
+	const char *name = names->place[0] ? names->place : names->filename;
 
 	if (workpath_clean(name, WORKPATH_STRIP, "filename", ret_path, err) < 0)
 		return -1;
 	return ret_path[0] ? 0 : error_field(err, "filename", "is missing");
 }
 
-static void answer(struct http_request *req, const char *session_id, const char *path,
-                   const struct file_item *item)
+static void answer_upload(struct http_request *req, const char *session_id, const char *path,
+                          const struct file_item *item)
 {
 	json_t *j = json_object();
 
@@ -40,8 +40,8 @@ const struct fields se_upload_query = {.rows = query_rows};
 
 static const struct upload_form_dialect dialect = {
 	.place = "filename",
-	.settle = settle,
-	.answer = answer,
+	.settle = settle_path,
+	.answer = answer_upload,
 };
 
 void se_upload(struct router *r, struct http_request *req, const struct route_args *args)

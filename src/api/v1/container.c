@@ -89,7 +89,7 @@ static const struct field log_rows[] = {
 const struct fields v1_container_log_query = {.rows = log_rows};
 /* clang-format on */
 
-static const char *word_of(const struct session_info *info)
+static const char *status_word(const struct session_info *info)
 {
 	static const enum word states[] = {
 		[SESSION_CREATING] = WORD_CREATED,  [SESSION_READY] = WORD_RUNNING,
@@ -115,7 +115,7 @@ static json_t *view_container(const struct session *session)
 	until = info.ended_ms ? info.ended_ms : clock_real_ms();
 	json_set(j, "container_id", json_string(info.container_id));
 	json_set(j, "id", json_string(info.container_id));
-	json_set(j, "status", json_string(word_of(&info)));
+	json_set(j, "status", json_string(status_word(&info)));
 	json_set(j, "node_name", json_incref(json_object_get(whole, "runtime_node")));
 	for (size_t i = 0; i < ARRAY_SIZE(same); i++) {
 		json_t *value = json_object_get(whole, same[i]);
@@ -148,7 +148,7 @@ void v1_container_list(struct router *r, struct http_request *req, const struct 
 		struct session_info info = {0};
 
 		session_info(session, &info);
-		if (info.container_id && query_page_wants(page, word_of(&info)))
+		if (info.container_id && query_page_wants(page, status_word(&info)))
 			query_page_add(page, view_container(session));
 	}
 	reply_json(req, HTTP_OK, query_page_object(page, "containers", page->matched));
@@ -191,7 +191,7 @@ void v1_container_health(struct router *r, struct http_request *req, const struc
 	          info.state == SESSION_PAUSED;
 	j = encode_session_stats(session);
 	json_set(j, "container_id", json_string(info.container_id));
-	json_set(j, "container_status", json_string(word_of(&info)));
+	json_set(j, "container_status", json_string(status_word(&info)));
 	json_set(j, "healthy", json_boolean(healthy));
 	json_set(j, "status",
 	         json_string(healthy                          ? "healthy"

@@ -44,8 +44,8 @@ static enum event_form form_of(const struct http_request *req, const struct deco
 }
 
 /* Body to queued execution. */
-static int start(struct router *r, struct http_request *req, const struct route_args *args,
-                 struct decoded_run *decoded, struct run_record **ret_record, struct error *err)
+static int start_run(struct router *r, struct http_request *req, const struct route_args *args,
+                     struct decoded_run *decoded, struct run_record **ret_record, struct error *err)
 {
 	bool wait = decoded->wait; /* by the route */
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
@@ -79,15 +79,15 @@ static void refuse_as_later(struct http_request *req, const struct error *err)
 		reply_error(req, err);
 }
 
-static void execute(struct router *r, struct http_request *req, const struct route_args *args,
-                    bool later)
+static void execute_in_session(struct router *r, struct http_request *req,
+                               const struct route_args *args, bool later)
 {
 	cleanup_decoded_run struct decoded_run decoded = {.needs_language = later};
 	struct run_reply how = {.encoder = &run_encode_record, .announce = true};
 	struct run_record *record;
 	struct error err = {0};
 
-	if (start(r, req, args, &decoded, &record, &err) < 0) {
+	if (start_run(r, req, args, &decoded, &record, &err) < 0) {
 		if (later)
 			refuse_as_later(req, &err);
 		else
@@ -103,12 +103,12 @@ static void execute(struct router *r, struct http_request *req, const struct rou
 
 void v1_session_execute(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	execute(r, req, args, false);
+	execute_in_session(r, req, args, false);
 }
 
 void v1_session_submit(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	execute(r, req, args, true);
+	execute_in_session(r, req, args, true);
 }
 
 void v1_session_execute_sync(struct router *r, struct http_request *req,
@@ -120,7 +120,7 @@ void v1_session_execute_sync(struct router *r, struct http_request *req,
 	struct error err = {0};
 
 	if (query_decode(req, args->query, &how, &err) < 0 ||
-	    start(r, req, args, &decoded, &record, &err) < 0)
+	    start_run(r, req, args, &decoded, &record, &err) < 0)
 		refuse_as_later(req, &err);
 	else
 		run_reply(r, req, record, &how);

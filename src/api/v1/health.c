@@ -73,7 +73,7 @@ void v1_health(struct router *r, struct http_request *req, const struct route_ar
 	health_reply(r, req);
 }
 
-static json_t *part(bool healthy, const char *kind)
+static json_t *view_part(bool healthy, const char *kind)
 {
 	json_t *j = json_object();
 
@@ -88,10 +88,10 @@ void v1_health_detailed(struct router *r, struct http_request *req, const struct
 	json_t *j = health_view(r), *parts = json_object();
 
 	(void)args;
-	json_set(parts, "database", part(health_can_store(r), "sqlite"));
+	json_set(parts, "database", view_part(health_can_store(r), "sqlite"));
 	/* Workspaces are tmpfs in their boxes: available whenever boxes are. */
-	json_set(parts, "storage", part(health_can_run(r), "tmpfs"));
-	json_set(parts, "runtime_nodes", part(health_can_run(r), driver->ops->name));
+	json_set(parts, "storage", view_part(health_can_run(r), "tmpfs"));
+	json_set(parts, "runtime_nodes", view_part(health_can_run(r), driver->ops->name));
 	json_set(j, "dependencies", parts);
 	json_set(j, "reason", r->unready ? json_string(r->unready) : json_null());
 	reply_json(req, health_is_ready(r) ? HTTP_OK : HTTP_SERVICE_UNAVAILABLE, j);

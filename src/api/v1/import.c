@@ -102,7 +102,7 @@ static json_t *number_unless(uint64_t value, uint64_t unknown)
 	return value == unknown ? json_null() : json_integer((json_int_t)value);
 }
 
-static json_t *view(const struct import_info *info)
+static json_t *view_import(const struct import_info *info)
 {
 	json_t *j = json_object();
 
@@ -141,7 +141,7 @@ void v1_import_list(struct router *r, struct http_request *req, const struct rou
 	i = query_page_begin(&page);
 	while (!query_page_is_done(&page) && imports_at(r->parts.imports, tenant, i++, &info))
 		if (query_page_wants(&page, import_state_name(info.state)))
-			query_page_add(&page, view(&info));
+			query_page_add(&page, view_import(&info));
 	reply_json(req, HTTP_OK, query_page_object(&page, "imports", count));
 }
 
@@ -151,7 +151,7 @@ void v1_import_show(struct router *r, struct http_request *req, const struct rou
 	struct error err = {0};
 
 	if (imports_find(r->parts.imports, args->principal->tenant, args->id, &info)) {
-		reply_json(req, HTTP_OK, view(&info));
+		reply_json(req, HTTP_OK, view_import(&info));
 		return;
 	}
 	(void)error_set(&err, ERR_IMPORT_NOT_FOUND, 0, "no import with this id is in progress");

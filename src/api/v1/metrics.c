@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/v1/v1.h"
 
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/reply.h"
 #include "base/clock.h"
@@ -8,7 +9,6 @@
 #include "http/status.h"
 
 #define JSON_TYPE "application/json"
-#define TIME_LEN  32
 
 static json_t *whole(double value)
 {
@@ -21,9 +21,7 @@ static void reply_summary(struct http_request *req, const struct metrics *m)
 	double requests = metrics_total(m, METRIC_HTTP_REQUESTS);
 	double seconds = metrics_sum(m, METRIC_HTTP_DURATION);
 	json_t *j = json_object();
-	char now[TIME_LEN];
 
-	clock_format_utc(clock_real_ms(), now, sizeof(now));
 	json_set(j, "requests_total", whole(requests));
 	json_set(j, "average_duration_us", json_real(requests > 0 ? seconds * 1e6 / requests : 0));
 	json_set(j, "active_connections", whole(metrics_value(m, METRIC_CONNECTIONS, NULL)));
@@ -31,7 +29,7 @@ static void reply_summary(struct http_request *req, const struct metrics *m)
 	json_set(j, "errors_total", whole(metrics_total(m, METRIC_ERRORS)));
 	json_set(j, "bytes_served", whole(metrics_total(m, METRIC_HTTP_BYTES)));
 	json_set(j, "compression_ratio", json_real(1));
-	json_set(j, "timestamp", json_string(now));
+	json_set(j, "timestamp", encode_moment(clock_real_ms()));
 	reply_json(req, HTTP_OK, j);
 }
 

@@ -20,11 +20,6 @@
 
 #define VALUE_LEN 64
 
-static json_t *text(const char *s)
-{
-	return s ? json_text(s, strlen(s)) : json_null();
-}
-
 void v1_policy_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const struct policies *all = run_service_policies(r->runs);
@@ -66,10 +61,10 @@ static json_t *rule_object(const struct policy_rule *rule)
 	(void)snprintf(words, sizeof(words), "%s%s%s: %s", policy_by_name(rule->by),
 	               rule->policy ? " " : "", rule->policy ? rule->policy : "", rule->path);
 	json_set(j, "by", json_string(policy_by_name(rule->by)));
-	json_set(j, "policy", text(rule->policy));
-	json_set(j, "path", text(rule->path));
+	json_set(j, "policy", encode_text(rule->policy));
+	json_set(j, "path", encode_text(rule->path));
 	json_set(j, "line", rule->line ? json_integer(rule->line) : json_null());
-	json_set(j, "text", text(words));
+	json_set(j, "text", encode_text(words));
 	return j;
 }
 
@@ -182,9 +177,11 @@ static json_t *grants_object(const struct question *q, const struct policy_expla
 	const char *network = box_network_name(d->spec.network);
 	json_t *j = json_object();
 
-	json_set(j, "language", grant_object(text(language), text(d->runner->name), &d->language));
+	json_set(j, "language",
+	         grant_object(encode_text(language), encode_text(d->runner->name), &d->language));
 	json_set(j, "network",
-	         grant_object(asked ? text(network) : json_null(), text(network), &d->network));
+	         grant_object(asked ? encode_text(network) : json_null(), encode_text(network),
+	                      &d->network));
 	json_set(j, "on_overflow",
 	         grant_object(json_null(), json_string(d->kill_on_overflow ? "kill" : "truncate"),
 	                      &d->overflow));
@@ -193,15 +190,15 @@ static json_t *grants_object(const struct question *q, const struct policy_expla
 	return j;
 }
 
-static json_t *answer(const struct question *q, const struct policy_explanation *e,
-                      const char *request_id)
+static json_t *view_explanation(const struct question *q, const struct policy_explanation *e,
+                                const char *request_id)
 {
 	json_t *j = json_object();
 
 	json_set(j, "kind", json_string(q->kind == KIND_SESSION ? "session" : "execute"));
 	json_set(j, "allowed", json_boolean(e->allowed));
-	json_set(j, "policy", text(e->stack.own ? e->stack.own->name : NULL));
-	json_set(j, "chosen", text(e->stack.chosen ? e->stack.chosen->name : NULL));
+	json_set(j, "policy", encode_text(e->stack.own ? e->stack.own->name : NULL));
+	json_set(j, "chosen", encode_text(e->stack.chosen ? e->stack.chosen->name : NULL));
 	json_set(j, "grants", e->allowed ? grants_object(q, e) : json_null());
 	json_set(j, "refusal", e->allowed ? json_null() : reply_error_object(&e->err, request_id));
 	json_set(j, "rule", rule_object(&e->refused));
@@ -257,5 +254,5 @@ void v1_policy_explain(struct router *r, struct http_request *req, const struct 
 	else if (run_request_find_template(r->parts.templates, args->principal->tenant,
 	                                   &q.exec.request, &e.err) == 0)
 		run_service_explain(r->runs, &q.exec.request, &e);
-	reply_json(req, HTTP_OK, answer(&q, &e, http_request_id(req)));
+	reply_json(req, HTTP_OK, view_explanation(&q, &e, http_request_id(req)));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/v1/v1.h"
 
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/op/usage.h"
 #include "api/reply.h"
@@ -46,9 +47,7 @@ static json_t *view_runtime(const struct router *r, const struct principal *p)
 	const struct driver *d = driver_of(r);
 	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
 	json_t *j = json_object();
-	char now[40];
 
-	clock_format_utc(clock_real_ms(), now, sizeof(now));
 	json_set(j, "id", json_string(d->ops->name));
 	json_set(j, "node_id", json_string(d->ops->name));
 	json_set(j, "runtime_id", json_string(d->ops->name));
@@ -65,7 +64,7 @@ static json_t *view_runtime(const struct router *r, const struct principal *p)
 	json_set(j, "ids", json_string(d->caps.ids ? d->caps.ids : "none"));
 	json_set(j, "can_pause", json_boolean(d->caps.can_freeze));
 	json_set(j, "layers", layers_of(d->caps.layers));
-	json_set(j, "last_heartbeat_at", json_string(now));
+	json_set(j, "last_heartbeat_at", encode_moment(clock_real_ms()));
 	return j;
 }
 

@@ -185,8 +185,8 @@ void v1_session_terminate(struct router *r, struct http_request *req, const stru
 }
 
 /* Actions that may fail in the current state. */
-static void act(struct router *r, struct http_request *req, const struct route_args *args,
-                int (*action)(struct session *session, struct error *err))
+static void apply_action(struct router *r, struct http_request *req, const struct route_args *args,
+                         int (*action)(struct session *session, struct error *err))
 {
 	struct session *session = find_session(r, req, args);
 	struct error err = {0};
@@ -201,12 +201,12 @@ static void act(struct router *r, struct http_request *req, const struct route_a
 
 void v1_session_pause(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	act(r, req, args, session_pause);
+	apply_action(r, req, args, session_pause);
 }
 
 void v1_session_resume(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	act(r, req, args, session_resume);
+	apply_action(r, req, args, session_resume);
 }
 
 void v1_session_interrupt(struct router *r, struct http_request *req, const struct route_args *args)
@@ -225,5 +225,5 @@ void v1_session_interrupt(struct router *r, struct http_request *req, const stru
 
 void v1_session_keepalive(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	act(r, req, args, session_keepalive);
+	apply_action(r, req, args, session_keepalive);
 }

@@ -12,7 +12,7 @@
 #include "core/template/templates.h"
 #include "http/status.h"
 
-static json_t *view(const struct router *r, const struct template *t)
+static json_t *view_template(const struct router *r, const struct template *t)
 {
 	return encode_template(r->parts.templates, t, r->parts.runners);
 }
@@ -43,7 +43,7 @@ void v1_template_create(struct router *r, struct http_request *req, const struct
 	                           done_of(reply), &t, &err);
 	if (started >= 0) {
 		http_set_note(req, t->spec.id);
-		durable_reply_set_body(reply, view(r, t));
+		durable_reply_set_body(reply, view_template(r, t));
 	}
 	durable_reply_started(reply, started, &err);
 }
@@ -66,7 +66,7 @@ void v1_template_list(struct router *r, struct http_request *req, const struct r
 	for (t = templates_at(all, tenant, query_page_begin(&page));
 	     t && !query_page_is_done(&page); t = templates_next(all, tenant, t))
 		if (query_page_wants(&page, status_words[t->problem ? 1 : 0]))
-			query_page_add(&page, view(r, t));
+			query_page_add(&page, view_template(r, t));
 	reply_json(req, HTTP_OK,
 	           query_page_object(&page, "templates", templates_count(all, tenant)));
 }
@@ -78,7 +78,7 @@ void v1_template_show(struct router *r, struct http_request *req, const struct r
 	struct error err = {0};
 
 	if (t) {
-		reply_json(req, HTTP_OK, view(r, t));
+		reply_json(req, HTTP_OK, view_template(r, t));
 		return;
 	}
 	(void)error_set(&err, ERR_TEMPLATE_NOT_FOUND, 0, "no template has this id");
@@ -103,7 +103,7 @@ void v1_template_update(struct router *r, struct http_request *req, const struct
 	reply = durable_reply_new(req, HTTP_OK);
 	started = templates_update(r->parts.templates, &update, done_of(reply), &t, &err);
 	if (started >= 0) {
-		durable_reply_set_body(reply, view(r, t));
+		durable_reply_set_body(reply, view_template(r, t));
 		pools_forget(run_service_pools(r->runs), args->principal->tenant);
 	}
 	durable_reply_started(reply, started, &err);

@@ -65,7 +65,8 @@ void v1_tenant_show(struct router *r, struct http_request *req, const struct rou
 }
 
 /* The given settings over the current ones. Borrowed. */
-static struct tenant_settings merge(const struct decoded_tenant *given, const struct tenant *now)
+static struct tenant_settings merge_settings(const struct decoded_tenant *given,
+                                             const struct tenant *now)
 {
 	struct tenant_settings settings = {.name = given->name, .policy = now ? now->policy : ""};
 
@@ -105,7 +106,7 @@ void v1_tenant_create(struct router *r, struct http_request *req, const struct r
 		reply_error(req, &err);
 		return;
 	}
-	settings = merge(&decoded, NULL);
+	settings = merge_settings(&decoded, NULL);
 	reply = durable_reply_new(req, HTTP_CREATED);
 	if (identity_create_tenant(r->parts.identity, &settings, durable_reply_done(reply), &err) <
 	    0)
@@ -137,7 +138,7 @@ void v1_tenant_change(struct router *r, struct http_request *req, const struct r
 	}
 	/* A copy: the settings must not point into the tenant that they change. */
 	(void)snprintf(policy, sizeof(policy), "%s", t->policy);
-	settings = merge(&decoded, t);
+	settings = merge_settings(&decoded, t);
 	if (!decoded.policy)
 		settings.policy = policy;
 	reply = durable_reply_new(req, HTTP_OK);

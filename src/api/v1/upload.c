@@ -13,17 +13,17 @@
 #include <string.h>
 
 /* The given path; if it is empty or ends with a slash, the file's own name below it. */
-static int settle(const struct upload_form_names *said, char ret_path[WORKPATH_MAX + 1],
-                  struct error *err)
+static int settle_path(const struct upload_form_names *names, char ret_path[WORKPATH_MAX + 1],
+                       struct error *err)
 {
 	char joined[WORKPATH_MAX + MULTIPART_NAME_MAX + 2];
-	const char *slash = strrchr(said->filename, '/');
-	size_t len = strlen(said->place);
-	bool is_dir = len == 0 || said->place[len - 1] == '/';
+	const char *slash = strrchr(names->filename, '/');
+	size_t len = strlen(names->place);
+	bool is_dir = len == 0 || names->place[len - 1] == '/';
 	/* A client may send a path as the name: only its last part counts. */
-	const char *name = slash ? slash + 1 : said->filename;
+	const char *name = slash ? slash + 1 : names->filename;
 
-	(void)snprintf(joined, sizeof(joined), "%s%s", said->place, is_dir ? name : "");
+	(void)snprintf(joined, sizeof(joined), "%s%s", names->place, is_dir ? name : "");
 	if (workpath_clean(joined, WORKPATH_RELATIVE, "path", ret_path, err) < 0)
 		return -1;
 	if (!ret_path[0])
@@ -31,8 +31,8 @@ static int settle(const struct upload_form_names *said, char ret_path[WORKPATH_M
 	return 0;
 }
 
-static void answer(struct http_request *req, const char *session_id, const char *path,
-                   const struct file_item *item)
+static void answer_upload(struct http_request *req, const char *session_id, const char *path,
+                          const struct file_item *item)
 {
 	json_t *j = encode_file(session_id, path, item);
 
@@ -52,8 +52,8 @@ static const struct upload_form_dialect dialect = {
 	.place = "path",
 	.field = "path",
 	.strict = true,
-	.settle = settle,
-	.answer = answer,
+	.settle = settle_path,
+	.answer = answer_upload,
 };
 
 void v1_file_upload(struct router *r, struct http_request *req, const struct route_args *args)
