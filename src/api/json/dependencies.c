@@ -86,7 +86,7 @@ static void put_item(json_t *list, const json_t *item)
 	if (i < json_array_size(list))
 		(void)!json_array_set_new(list, i, made);
 	else
-		(void)!json_array_append_new(list, made);
+		json_append(list, made);
 }
 
 json_t *dependencies_read(const char *path, const json_t *list, struct error *err)
@@ -155,7 +155,7 @@ json_t *dependencies_resolve(const struct packages *packages, const json_t *want
 		const char *version;
 
 		if (resolve_package(packages, item, i, &version, err))
-			(void)!json_array_append_new(installed, view_installed(name, version, now));
+			json_append(installed, view_installed(name, version, now));
 	}
 	json_set(j, "requested_dependencies", json_incref((json_t *)(uintptr_t)wanted));
 	json_set(j, "installed_dependencies", installed);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "wire/layer.h"
 #include <string.h>
 
 json_t *encode_text(const char *s)
@@ -49,8 +50,18 @@ json_t *encode_texts(char *const *items)
 	json_t *j = json_array();
 
 	for (; items && *items; items++)
-		(void)json_array_append_new(j, encode_text(*items));
+		json_append(j, encode_text(*items));
 	return j;
+}
+
+json_t *encode_layers(uint32_t mask)
+{
+	json_t *list = json_array();
+
+	for (int layer = 0; layer < LAYER_COUNT; layer++)
+		if (mask & LAYER_BIT(layer))
+			json_append(list, json_string(layer_name((enum wire_layer)layer)));
+	return list;
 }
 
 json_t *encode_variables(char *const *env)

@@ -30,6 +30,8 @@ json_t *encode_seconds(uint64_t us) attr_must_check;
 json_t *encode_resources(const struct box_limits *limits) attr_must_check;
 /** encode_texts - a list of strings; NULL is an empty one. */
 json_t *encode_texts(char *const *items) attr_must_check;
+/** encode_layers - names of the layers of isolation in @mask. */
+json_t *encode_layers(uint32_t mask) attr_must_check;
 /** encode_variables - "NAME=value" as members. */
 json_t *encode_variables(char *const *env) attr_must_check;
 json_t *encode_template(const struct templates *all, const struct template *t,

@@ -97,8 +97,7 @@ json_t *encode_file_list(const char *session_id, const char *path, const struct 
 	bool more = result->summary.truncated && result->count > 0;
 
 	for (size_t i = 0; i < result->count; i++)
-		(void)json_array_append_new(files,
-		                            encode_file(session_id, path, &result->items[i]));
+		json_append(files, encode_file(session_id, path, &result->items[i]));
 	json_set(j, "session_id", json_string(session_id));
 	json_set(j, "path", encode_text(path));
 	json_set(j, "files", files);
@@ -166,6 +165,6 @@ json_t *encode_artifacts(const struct artifacts *artifacts, const char *session_
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < artifacts->count; i++)
-		(void)json_array_append_new(list, view_artifact(&artifacts->list[i], session_id));
+		json_append(list, view_artifact(&artifacts->list[i], session_id));
 	return list;
 }

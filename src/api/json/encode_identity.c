@@ -12,9 +12,8 @@ static json_t *scope_list(uint32_t scopes)
 	for (int i = 0; i < SCOPE_COUNT; i++) {
 		const char *name = scope_name((enum scope)i);
 
-		if (name && (scopes & SCOPE_BIT(i)) &&
-		    json_array_append_new(list, json_string(name)) < 0)
-			abort(); /* no memory */
+		if (name && (scopes & SCOPE_BIT(i)))
+			json_append(list, json_string(name));
 	}
 	return list;
 }

@@ -58,7 +58,7 @@ static json_t *rules_of(const struct policy *policy)
 		json_set(rule, "value", rule_value(key, policy));
 		json_set(rule, "policy", encode_text(by.policy));
 		json_set(rule, "line", json_integer(by.line));
-		(void)json_array_append_new(rules, rule);
+		json_append(rules, rule);
 	}
 	return rules;
 }

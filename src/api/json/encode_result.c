@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/json/encode_result.h"
 
+#include "api/json/encode.h"
 #include "api/json/encode_file.h"
 #include "api/json/json.h"
 #include "api/json/markers.h"
@@ -11,7 +12,6 @@
 #include "base/str.h"
 #include "core/run/outcome.h"
 #include "driver/driver.h"
-#include "wire/layer.h"
 #include <math.h>
 #include <string.h>
 
@@ -40,11 +40,6 @@ static json_t *megabytes(uint64_t bytes)
 	return number(round((double)bytes / (double)MIB * 1000) / 1000);
 }
 
-static json_t *text_or_null(const char *text)
-{
-	return text ? json_string(text) : json_null();
-}
-
 static json_t *metrics(const struct outcome *o)
 {
 	json_t *j = json_object();
@@ -70,31 +65,13 @@ static json_t *denials(const struct outcome *o)
 	for (unsigned i = 0; i < o->denials_count && i < DENIALS_MAX; i++) {
 		const struct denial *d = &o->denials[i];
 		json_t *j = json_object();
-		int r;
 
 		json_set(j, "kind", json_string(d->kind));
 		json_set(j, "what", json_text(d->what, strnlen(d->what, sizeof(d->what))));
 		json_set(j, "rule", json_string(d->rule));
 		json_set(j, "count", counter(d->count));
-		r = json_array_append_new(list, j);
-		assert(r == 0);
-		(void)r;
+		json_append(list, j);
 	}
-	return list;
-}
-
-static json_t *layers(uint32_t mask)
-{
-	json_t *list = json_array();
-
-	for (int layer = 0; layer < LAYER_COUNT; layer++)
-		if (mask & LAYER_BIT(layer)) {
-			int r = json_array_append_new(
-				list, json_string(layer_name((enum wire_layer)layer)));
-
-			assert(r == 0);
-			(void)r;
-		}
 	return list;
 }
 
@@ -102,11 +79,11 @@ static json_t *isolation(const struct outcome *o)
 {
 	json_t *j = json_object();
 
-	json_set(j, "driver", text_or_null(o->driver));
-	json_set(j, "layers", layers(o->layers));
-	json_set(j, "missing", layers(o->layers_missing));
+	json_set(j, "driver", encode_text(o->driver));
+	json_set(j, "layers", encode_layers(o->layers));
+	json_set(j, "missing", encode_layers(o->layers_missing));
 	json_set(j, "start", json_string(o->start == BOX_START_ZYGOTE ? "zygote" : "cold"));
-	json_set(j, "start_reason", text_or_null(box_start_reason(o->start)));
+	json_set(j, "start_reason", encode_text(box_start_reason(o->start)));
 	json_set(j, "pooled", json_boolean(o->pooled));
 	return j;
 }
@@ -144,7 +121,7 @@ static json_t *result_tail(const struct outcome *o, const struct report *report)
 	json_set(j, "error", json_incref(report->error));
 	json_set(j, "execution_time", number((double)o->duration_us / 1e6));
 	json_set(j, "metrics", metrics(o));
-	json_set(j, "limit", text_or_null(outcome_limit_name(o->limit)));
+	json_set(j, "limit", encode_text(outcome_limit_name(o->limit)));
 	json_set(j, "denials", denials(o));
 	json_set(j, "artifacts", encode_artifacts(&o->artifacts, NULL));
 	json_set(j, "artifacts_truncated", json_boolean(o->artifacts.truncated));

@@ -10,16 +10,6 @@
 #define RUNTIME_NODE "local"
 #define WORKSPACE    "/workspace"
 
-static void set_times(json_t *j, const struct session_info *info)
-{
-	json_set(j, "timeout", encode_seconds(info->idle_timeout_us));
-	json_set(j, "lifetime", encode_seconds(info->lifetime_us));
-	json_set(j, "created_at", encode_moment(info->created_ms));
-	json_set(j, "updated_at", encode_moment(info->updated_ms));
-	json_set(j, "last_activity_at", encode_moment(info->last_activity_ms));
-	json_set(j, "completed_at", encode_moment(info->ended_ms));
-}
-
 static void set_dependencies(json_t *j, const char *kept)
 {
 	static const char *const names[] = {
@@ -80,7 +70,12 @@ json_t *encode_session(const struct session *session)
 	json_set(j, "policy", encode_text(info.policy));
 	json_set(j, "network", json_string(box_network_name(info.network)));
 	json_set(j, "env_vars", encode_variables(info.env));
-	set_times(j, &info);
+	json_set(j, "timeout", encode_seconds(info.idle_timeout_us));
+	json_set(j, "lifetime", encode_seconds(info.lifetime_us));
+	json_set(j, "created_at", encode_moment(info.created_ms));
+	json_set(j, "updated_at", encode_moment(info.updated_ms));
+	json_set(j, "last_activity_at", encode_moment(info.last_activity_ms));
+	json_set(j, "completed_at", encode_moment(info.ended_ms));
 	set_dependencies(j, info.dependencies);
 	json_set(j, "reason", view_reason(&info));
 	json_set(j, "queued", json_integer((json_int_t)info.queued));

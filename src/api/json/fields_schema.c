@@ -65,22 +65,6 @@ static json_t *parse_constant(const char *text)
 	return value;
 }
 
-static json_t *make_reference(const char *name)
-{
-	json_t *j = json_object();
-
-	json_set(j, "$ref", json_sprintf(REFERENCE, name));
-	return j;
-}
-
-static void append_item(json_t *list, json_t *item)
-{
-	int r = json_array_append_new(list, item);
-
-	assert(r == 0);
-	(void)r;
-}
-
 static json_t *make_number(double value)
 {
 	return value == floor(value) ? json_integer((json_int_t)value) : json_real(value);
@@ -104,7 +88,7 @@ static void add_words(json_t *schema, const char *const *words)
 	json_t *list = json_array();
 
 	for (; *words; words++)
-		append_item(list, json_string(*words));
+		json_append(list, json_string(*words));
 	json_set(schema, "enum", list);
 }
 
@@ -115,8 +99,8 @@ static void allow_null(json_t *schema)
 	if (!type)
 		return;
 	both = json_array();
-	append_item(both, json_incref(type));
-	append_item(both, json_string("null"));
+	json_append(both, json_incref(type));
+	json_append(both, json_string("null"));
 	json_set(schema, "type", both);
 }
 
@@ -133,7 +117,7 @@ static json_t *type_schema(const struct field *f, enum fields_view view)
 		return j;
 	}
 	if (view == FIELDS_OPENAPI && component && !f->schema)
-		return make_reference(component);
+		return json_pack("{s:o}", "$ref", json_sprintf(REFERENCE, component));
 	return f->fields ? fields_schema(f->fields, view) : parse_constant(types[f->type].schema);
 }
 
@@ -183,7 +167,7 @@ json_t *fields_schema(const struct fields *fields, enum fields_view view)
 			continue;
 		json_set(properties, f->name, row_schema(f, view));
 		if (f->required && !optional)
-			append_item(required, json_string(f->name));
+			json_append(required, json_string(f->name));
 	}
 	if (fields->description)
 		json_set(j, "description", json_string(fields->description));
@@ -216,7 +200,7 @@ json_t *fields_parameters(const struct fields *fields)
 			json_set(j, "description", json_string(f->description));
 		(void)json_object_del(schema, "description");
 		json_set(j, "schema", schema);
-		append_item(list, j);
+		json_append(list, j);
 	}
 	return list;
 }

@@ -178,3 +178,11 @@ void json_set(json_t *object, const char *key, json_t *value)
 	assert(r == 0);
 	(void)r;
 }
+
+void json_append(json_t *array, json_t *value)
+{
+	int r = json_array_append_new(array, value);
+
+	assert(r == 0);
+	(void)r;
+}

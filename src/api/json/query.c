@@ -51,10 +51,7 @@ bool query_page_wants(struct query_page *page, const char *status)
 
 void query_page_add(struct query_page *page, json_t *item)
 {
-	int r = json_array_append_new(page->items, item);
-
-	assert(r == 0);
-	(void)r;
+	json_append(page->items, item);
 }
 
 json_t *query_page_object(struct query_page *page, const char *name, size_t count)

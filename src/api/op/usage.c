@@ -23,15 +23,6 @@ static struct usage of_all(const struct router *r)
 	                      .sessions = sessions.live};
 }
 
-static struct usage of_tenant(const struct tenant *t)
-{
-	return (struct usage){.known = true,
-	                      .running = t->queue.counts[SCHEDULER_RUNNING],
-	                      .queued = t->queued,
-	                      .boxes = t->boxes,
-	                      .sessions = t->sessions};
-}
-
 /* Without keys every caller is the operator. */
 static bool sees_all(const struct router *r, const struct principal *p)
 {
@@ -48,7 +39,13 @@ struct usage usage_of(const struct router *r, const struct principal *p)
 	if (sees_all(r, p))
 		return of_all(r);
 	t = r->parts.tenants ? tenants_find(r->parts.tenants, p->tenant) : NULL;
-	return t ? of_tenant(t) : (struct usage){0};
+	if (!t)
+		return (struct usage){0};
+	return (struct usage){.known = true,
+	                      .running = t->queue.counts[SCHEDULER_RUNNING],
+	                      .queued = t->queued,
+	                      .boxes = t->boxes,
+	                      .sessions = t->sessions};
 }
 
 json_t *usage_count(const struct usage *u, size_t number)

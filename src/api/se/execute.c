@@ -195,7 +195,7 @@ static int take_outputs(struct program *p, struct error *err)
 	ask = json_object();
 	list = json_array();
 	for (char **name = p->outputs; *name; name++)
-		(void)!json_array_append_new(list, json_text(*name, strlen(*name)));
+		json_append(list, json_text(*name, strlen(*name)));
 	json_set(ask, "outputs", list);
 	p->request.ask = json_dumps(ask, JSON_COMPACT);
 	json_decref(ask);

@@ -200,7 +200,7 @@ json_t *se_view_files(const struct file_item *items, size_t count)
 		json_set(j, "type",
 		         json_string(item->type == BOX_FILE_DIRECTORY ? "directory" : "file"));
 		json_set(j, "modified_at", json_string(at));
-		(void)!json_array_append_new(list, j);
+		json_append(list, j);
 	}
 	return list;
 }

@@ -10,7 +10,6 @@
 #include "api/pending.h"
 #include "api/reply.h"
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/str.h"
 #include "core/session/session.h"
 #include "core/session/session_files.h"
@@ -203,7 +202,7 @@ static void on_cleaned(void *ctx, const struct error *err)
 	cleanup_free struct cleanup_one *one = ctx;
 
 	if (err)
-		(void)!json_array_append_new(one->all->failed, json_string(one->id));
+		json_append(one->all->failed, json_string(one->id));
 	else
 		one->all->success++;
 	finish_cleanup(one->all);
@@ -263,7 +262,7 @@ void se_cleanup_all(struct router *r, struct http_request *req, const struct rou
 			continue;
 		c->total++;
 		if ((info.state == SESSION_RUNNING || info.queued > 0) && !body.force)
-			(void)!json_array_append_new(c->skipped, json_string(info.id));
+			json_append(c->skipped, json_string(info.id));
 		else
 			clean_one(c, session, info.id);
 	}
@@ -318,8 +317,7 @@ void se_download_from_efast(struct router *r, struct http_request *req,
 	count = json_array_size(body.params);
 	results = json_array();
 	for (size_t i = 0; i < count; i++)
-		(void)!json_array_append_new(results,
-		                             refuse_document(json_array_get(body.params, i)));
+		json_append(results, refuse_document(json_array_get(body.params, i)));
 	j = json_object();
 	json_set(j, "message", json_string("0 files were downloaded"));
 	json_set(j, "success_count", json_integer(0));

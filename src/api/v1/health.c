@@ -23,14 +23,6 @@ void v1_healthz(struct router *r, struct http_request *req, const struct route_a
 	reply_json(req, HTTP_OK, body);
 }
 
-static void add_reason(json_t *reasons, const char *text)
-{
-	int r = json_array_append_new(reasons, json_string(text));
-
-	assert(r == 0);
-	(void)r;
-}
-
 void v1_readyz(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	json_t *body = json_object(), *reasons = json_array();
@@ -41,11 +33,11 @@ void v1_readyz(struct router *r, struct http_request *req, const struct route_ar
 	(void)args;
 	run_service_stats(r->runs, &stats);
 	if (stats.draining)
-		add_reason(reasons, "draining");
+		json_append(reasons, json_string("draining"));
 	if (!health_can_store(r))
-		add_reason(reasons, "store");
+		json_append(reasons, json_string("store"));
 	if (r->unready)
-		add_reason(reasons, r->unready);
+		json_append(reasons, json_string(r->unready));
 	ready = json_array_size(reasons) == 0;
 	json_set(body, "status", json_string(ready ? "ready" : "unavailable"));
 	json_set(body, "reasons", reasons);

@@ -15,7 +15,6 @@
 #include "core/policy/policy.h"
 #include "core/template/templates.h"
 #include "http/status.h"
-#include "wire/layer.h"
 #include <string.h>
 
 #define VALUE_LEN 64
@@ -28,8 +27,7 @@ void v1_policy_list(struct router *r, struct http_request *req, const struct rou
 
 	for (size_t i = 0; all && (policy = policies_at(all, i)); i++)
 		if (encode_policy_is_seen(r->runs, args->principal, policy))
-			(void)json_array_append_new(
-				list, encode_policy_head(r->runs, args->principal, policy));
+			json_append(list, encode_policy_head(r->runs, args->principal, policy));
 	json_set(body, "policies", list);
 	reply_json(req, HTTP_OK, body);
 }
@@ -138,17 +136,6 @@ static json_t *limits_object(const struct policy_decision *d, bool session)
 	return j;
 }
 
-static json_t *layers_object(const struct policy_decision *d)
-{
-	json_t *names = json_array();
-
-	for (unsigned i = 0; i < LAYER_COUNT; i++)
-		if (d->spec.required_layers & LAYER_BIT(i))
-			(void)json_array_append_new(names,
-			                            json_string(layer_name((enum wire_layer)i)));
-	return grant_object(json_null(), names, &d->isolation);
-}
-
 /* A request of either kind. */
 enum question_kind {
 	KIND_EXECUTE,
@@ -185,7 +172,8 @@ static json_t *grants_object(const struct question *q, const struct policy_expla
 	json_set(j, "on_overflow",
 	         grant_object(json_null(), json_string(d->kill_on_overflow ? "kill" : "truncate"),
 	                      &d->overflow));
-	json_set(j, "isolation", layers_object(d));
+	json_set(j, "isolation",
+	         grant_object(json_null(), encode_layers(d->spec.required_layers), &d->isolation));
 	json_set(j, "limits", limits_object(d, q->kind == KIND_SESSION));
 	return j;
 }

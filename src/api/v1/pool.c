@@ -69,7 +69,7 @@ void v1_pool_list(struct router *r, struct http_request *req, const struct route
 
 	(void)args;
 	for (size_t i = 0; pools_at(pools, i, &info); i++)
-		(void)!json_array_append_new(list, view_pool(&info));
+		json_append(list, view_pool(&info));
 	pools_totals(pools, &totals);
 	json_set(j, "total", json_integer((json_int_t)json_array_size(list)));
 	json_set(j, "pools", list);

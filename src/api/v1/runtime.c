@@ -30,17 +30,6 @@ static bool is_healthy(const struct router *r)
 	return !stats.draining && !r->unready;
 }
 
-static json_t *layers_of(uint32_t mask)
-{
-	json_t *list = json_array();
-
-	for (int layer = 0; layer < LAYER_COUNT; layer++)
-		if (mask & LAYER_BIT(layer))
-			(void)!json_array_append_new(
-				list, json_string(layer_name((enum wire_layer)layer)));
-	return list;
-}
-
 static json_t *view_runtime(const struct router *r, const struct principal *p)
 {
 	struct usage usage = usage_of(r, p);
@@ -63,7 +52,7 @@ static json_t *view_runtime(const struct router *r, const struct principal *p)
 	json_set(j, "cgroup", json_string(d->caps.cgroup ? d->caps.cgroup : "none"));
 	json_set(j, "ids", json_string(d->caps.ids ? d->caps.ids : "none"));
 	json_set(j, "can_pause", json_boolean(d->caps.can_freeze));
-	json_set(j, "layers", layers_of(d->caps.layers));
+	json_set(j, "layers", encode_layers(d->caps.layers));
 	json_set(j, "last_heartbeat_at", encode_moment(clock_real_ms()));
 	return j;
 }
@@ -72,7 +61,7 @@ void v1_runtime_list(struct router *r, struct http_request *req, const struct ro
 {
 	json_t *j = json_object(), *list = json_array();
 
-	(void)!json_array_append_new(list, view_runtime(r, args->principal));
+	json_append(list, view_runtime(r, args->principal));
 	json_set(j, "items", json_incref(list));
 	json_set(j, "runtimes", list);
 	json_set(j, "total", json_integer(1));
@@ -108,8 +97,8 @@ void v1_runtime_health(struct router *r, struct http_request *req, const struct 
 	json_set(j, "status", json_string(is_healthy(r) ? "healthy" : "unhealthy"));
 	json_set(j, "healthy", json_boolean(is_healthy(r)));
 	json_set(j, "reason", r->unready ? json_string(r->unready) : json_null());
-	json_set(j, "layers", layers_of(driver_of(r)->caps.layers));
-	json_set(j, "missing_layers", layers_of(LAYERS_ALL & ~driver_of(r)->caps.layers));
+	json_set(j, "layers", encode_layers(driver_of(r)->caps.layers));
+	json_set(j, "missing_layers", encode_layers(LAYERS_ALL & ~driver_of(r)->caps.layers));
 	reply_json(req, HTTP_OK, j);
 }
 
