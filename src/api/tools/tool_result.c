@@ -83,19 +83,22 @@ json_t *tool_image(const char *type, json_t *data)
 	return item;
 }
 
-/* Figures are items of their own. */
-static json_t *results_without_images(const json_t *results)
+/* Figures become items of the content, other values stay. Return: owned. */
+static json_t *split_results(const struct summary *t, json_t *content)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < json_array_size(results); i++) {
-		json_t *kept = json_object(), *value;
-		json_t *one = json_array_get(results, i);
+	for (size_t i = 0; i < json_array_size(t->report.results); i++) {
+		json_t *one = json_array_get(t->report.results, i), *kept = json_object(), *value;
 		const char *type;
 
-		json_object_foreach (one, type, value)
+		json_object_foreach (one, type, value) {
 			if (!tool_is_image(type))
 				json_set(kept, type, json_incref(value));
+			else if (json_is_string(value))
+				(void)!json_array_append_new(content,
+				                             tool_image(type, json_incref(value)));
+		}
 		(void)!json_array_append_new(list, kept);
 	}
 	return list;
@@ -138,7 +141,8 @@ static void set_output(const struct summary *t, json_t *j)
 	json_set(j, "output_truncated", json_boolean(cut));
 }
 
-static json_t *make_structured(struct summary *t)
+/* Adds figures to @content. */
+static json_t *make_structured(struct summary *t, json_t *content)
 {
 	json_t *j = encode_result_brief(t->o, &t->report, NULL);
 	double ms = (double)t->o->duration_us / 1e3;
@@ -155,7 +159,7 @@ static json_t *make_structured(struct summary *t)
 	json_set(j, "exit_code", json_integer(exited ? t->o->exit_code : -1));
 	set_output(t, j);
 	(void)!json_object_update(j, t->call->asked);
-	json_set(j, "results", results_without_images(t->report.results));
+	json_set(j, "results", split_results(t, content));
 	json_set(j, "return_value", json_incref(t->report.result));
 	json_set(j, "artifacts", encode_artifacts(&t->o->artifacts, t->run->session_id));
 	json_set(j, "session_reset", json_boolean(t->run->session_reset));
@@ -311,20 +315,6 @@ static char *make_text(const struct summary *t)
 
 /* Further items. */
 
-static void add_images(const struct summary *t, json_t *content)
-{
-	for (size_t i = 0; i < json_array_size(t->report.results); i++) {
-		json_t *one = json_array_get(t->report.results, i), *value;
-		const char *type;
-
-		json_object_foreach (one, type, value) {
-			if (tool_is_image(type) && json_is_string(value))
-				(void)!json_array_append_new(content,
-				                             tool_image(type, json_incref(value)));
-		}
-	}
-}
-
 static json_t *make_link(char *uri, const char *name, const char *media_type, uint64_t size)
 {
 	json_t *item = json_object();
@@ -377,8 +367,7 @@ void tool_result_finish(struct call *call, const struct run_record_info *run)
 	if (!run->session_id && (t.streams[OUTPUT_STDOUT].cut || t.streams[OUTPUT_STDERR].cut))
 		outputs_keep(call->router->parts.outputs, call->principal->tenant, run->id, whole);
 	text = make_text(&t);
-	structured = make_structured(&t);
-	add_images(&t, content);
+	structured = make_structured(&t, content);
 	add_links(&t, content);
 	for (size_t i = 0; i < OUTPUT_COUNT; i++) {
 		free(t.streams[i].text);

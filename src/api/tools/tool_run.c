@@ -226,38 +226,30 @@ static void cancel_run(void *work)
 	run_watch_cancel(work);
 }
 
-static int prepare_run(struct call *call, struct session *session, struct error *err)
-{
-	struct run_request *request = &call->args.exec.request;
-	struct session_info info = {0};
-	/* Only execute_code runs in the interpreter that stays. */
-	bool stays = call->tool->run == tool_execute_code;
-
-	if (!session)
-		return complete_request(call, NULL, err);
-	session_info(session, &info);
-	/* It would wait until the sandbox is started. */
-	if (info.state == SESSION_PAUSED)
-		return error_set(err, ERR_CONFLICT, 0, "sandbox %s is stopped: start it first",
-		                 info.id);
-	if (complete_request(call, stays ? info.language : NULL, err) < 0)
-		return -1;
-	request->fresh = !stays || request->cwd;
-	return 0;
-}
-
 /* @session NULL: none. */
 static void start_run(struct call *call, struct session *session)
 {
+	struct run_request *request = &call->args.exec.request;
 	const struct op_run_start start = {.session = session,
-	                                   .request = &call->args.exec.request,
+	                                   .request = request,
 	                                   .who = call->principal,
 	                                   .request_id = call->request_id};
+	/* Only execute_code runs in the interpreter that stays. */
+	bool stays = call->tool->run == tool_execute_code;
+	struct session_info info = {0};
 	struct run_record *record = NULL;
 	struct error err = {0};
 
-	if (prepare_run(call, session, &err) == 0)
+	if (session)
+		session_info(session, &info);
+	if (session && info.state == SESSION_PAUSED) {
+		/* It would wait until the sandbox is started. */
+		(void)error_set(&err, ERR_CONFLICT, 0, "sandbox %s is stopped: start it first",
+		                info.id);
+	} else if (complete_request(call, stays ? info.language : NULL, &err) == 0) {
+		request->fresh = session && (!stays || request->cwd);
 		(void)!op_run_start(call->router, &start, &record, &err);
+	}
 	/* Core has its own copy. */
 	decoded_exec_done(&call->args.exec);
 	call->args.exec = (struct decoded_exec){0};
