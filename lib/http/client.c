@@ -124,11 +124,6 @@ static void set_options(struct transfer *t)
 	(void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
 }
 
-static int wait_ms(const struct transfer *t)
-{
-	return t->request->on_tick ? (int)(t->request->tick_us / 1000 + 1) : 60000;
-}
-
 static void report_progress(struct transfer *t)
 {
 	curl_off_t sent = 0;
@@ -146,6 +141,7 @@ static int run_transfer(struct transfer *t, CURLcode *ret_code)
 {
 	struct curl_waitfd cancel = {.fd = t->request->cancel_fd, .events = CURL_WAIT_POLLIN};
 	unsigned extra = t->request->cancel_fd > 0;
+	int wait_ms = t->request->on_tick ? (int)(t->request->tick_us / 1000 + 1) : 60000;
 	const CURLMsg *msg;
 	int active = 1, left;
 
@@ -156,7 +152,7 @@ static int run_transfer(struct transfer *t, CURLcode *ret_code)
 		if (!active)
 			break;
 		report_progress(t);
-		if (curl_multi_poll(t->multi, &cancel, extra, wait_ms(t), NULL) != CURLM_OK)
+		if (curl_multi_poll(t->multi, &cancel, extra, wait_ms, NULL) != CURLM_OK)
 			return -EIO;
 		if (extra && cancel.revents)
 			return -ECANCELED;

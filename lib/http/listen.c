@@ -56,18 +56,15 @@ static int parse_address(const char *text, union address *ret_addr)
 	               : -EINVAL;
 }
 
-static bool is_loopback(const union address *addr)
-{
-	if (addr->any.sa_family == AF_INET6)
-		return IN6_IS_ADDR_LOOPBACK(&addr->in6.sin6_addr);
-	return ntohl(addr->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-}
-
 bool http_address_is_loopback(const char *address)
 {
 	union address addr;
 
-	return parse_address(address, &addr) == 0 && is_loopback(&addr);
+	if (parse_address(address, &addr) < 0)
+		return false;
+	if (addr.any.sa_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&addr.in6.sin6_addr);
+	return ntohl(addr.in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
 static int bind_tcp(int fd, const union address *addr)

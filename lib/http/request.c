@@ -169,14 +169,6 @@ static int check_framing(const struct http_request *req, const struct header_cen
 	return 0;
 }
 
-static void take_request_id(struct http_request *req)
-{
-	const char *given = http_header(req, "X-Request-ID");
-
-	if (given && id_is_valid(given, REQUEST_ID_MAX))
-		(void)snprintf(req->id, sizeof(req->id), "%s", given);
-}
-
 int request_check_line(const struct http_request *req, const char *target, struct error *err)
 {
 	const char *query = strchr(target, '?');
@@ -196,9 +188,11 @@ int request_check_line(const struct http_request *req, const char *target, struc
 int request_check(struct http_request *req, const char *target, struct error *err)
 {
 	size_t max = req->conn->server->config.max_header_bytes;
+	const char *id = http_header(req, "X-Request-ID");
 	struct header_census census = {0};
 
-	take_request_id(req);
+	if (id && id_is_valid(id, REQUEST_ID_MAX))
+		(void)snprintf(req->id, sizeof(req->id), "%s", id);
 	(void)MHD_get_connection_values(req->conn->mhd, MHD_HEADER_KIND, count_framing_header,
 	                                &census);
 	if (check_framing(req, &census, err) < 0)

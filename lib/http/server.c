@@ -97,17 +97,6 @@ static enum MHD_Result take_header(struct http_request *req, const char *target)
 	return MHD_YES;
 }
 
-static enum MHD_Result take_body(struct http_request *req, const char *data, size_t len)
-{
-	struct error err = {0};
-
-	if (request_add_body(req, data, len, &err) == 0)
-		return MHD_YES;
-	/* Close at once: without a length we cannot tell how much more would come. */
-	reply_own_error(req, &err);
-	return MHD_NO;
-}
-
 /*
  * What the sink does not take stays with microhttpd, and the connection is suspended: the client
  * waits for us, so its timeout stops.
@@ -139,23 +128,19 @@ static enum MHD_Result pass_to_sink(struct http_request *req, const char *data, 
 	return MHD_YES;
 }
 
-static void call_handler(struct http_request *req)
-{
-	const struct http_handlers *h = &req->conn->server->config.handlers;
-
-	conn_wait_end(req->conn);
-	req->phase = REQUEST_WAITING;
-	if (req->takes_body)
-		req->sink.on_end(req->sink.ctx);
-	else
-		h->on_request(h->ctx, req);
-}
-
 /* The request is complete, or its connection was resumed. */
 static enum MHD_Result proceed_request(struct http_request *req)
 {
-	if (req->phase == REQUEST_BODY)
-		call_handler(req);
+	const struct http_handlers *h = &req->conn->server->config.handlers;
+
+	if (req->phase == REQUEST_BODY) {
+		conn_wait_end(req->conn);
+		req->phase = REQUEST_WAITING;
+		if (req->takes_body)
+			req->sink.on_end(req->sink.ctx);
+		else
+			h->on_request(h->ctx, req);
+	}
 	if (req->phase == REQUEST_ANSWERED)
 		return response_queue(req);
 	if (req->conn->hung_up && !req->gone)
@@ -172,7 +157,8 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
                                  size_t *data_len, void **req_cls)
 {
 	struct http_request *req = *req_cls;
-	enum MHD_Result r;
+	struct error err = {0};
+	int r;
 
 	(void)cls;
 	(void)mhd;
@@ -189,9 +175,13 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
 		return proceed_request(req);
 	if (req->takes_body)
 		return pass_to_sink(req, data, data_len);
-	r = take_body(req, data, *data_len);
+	r = request_add_body(req, data, *data_len, &err);
 	*data_len = 0;
-	return r;
+	if (r == 0)
+		return MHD_YES;
+	/* Close at once: without a length we cannot tell how much more would come. */
+	reply_own_error(req, &err);
+	return MHD_NO;
 }
 
 static struct http_conn *conn_of(struct MHD_Connection *mhd)

@@ -121,17 +121,6 @@ static int check_label(const struct box *box, const char *label, struct error *e
 	return 0;
 }
 
-static int check_plan(const struct exec_plan *plan, struct error *err)
-{
-	if (plan->id == 0)
-		return error_field(err, "id", "must not be 0");
-	if (!plan->argv[0] || plan->argv[0][0] != '/')
-		return error_field(err, "argv", "must start with an absolute path");
-	if (plan->cwd[0] && !is_path_beneath(plan->cwd))
-		return error_field(err, "cwd", "'%.80s' is not a path in the workspace", plan->cwd);
-	return check_files(plan->files, plan->files_count, err);
-}
-
 static bool has_source(const struct run_plan *plan)
 {
 	for (size_t i = 0; i < plan->files_count; i++)
@@ -140,25 +129,28 @@ static bool has_source(const struct run_plan *plan)
 	return false;
 }
 
-static int check_run(const struct run_plan *plan, struct error *err)
+int box_exec(struct box *box, const struct exec_plan *plan, struct error *err)
 {
 	if (plan->id == 0)
 		return error_field(err, "id", "must not be 0");
-	if (!has_source(plan))
-		return error_field(err, "source", "'%.80s' is not one of the files", plan->source);
-	return check_files(plan->files, plan->files_count, err);
-}
-
-int box_exec(struct box *box, const struct exec_plan *plan, struct error *err)
-{
-	if (check_plan(plan, err) < 0 || check_label(box, plan->label, err) < 0)
+	if (!plan->argv[0] || plan->argv[0][0] != '/')
+		return error_field(err, "argv", "must start with an absolute path");
+	if (plan->cwd[0] && !is_path_beneath(plan->cwd))
+		return error_field(err, "cwd", "'%.80s' is not a path in the workspace", plan->cwd);
+	if (check_files(plan->files, plan->files_count, err) < 0 ||
+	    check_label(box, plan->label, err) < 0)
 		return -1;
 	return link_exec(box->link, plan, err);
 }
 
 int box_run(struct box *box, const struct run_plan *plan, struct error *err)
 {
-	if (check_run(plan, err) < 0 || check_label(box, plan->label, err) < 0)
+	if (plan->id == 0)
+		return error_field(err, "id", "must not be 0");
+	if (!has_source(plan))
+		return error_field(err, "source", "'%.80s' is not one of the files", plan->source);
+	if (check_files(plan->files, plan->files_count, err) < 0 ||
+	    check_label(box, plan->label, err) < 0)
 		return -1;
 	return link_run(box->link, plan, err);
 }

@@ -36,13 +36,6 @@ void link_flush(struct link *l)
 		stream_flush(l->stream);
 }
 
-static void truncate_queue(struct buf *b, size_t len)
-{
-	b->len = len;
-	if (b->data)
-		b->data[len] = '\0';
-}
-
 static size_t on_stream_data(void *ctx, const char *data, size_t len)
 {
 	return link_input(ctx, data, len);
@@ -285,8 +278,11 @@ static int encode_plan(struct link *l, const struct handover *h, struct error *e
 		if (r < 0)
 			r = reject_strings(err, r);
 	}
-	if (r < 0)
-		truncate_queue(b, before);
+	if (r < 0) {
+		b->len = before;
+		if (b->data)
+			b->data[before] = '\0';
+	}
 	return r;
 }
 

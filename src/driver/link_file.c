@@ -50,12 +50,6 @@ void link_files_fail(struct link *l, const struct error *err)
 	}
 }
 
-static uint32_t flags_of(const struct box_file_request *r)
-{
-	return (r->recursive ? WIRE_FILE_RECURSIVE : 0u) | (r->parents ? WIRE_FILE_PARENTS : 0u) |
-	       (r->replace ? WIRE_FILE_REPLACE : 0u);
-}
-
 static struct box_file *new_file(struct link *l, const struct box_file_request *request,
                                  const struct box_file_events *events)
 {
@@ -79,7 +73,9 @@ int link_file_open(struct link *l, const struct box_file_request *request,
                    struct error *err)
 {
 	struct msg_file_open msg = {.op = (uint8_t)request->op,
-	                            .flags = flags_of(request),
+	                            .flags = (request->recursive ? WIRE_FILE_RECURSIVE : 0u) |
+	                                     (request->parents ? WIRE_FILE_PARENTS : 0u) |
+	                                     (request->replace ? WIRE_FILE_REPLACE : 0u),
 	                            .path = wire_str(request->path ? request->path : ""),
 	                            .to = wire_str(request->to ? request->to : ""),
 	                            .offset = request->offset,

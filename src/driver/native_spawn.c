@@ -222,15 +222,6 @@ int native_wait_readable(int fd, uint64_t deadline_us)
 	}
 }
 
-static int check_probe(const struct engine_reply *reply, struct error *err)
-{
-	if (reply->seq != NATIVE_PROBE_SEQ || reply->probe.cgroup >= ENGINE_CGROUP_COUNT ||
-	    reply->probe.ids >= ENGINE_IDS_COUNT || (reply->probe.layers & ~LAYERS_ALL) ||
-	    reply->probe.boxes_max == 0)
-		return error_set(err, ERR_PROTOCOL, 0, "its probe is malformed");
-	return 0;
-}
-
 bool native_is_of_past(const struct engine_reply *reply)
 {
 	return (reply->op == ENGINE_GONE || reply->op == ENGINE_FAILED) && reply->box_id[0] != '\0';
@@ -272,8 +263,10 @@ static int read_probe(int sock, struct engine_probe *ret_probe, struct error *er
 	}
 	if (reply.op != ENGINE_PROBED)
 		return error_set(err, ERR_PROTOCOL, 0, "it sent an unexpected reply");
-	if (check_probe(&reply, err) < 0)
-		return -1;
+	if (reply.seq != NATIVE_PROBE_SEQ || reply.probe.cgroup >= ENGINE_CGROUP_COUNT ||
+	    reply.probe.ids >= ENGINE_IDS_COUNT || (reply.probe.layers & ~LAYERS_ALL) ||
+	    reply.probe.boxes_max == 0)
+		return error_set(err, ERR_PROTOCOL, 0, "its probe is malformed");
 	*ret_probe = reply.probe;
 	return 0;
 }

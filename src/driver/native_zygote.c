@@ -13,16 +13,14 @@
 
 #define IN_USE_US (60 * USEC_PER_SEC)
 
-static bool is_same(const struct native_zygote *z, const struct box_spec *spec)
-{
-	return str_equal(z->command, spec->zygote) && str_equal(z->modules, spec->modules);
-}
-
 static struct native_zygote *find_zygote(struct native *n, const struct box_spec *spec)
 {
-	for (size_t i = 0; i < ENGINE_ZYGOTES_MAX; i++)
-		if (is_same(&n->zygotes[i], spec))
-			return &n->zygotes[i];
+	for (size_t i = 0; i < ENGINE_ZYGOTES_MAX; i++) {
+		struct native_zygote *z = &n->zygotes[i];
+
+		if (str_equal(z->command, spec->zygote) && str_equal(z->modules, spec->modules))
+			return z;
+	}
 	return NULL;
 }
 

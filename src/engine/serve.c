@@ -363,17 +363,6 @@ static int watch_daemon(struct server *s, int sock)
 	return r;
 }
 
-static int open_server(struct server *s, struct error *err)
-{
-	int r = s->epoll = fd_epoll();
-
-	if (r >= 0)
-		r = watch_daemon(s, s->sock);
-	if (r < 0)
-		return error_set(err, ERR_SYSTEM, -r, "event loop");
-	return 0;
-}
-
 /* On only without a daemon; until then connections wait in the backlog. */
 static int watch_handover(struct server *s, bool on)
 {
@@ -400,16 +389,6 @@ static void accept_daemon(struct server *s)
 	s->sock = sock;
 	s->adoptable = true;
 	(void)!watch_handover(s, false);
-}
-
-static void on_event(struct server *s, uint64_t watch)
-{
-	if (watch == WATCH_HANDOVER && s->sock < 0)
-		accept_daemon(s);
-	else if (watch == WATCH_SOCKET && s->sock >= 0)
-		on_request(s);
-	else if (watch < WATCH_SOCKET)
-		boxes_on_event(&s->boxes, watch);
 }
 
 /* Without a daemon. Return: ms until the next check; -1: nothing to keep, or the lease is over. */
@@ -448,8 +427,16 @@ static int run_loop(struct server *s, struct error *err)
 
 		if (n < 0 && errno != EINTR)
 			return error_set(err, ERR_SYSTEM, errno, "wait for events");
-		for (int i = 0; i < n; i++)
-			on_event(s, events[i].data.u64);
+		for (int i = 0; i < n; i++) {
+			uint64_t watch = events[i].data.u64;
+
+			if (watch == WATCH_HANDOVER && s->sock < 0)
+				accept_daemon(s);
+			else if (watch == WATCH_SOCKET && s->sock >= 0)
+				on_request(s);
+			else if (watch < WATCH_SOCKET)
+				boxes_on_event(&s->boxes, watch);
+		}
 		timeout = run_timers(s);
 	}
 	return 0;
@@ -467,8 +454,12 @@ int serve(struct host *host, int sock, struct error *err)
 	int r;
 
 	*s = (struct server){.host = host, .sock = sock, .epoll = -1};
-	r = open_server(s, err);
-	if (r >= 0) {
+	r = s->epoll = fd_epoll();
+	if (r >= 0)
+		r = watch_daemon(s, s->sock);
+	if (r < 0) {
+		r = error_set(err, ERR_SYSTEM, -r, "event loop");
+	} else {
 		r = boxes_init(&s->boxes, host, s->epoll, &events);
 		r = r < 0 ? error_set(err, ERR_SYSTEM, -r, "network namespace of the engine")
 		          : run_loop(s, err);

@@ -25,17 +25,12 @@ int filter_install(enum filter filter)
 	return load_filter(filter, 0);
 }
 
-static bool is_beneath(void)
-{
-	return prctl(FILTER_BENEATH, 0, 0, 0, 0) < 0 && errno == ENOTUNIQ;
-}
-
 int filter_install_payload(int *ret_listener)
 {
 	int r = 0;
 
 	*ret_listener = -1;
-	if (!is_beneath())
+	if (prctl(FILTER_BENEATH, 0, 0, 0, 0) >= 0 || errno != ENOTUNIQ)
 		return -ENOLINK;
 	r = load_filter(FILTER_PAYLOAD, SECCOMP_FILTER_FLAG_NEW_LISTENER);
 	if (r >= 0) {

@@ -78,21 +78,16 @@ static bool is_no_helper(const struct agent *a, pid_t pid)
 	return !is_helper(a, pid);
 }
 
-static void signal_each(const struct agent *a, is_meant_fn *is_meant, int signo, pid_t last)
-{
-	for (pid_t pid = 2; pid <= last; pid++)
-		if (is_meant(a, pid))
-			(void)kill(pid, signo);
-}
-
 static bool signal_all(const struct agent *a, is_meant_fn *is_meant, int signo)
 {
 	for (int i = 0; i < ROUNDS_MAX; i++) {
-		pid_t before = last_pid();
+		pid_t before = last_pid(), last = before < PIDS_ALWAYS ? PIDS_ALWAYS : before;
 
 		if (before < 0)
 			return false;
-		signal_each(a, is_meant, signo, before < PIDS_ALWAYS ? PIDS_ALWAYS : before);
+		for (pid_t pid = 2; pid <= last; pid++)
+			if (is_meant(a, pid))
+				(void)kill(pid, signo);
 		/* Only SIGKILL is repeated: others would be delivered twice. */
 		if (signo != SIGKILL || last_pid() == before)
 			return true;

@@ -259,15 +259,6 @@ static int read_host(struct agent *a, const struct pollfd *fds)
 	return r < 0 ? r : 1;
 }
 
-static int flush_channel(struct agent *a)
-{
-	int r = agent_flush(a);
-
-	if (r != -EPIPE && r != -ECONNRESET)
-		return r;
-	return reattach_on_stream_lost(a) ? 0 : r;
-}
-
 /* As read_host. */
 static int serve_round(struct agent *a, const struct pollfd *fds)
 {
@@ -280,7 +271,10 @@ static int serve_round(struct agent *a, const struct pollfd *fds)
 		r = dispatch_all(a);
 	discard_pump(&a->discard, &fds[SOURCE_DISCARD], a->ch.scratch, sizeof(a->ch.scratch));
 	if (r >= 0) {
-		int sent = flush_channel(a);
+		int sent = agent_flush(a);
+
+		if ((sent == -EPIPE || sent == -ECONNRESET) && reattach_on_stream_lost(a))
+			sent = 0;
 		r = sent < 0 ? sent : r;
 	}
 	/* Last: handle what the old host sent first. */

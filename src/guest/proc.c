@@ -290,11 +290,6 @@ static bool is_full(const char *path)
 	return (st.f_blocks > 0 && st.f_bavail == 0) || (st.f_files > 0 && st.f_ffree == 0);
 }
 
-static bool is_disk_full(void)
-{
-	return is_full(AGENT_WORKSPACE) || is_full("/tmp") || is_full("/dev/shm");
-}
-
 static uint64_t timeval_us(const struct timeval *t)
 {
 	return (uint64_t)t->tv_sec * USEC_PER_SEC + (uint64_t)t->tv_usec;
@@ -315,7 +310,7 @@ void proc_fill_done(struct msg_done *msg, int wait_status, uint64_t duration_us)
 		.max_rss_kib = (uint64_t)all.ru_maxrss,
 		.read_bytes = (uint64_t)all.ru_inblock * BLOCK_BYTES,
 		.write_bytes = (uint64_t)all.ru_oublock * BLOCK_BYTES,
-		.disk_full = is_disk_full(),
+		.disk_full = is_full(AGENT_WORKSPACE) || is_full("/tmp") || is_full("/dev/shm"),
 	};
 }
 
@@ -521,15 +516,11 @@ static int pump_streams(struct agent *a, const struct pollfd *fds)
 	return total;
 }
 
-static bool is_drained(const struct proc *p)
-{
-	return p->out[WIRE_STDOUT].fd < 0 && p->out[WIRE_STDERR].fd < 0 && p->report.conn < 0;
-}
-
 /* Everything in the pipes at the end; later output only until the deadline. */
 static int drain_pipes(struct agent *a)
 {
 	struct proc *p = &a->proc;
+	bool is_drained;
 	int n = 0;
 
 	while (!channel_is_full(&a->ch) && p->drained < PROC_DRAIN_MAX_BYTES) {
@@ -543,7 +534,8 @@ static int drain_pipes(struct agent *a)
 	/* A slow host is not the program's fault: lose no output. */
 	if (channel_is_full(&a->ch))
 		return 0;
-	if (is_drained(p) || p->drained >= PROC_DRAIN_MAX_BYTES || proc_timeout_ms(a) == 0)
+	is_drained = p->out[WIRE_STDOUT].fd < 0 && p->out[WIRE_STDERR].fd < 0 && p->report.conn < 0;
+	if (is_drained || p->drained >= PROC_DRAIN_MAX_BYTES || proc_timeout_ms(a) == 0)
 		return finish_execution(a);
 	return 0;
 }

@@ -49,21 +49,17 @@ bool reattach_on_stream_lost(struct agent *a)
 	return true;
 }
 
-static bool is_current(const struct agent *a, const struct journal_entry *e)
-{
-	return a->proc.state != PROC_IDLE && a->proc.id == e->id;
-}
-
 static int describe_entry(struct agent *a, const struct journal_entry *e)
 {
-	const struct input *in = is_current(a, e) ? &a->proc.in : NULL;
+	bool is_current = a->proc.state != PROC_IDLE && a->proc.id == e->id;
+	const struct input *in = &a->proc.in;
 	struct msg_describe msg = {
 		.keep = e->keep,
 		.runner = e->runner,
 		.text = wire_str(e->label),
 	};
 
-	if (in && in->opened && !in->ended) {
+	if (is_current && in->opened && !in->ended) {
 		msg.stdin_open = 1;
 		msg.stdin_room = WIRE_STDIN_WINDOW - (uint32_t)in->pending.len;
 		msg.stdin_bytes = in->taken;

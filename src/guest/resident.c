@@ -246,21 +246,15 @@ void resident_kill_all(const struct agent *a)
 			kill_group(&a->residents[i], SIGKILL);
 }
 
-static int send_done(struct agent *a, struct resident *r)
-{
-	struct msg_done msg;
-
-	proc_fill_done(&msg, r->wait_status, r->end_us - r->start_us);
-	return msg_done_encode(&a->ch.out, r->id, &msg);
-}
-
 int resident_settle(struct agent *a, struct resident *r)
 {
+	struct msg_done msg;
 	int n = 0;
 
 	if (r->state != RESIDENT_ENDED)
 		return 0;
-	n = send_done(a, r);
+	proc_fill_done(&msg, r->wait_status, r->end_us - r->start_us);
+	n = msg_done_encode(&a->ch.out, r->id, &msg);
 	resident_forget(r);
 	return n;
 }
