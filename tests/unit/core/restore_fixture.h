@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: sessions of an earlier daemon, for tests. What a daemon before this one left in the store is
- * written here as rows, by hand: so that it can be anything. What it left in boxes is the fake
- * driver's.
+ * DOC: sessions of an earlier daemon, for tests. The test writes the rows that the daemon left in
+ * the store by hand, so that they can be anything. What it left in boxes is in the fake driver.
  */
 
 #include "core/store/store.h"

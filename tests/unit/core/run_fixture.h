@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: a service on a fake driver (two places, two waiting, 8 bytes of output), and a caller who
- * notes down what it is told. For the tests of exec.c and run_service.c.
+ * DOC: a service on a fake driver (two places, two waiting, 8 bytes of output), and a caller that
+ * records its callbacks. For the tests of run.c and run_service.c.
  */
 
 #include <stdio.h>
@@ -21,7 +21,7 @@
 
 #define EXEC_ID 1
 
-/* What one caller was told. */
+/* Callbacks of one caller. */
 struct heard {
 	struct run *exec;
 	struct run_watch *watch;
@@ -204,7 +204,7 @@ static inline void wait_for(struct fixture *f, const int *count)
 {
 	uint64_t deadline = clock_us() + 5 * USEC_PER_SEC;
 
-	/* Not blocking: a timer may be all there is, and it fires before a round would wait. */
+	/* Without blocking: a timer may be all there is, and it fires before a round would wait. */
 	while (*count == 0 && clock_us() < deadline)
 		loop_run_once(f->loop, false);
 	assert_int_equal(*count, 1);

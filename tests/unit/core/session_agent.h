@@ -5,7 +5,7 @@
 
 #include "session_fixture.h"
 
-/* The agent begins what it was given last; its runner too, if it is new. Return: the id. */
+/* The agent starts what it received last; its runner too, if it is new. Return: the id. */
 static inline uint32_t begin(struct box *box)
 {
 	const struct fake_exec *run = fake_exec_last(box);
@@ -51,7 +51,7 @@ static inline void die(struct box *box, uint32_t id, bool signalled, int status)
 	fake_done(box, runner_id, &runner);
 }
 
-/* Code that ran and ended well. */
+/* Code that ran and succeeded. */
 static inline struct run_record *run(struct fixture *f, struct session *session)
 {
 	struct run_record *e = execute(f, session);

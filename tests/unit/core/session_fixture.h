@@ -3,7 +3,7 @@
 
 /*
  * DOC: sessions on a fake driver: two places, eight bytes of output, queues of three, four
- * sessions. Languages: "python" has a runner that stays, "demo" has none. The tests play the agent.
+ * sessions. Languages: "python" has a resident runner, "demo" has none. The tests play the agent.
  */
 
 #include <signal.h>
@@ -27,7 +27,7 @@ struct fixture {
 	struct run_service *runs;
 	struct run_records *executions;
 	struct session_service *service;
-	struct tenants *tenants;        /* NULL: nobody has quotas */
+	struct tenants *tenants;        /* NULL: no quotas */
 	struct session_request request; /* strings are not owned here */
 	struct run_request code;        /* nor here */
 	struct error err;
@@ -175,7 +175,7 @@ static inline struct run_record_info record_of(const struct run_record *e)
 #define expect_state(session, state_)                                                              \
 	assert_string_equal(session_state_name(state_of(session)), session_state_name(state_))
 
-/* The call failed with @code_, and says why. */
+/* The call failed with @code_ and a message. */
 #define expect_refused(f, call, code_)                                                             \
 	do {                                                                                       \
 		error_clear(&(f)->err);                                                            \
@@ -228,7 +228,7 @@ static inline struct box *box_of(struct fixture *f, const struct session *sessio
 	return NULL;
 }
 
-/* A session whose box is there. */
+/* A session whose box is ready. */
 static inline struct session *ready(struct fixture *f)
 {
 	struct session *session = create(f);

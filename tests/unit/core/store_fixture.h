@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: sessions and executions on a fake driver (session_fixture.h) with a real store in a
- * directory of its own. What a later daemon would find is looked at through another service on the
- * same store.
+ * DOC: sessions and executions on a fake driver (session_fixture.h) with a real store in its own
+ * directory. Another service on the same store shows what a later daemon would find.
  */
 
 #include <dirent.h>
@@ -114,7 +113,7 @@ static inline void rig_wait(struct rig *rig, int count)
 	}
 }
 
-/* All that has changed is written. */
+/* All changes are written. */
 static inline void rig_flush(struct rig *rig)
 {
 	uint64_t end = clock_us() + 10 * USEC_PER_SEC;
@@ -144,7 +143,7 @@ static inline void rig_rows(void *ctx, const struct db_rows *rows, const struct 
 	rig_told(ctx, err);
 }
 
-/* No write succeeds any more, as on a broken disk; or does again. */
+/* Writes fail, as on a broken disk; or succeed again. */
 static inline void rig_break(struct rig *rig, bool broken)
 {
 	const struct db_statement pragma = {.sql = broken ? "PRAGMA query_only = 1"
@@ -159,7 +158,7 @@ static inline void rig_break(struct rig *rig, bool broken)
 	rig_wait(rig, before + 1);
 }
 
-/* What somebody else reads in the file. */
+/* A number that another connection reads from the file. */
 static inline int64_t rig_number(struct rig *rig, const char *sql)
 {
 	const struct db_statement query = {.sql = sql};
@@ -188,7 +187,7 @@ static inline void rig_forget_session(void *ctx, const char *tenant, const char 
 	session_expire(rig->f->service, tenant, id, created_ms);
 }
 
-/* What the daemon sets up, for the store of @rig. */
+/* The daemon's retention, for the store of @rig. */
 static inline struct retention_config rig_retention(struct rig *rig)
 {
 	return (struct retention_config){

@@ -63,7 +63,7 @@ static void the_state_directory_is_made_private_and_locked(void **state)
 	fd_close(second);
 }
 
-/* Root gives away what is a file of its own under our name, and nothing that only has that name. */
+/* Root changes the owner of its own file under our name, and of nothing else with that name. */
 static void only_own_files_change_owner(void **state)
 {
 	struct place *p = *state;
@@ -132,7 +132,7 @@ static void a_directory_of_another_user_is_refused(void **state)
 	struct error err = {0};
 
 	if (geteuid() != 0)
-		skip(); /* cannot give a directory away */
+		skip(); /* cannot change owners */
 	assert_int_equal(mkdir(p->sub, 0755), 0);
 	assert_int_equal(home_make_parent(sock, daemon, &err), 0);
 	assert_int_equal(chown(p->sub, daemon, 0), 0);
@@ -141,11 +141,11 @@ static void a_directory_of_another_user_is_refused(void **state)
 	assert_int_equal(home_make_parent(sock, daemon, &err), -1);
 	assert_non_null(strstr(err.msg, "belongs to user 4000000002"));
 	error_clear(&err);
-	/* Its owner may rename in it also where it is sticky. */
+	/* Its owner may rename in it even if it is sticky. */
 	assert_int_equal(chmod(p->sub, 01777), 0);
 	assert_int_equal(home_make_parent(sock, daemon, &err), -1);
 	error_clear(&err);
-	/* As others see it whose daemon is not root's: /tmp will do. */
+	/* For a daemon of another user /tmp is fine. */
 	assert_int_equal(home_make_parent("/tmp/sock", daemon, &err), 0);
 }
 

@@ -14,8 +14,8 @@
 #include <sys/syscall.h>
 
 /*
- * Each attempt runs in a child of its own, once with the filter and once without: the second shows
- * that it is the filter that refuses, and not the attempt that is broken.
+ * Each attempt runs in a child, once with the filter and once without: the second shows that the
+ * filter refuses, not that the attempt is broken.
  */
 
 #define CANNOT_SEAL 99
@@ -26,7 +26,7 @@ static int leave_open(struct error *err)
 	return 0;
 }
 
-/* Return: what the attempt ended with: 0, an errno, or 1000 + the signal that ended it. */
+/* Return: the attempt's result: 0, an errno, or 1000 + a signal. */
 static int attempt_after(int (*fn)(void), int (*seal)(struct error *err))
 {
 	struct error err = {0};
@@ -164,7 +164,7 @@ static int send_something(void)
 	return send(-1, "", 0, 0) < 0 && errno == ENOSYS ? -1 : 0;
 }
 
-/* The thread of the database speaks to nobody, and opens nothing to write. */
+/* The database thread has no sockets and opens nothing for writing. */
 static void calls_the_store_does_not_need_fail(void **state)
 {
 	int (*const deeds[])(void) = {open_socket, accept_somebody, send_something, write_file,
@@ -189,7 +189,7 @@ static int make_durable(void)
 	return fdatasync(-1) < 0 && errno == EBADF ? 0 : -1;
 }
 
-/* And the thread of the loop writes no page of it. */
+/* And the loop's thread writes no page of it. */
 static void calls_only_the_store_needs_are_its_alone(void **state)
 {
 	int (*const deeds[])(void) = {write_page, make_durable};
@@ -207,7 +207,7 @@ static void calls_the_daemon_needs_work(void **state)
 	assert_int_equal(attempt(use_what_is_needed, true), 0);
 }
 
-/* prctl itself is refused behind the filter: the kernel's own report is read instead. */
+/* The filter refuses prctl itself: read the kernel's own report. */
 static int read_status(void)
 {
 	char text[4096];

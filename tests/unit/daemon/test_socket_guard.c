@@ -12,10 +12,10 @@
 struct place {
 	char dir[32], path[64];
 	int fd;
-	int lock; /* of whoever the guard is started by */
+	int lock; /* of the process that starts the guard */
 };
 
-/* Another open file than the lock's own, as another daemon has it. */
+/* Another open file than the lock's own, as another daemon has. */
 static int open_lock(const struct place *p)
 {
 	cleanup_free char *path = xasprintf("%s/lock", p->dir);
@@ -75,7 +75,7 @@ static void the_socket_of_a_successor_is_left_alone(void **state)
 	(void)state;
 	place_open(&p);
 	assert_int_equal(socket_guard_start(&g, p.path, p.lock, &err), 0);
-	/* The old inode stays in use by its name elsewhere, so that the new one differs. */
+	/* The old inode stays in use under another name, so that the new one differs. */
 	{
 		cleanup_free char *aside = xasprintf("%s/aside", p.dir);
 
@@ -89,8 +89,7 @@ static void the_socket_of_a_successor_is_left_alone(void **state)
 	place_close(&p);
 }
 
-/* Its daemon is a child that is killed without a word. The next one gets the lock when the name is
- * free. */
+/* Its daemon is a child that is killed. The next one gets the lock when the name is free. */
 static void the_socket_is_removed_also_when_its_daemon_is_killed(void **state)
 {
 	struct place p;
@@ -128,7 +127,7 @@ static void the_socket_is_removed_also_when_its_daemon_is_killed(void **state)
 	place_close(&p);
 }
 
-/* To keep one right one has to have it. */
+/* Only a privileged process can keep a privilege. */
 static void only_root(void **state)
 {
 	(void)state;

@@ -205,7 +205,7 @@ static void a_misspelled_variable_is_reported(void **state)
 	assert_non_null(strstr(err.msg, "MILLIBOX_LIMITS_TIMEOUU: unknown key 'limits.timeouu', "
 	                                "did you mean 'limits.timeout'?"));
 	assert_int_equal(unsetenv("MILLIBOX_LIMITS_TIMEOUU"), 0);
-	/* Not of our groups: meant for somebody else. */
+	/* Not of our groups: may belong to another program. */
 	assert_int_equal(setenv("MILLIBOX_MUST_WORK", "1", 1), 0);
 	assert_int_equal(setenv("MILLIBOX_", "1", 1), 0);
 	assert_int_equal(

@@ -76,7 +76,7 @@ static void remove_tree(const char *dir)
 	}
 }
 
-/* A folder of its own to be installed in: what is beside it is known. */
+/* A separate folder with known neighbours. */
 static char *make_bin(char *dir)
 {
 	char *bin;
@@ -120,7 +120,7 @@ static void folder_without_runners_does_not_count(void **state)
 	remove_tree(dir);
 }
 
-/* A build directory in /tmp has a neighbour that anybody could have made. */
+/* A build directory in /tmp has a neighbour that any user could have made. */
 static void files_that_others_can_change_are_ignored(void **state)
 {
 	char dir[] = "/tmp/millibox-places-XXXXXX";

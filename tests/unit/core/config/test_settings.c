@@ -37,7 +37,7 @@ static void every_row_is_sound(void **state)
 	for (size_t i = 0; i < settings_count(); i++) {
 		const struct setting *s = settings_at(i);
 
-		assert_ptr_equal(settings_find(s->key), s); /* no key twice */
+		assert_ptr_equal(settings_find(s->key), s); /* no duplicate key */
 		assert_true(strlen(s->help) > 5);
 		setting_env(s, env);
 		assert_true(str_has_prefix(env, "MILLIBOX_"));

@@ -168,7 +168,7 @@ static void a_key_authenticates_its_tenant(void **state)
 	wrong.secret[0] = wrong.secret[0] == 'a' ? 'b' : 'a';
 	assert_null(ask_with(f, &wrong));
 	assert_int_equal(f->err.code, ERR_UNAUTHENTICATED);
-	/* Trust of the socket is for those who send none. */
+	/* The socket is trusted only without a key. */
 	assert_non_null(ask(f, &(struct identity_request){.has_uid = true, .uid = 0}));
 	assert_null(ask(
 		f, &(struct identity_request){.has_uid = true, .uid = 0, .api_key = "nonsense"}));
@@ -185,13 +185,13 @@ static void revoked_and_expired_keys_are_unknown(void **state)
 	assert_int_equal(identity_revoke_key(f->identity, identity_find_key(f->identity, key.id),
 	                                     done_of(f), &f->err),
 	                 0);
-	assert_null(ask_with(f, &key)); /* before it is on the disk, too */
+	assert_null(ask_with(f, &key)); /* even before it is on disk */
 	settle(f);
 	while (clock_real_ms() < UINT64_MAX && ask_with(f, &brief))
 		;
 	assert_int_equal(f->err.code, ERR_UNAUTHENTICATED);
 	assert_true(identity_has_keys(f->identity));
-	assert_null(ask(f, &(struct identity_request){0})); /* locked, not open */
+	assert_null(ask(f, &(struct identity_request){0})); /* authentication stays on */
 }
 
 static void everything_is_restored_after_a_restart(void **state)
@@ -254,7 +254,7 @@ static void a_tenant_with_a_key_is_not_deleted(void **state)
 	assert_int_equal(f->told.code, ERR_NONE);
 	assert_null(tenants_find(f->tenants, "alice"));
 	assert_int_equal(identity_key_count(f->identity), 0);
-	/* Its keys went with it, and were the last: nobody else is let in for that. */
+	/* Its keys, the last ones, were deleted with it: authentication stays on. */
 	assert_null(ask(f, &(struct identity_request){0}));
 	assert_non_null(ask(f, &(struct identity_request){.has_uid = true, .uid = OWNER}));
 }
@@ -273,7 +273,7 @@ static void failures_of_a_peer_are_slowed_down(void **state)
 		busy += f->err.code == ERR_BUSY;
 	}
 	assert_int_equal(busy, 10);
-	/* Another peer is not to blame; who has a key is served. */
+	/* Another peer is not affected; a valid key is accepted. */
 	bad.peer = "192.0.2.2";
 	assert_null(ask(f, &bad));
 	assert_int_equal(f->err.code, ERR_UNAUTHENTICATED);
@@ -297,7 +297,7 @@ static void many_peers_do_not_take_memory_without_end(void **state)
 		                                              .peer = peer,
 		                                              .now_us = 50 * USEC_PER_SEC}));
 	}
-	assert_int_equal(f->err.code, ERR_BUSY); /* those beyond share one */
+	assert_int_equal(f->err.code, ERR_BUSY); /* further peers share one bucket */
 }
 
 static void pending_changes_are_answered_at_the_end(void **state)

@@ -6,7 +6,7 @@
 #include "core/identity/identity_row.h"
 #include "store_fixture.h"
 
-/* Rows of tenants and keys; what is done with them is test_identity's. */
+/* Rows of tenants and keys; test_identity.c tests their use. */
 
 struct other {
 	struct store *store;
@@ -161,7 +161,7 @@ static void a_long_past_is_left_to_the_clean_up(void **state)
 	assert_true(leaving.left);
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM executions"), 500 - 64);
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM tenants WHERE name = 'acme'"), 0);
-	/* A later daemon knows it too, and gives its name to nobody meanwhile. */
+	/* A later daemon knows it too, and keeps its name reserved. */
 	o = later(rig);
 	assert_int_equal(
 		identity_create_tenant(o.identity, &settings, (struct identity_done){0}, &err), -1);
@@ -181,13 +181,13 @@ static void a_refused_scan_is_left_to_the_cleanup(void **state)
 
 	assert_int_equal(identity_row_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
 	rig_wait(rig, 1);
-	db_set_queue_max(rig->store->db, 1); /* one job at a time: the look is refused */
+	db_set_queue_max(rig->store->db, 1); /* one job at a time: the scan is refused */
 	assert_int_equal(identity_row_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
 	assert_null(departure.look);
 	rig_wait(rig, 2);
 	assert_false(error_is_set(&rig->last));
 	assert_true(leaving.left);
-	/* Whoever waits for the clean-up to give the name free waits for this. */
+	/* The name is free after this. */
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM departed WHERE name = 'acme'"), 1);
 }
 

@@ -33,7 +33,7 @@ static void a_new_key_can_be_printed_and_recognised(void **state)
 	assert_false(key_matches(&b, hash));
 	again.secret[KEY_SECRET_LEN - 1] ^= 1;
 	assert_false(key_matches(&again, hash));
-	/* The hash has nothing of the text in it. */
+	/* The hash contains nothing of the text. */
 	assert_null(memmem(hash, sizeof(hash), a.secret, 4));
 	/* The same secret under another id is another key. */
 	memcpy(a.id, b.id, sizeof(a.id));

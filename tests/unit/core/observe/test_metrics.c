@@ -61,7 +61,7 @@ static void every_metric_has_help_and_type_once_and_before_its_samples(void **st
 		at = strstr(at, head);
 		assert_non_null(at);
 		assert_null(strstr(at + 1, head));
-		/* What is said in help and names needs no escaping. */
+		/* Help and names need no escaping. */
 		assert_null(strpbrk(info->help, "\\\n"));
 	}
 	assert_true(strstr(text, "# TYPE sandbox_executions_total counter\n") <
@@ -138,7 +138,7 @@ static void series_beyond_the_bound_are_counted_together(void **state)
 		(void)snprintf(name, sizeof(name), "r%d", i);
 		metrics_count_for(m, METRIC_REJECTED, METRIC_LABELS(name), 1);
 	}
-	/* One that was there before is still counted by its name. */
+	/* An existing series is still counted by its name. */
 	metrics_count_for(m, METRIC_REJECTED, METRIC_LABELS("r0"), 1);
 	text = print(m);
 	assert_has_line(text, "sandbox_rejected_total{reason=\"r0\"} 2");

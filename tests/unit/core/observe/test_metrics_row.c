@@ -49,18 +49,18 @@ static void all_totals_come_back(void **state)
 	metrics_row_free(metrics_row_new(rig->store, m, rig->f->loop));
 	past = later(rig);
 	expect_same_text(m, past);
-	/* And go on. */
+	/* They continue. */
 	metrics_count_for(past, METRIC_EXECUTIONS, METRIC_LABELS("python", "success"), 1);
 	assert_true(metrics_total(past, METRIC_EXECUTIONS) == 5);
 	metrics_free(past);
 	metrics_free(m);
 }
 
-/* A sum of fractions that no double has: what is read is never a hair less. */
+/* A sum of fractions that no double represents: the value read is never less. */
 static void nothing_is_lost_in_between(void **state)
 {
 	struct rig *rig = *state;
-	double sum = 0.051770000000000004; /* 0.05177, and a hair */
+	double sum = 0.051770000000000004; /* 0.05177, rounded up */
 	struct metrics *m = metrics_new(), *past;
 
 	metrics_count(m, METRIC_EXEC_CPU, sum);
@@ -73,7 +73,7 @@ static void nothing_is_lost_in_between(void **state)
 	metrics_free(m);
 }
 
-/* Before the loop turns: it may have the next request to read first. */
+/* Before the next turn of the loop, which may read a request first. */
 static void reported_totals_are_written(void **state)
 {
 	struct rig *rig = *state;
@@ -104,7 +104,7 @@ static void gauges_and_what_the_kernel_counts_begin_anew(void **state)
 	metrics_free(m);
 }
 
-/* Of another version, or of nobody: ignored, one by one. */
+/* Of another version, or malformed: ignored one by one. */
 static void unknown_rows_are_kept(void **state)
 {
 	struct rig *rig = *state;

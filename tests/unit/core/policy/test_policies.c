@@ -168,7 +168,7 @@ static void files_replace_what_is_built_in(void **state)
 	put(f, "default.yaml", "name: default\nlimits: {timeout: {max: 3s}}\n");
 	expect_loaded(f);
 	assert_int_equal(get(f, "default")->limits[POLICY_TIMEOUT].max.value, 3000000);
-	/* strict extends the one that is there now */
+	/* strict extends the current one */
 	assert_null(get(f, "strict")->session_modes.items);
 }
 
@@ -324,7 +324,7 @@ static void reload_takes_all_or_nothing(void **state)
 	error_clear(&f->err);
 	assert_int_equal(policies_reload(f->policies, &f->err), 0);
 	assert_int_equal(get(f, "team")->limits[POLICY_TIMEOUT].max.value, 7000000);
-	/* whoever kept the old one has it, whole */
+	/* a session keeps the old one, complete */
 	assert_int_equal(kept->limits[POLICY_TIMEOUT].max.value, 5000000);
 	assert_string_equal(kept->limits[POLICY_TIMEOUT].max.by.policy, "team");
 	policy_unref(kept);

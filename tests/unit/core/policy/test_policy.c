@@ -115,7 +115,8 @@ static void command_is_expanded_and_arguments_appended(void **state)
 	assert_string_equal(f->decision.argv[0], "/bin/sh");
 	assert_string_equal(f->decision.argv[1], "/opt/millibox/runners/demo/run");
 	assert_string_equal(f->decision.argv[2], "/run/millibox/main.x");
-	assert_string_equal(f->decision.argv[3], "{source}"); /* the caller's words are not ours */
+	assert_string_equal(f->decision.argv[3],
+	                    "{source}"); /* the caller's words are not expanded */
 	assert_string_equal(f->decision.argv[4], "-x");
 	assert_string_equal(f->decision.argv[5], "");
 }
@@ -350,7 +351,7 @@ static void file_names_follow_the_rule(void **state)
 		memcpy(deeper + 2 * i, "d/", 2);
 	deeper[65] = '\0';
 	memcpy(deep, deeper, 63);
-	/* 4097 bytes of 17 parts that are all fine by themselves. */
+	/* 4097 bytes of 17 valid parts. */
 	for (size_t i = 0; i < sizeof(long_name) - 1; i++)
 		long_name[i] = i % 250 == 249 ? '/' : 'n';
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
@@ -586,7 +587,7 @@ static void any_command_of_a_runner_is_expanded(void **state)
 
 	assert_string_equal(argv[0], "/opt/millibox/runners/demo/stay");
 	assert_string_equal(argv[1], "/run/millibox/run7.x");
-	assert_string_equal(argv[2], "{source}"); /* a caller's word stays what it is */
+	assert_string_equal(argv[2], "{source}"); /* a caller's word is not expanded */
 	assert_null(argv[3]);
 }
 

@@ -122,7 +122,7 @@ static void expect_refused(const struct policy_explanation *e, enum error_code c
 		fail_msg("%s: '%s' %s", error_name(e->err.code), e->err.field, e->err.msg);
 }
 
-/* One limit: what is asked, what three say, and what comes of it. 0 or "": nothing is said. */
+/* One limit: the request, three rules, the result. 0 or "": none. */
 struct limit_row {
 	const char *own, *chosen;
 	uint64_t asked_mib;
@@ -147,13 +147,13 @@ static void memory_is_decided_by_the_nearest_rule(void **state)
 		{"limits: {memory: {max: 64Mi, on_exceed: clamp}}", NULL, 65, 64, POLICY_BY_POLICY, "own", "limits.memory.max"},
 		{"limits: {memory: {max: 64Mi, on_exceed: refuse}}", NULL, 64, 64, POLICY_BY_REQUEST, "", "resources.memory"},
 		{"limits: {memory: {max: 64Mi, on_exceed: refuse}}", NULL, 65, 0, POLICY_BY_POLICY, "own", "limits.memory.max"},
-		/* what was not asked for is not refused */
+		/* a default is not refused */
 		{"limits: {memory: {max: 64Mi, on_exceed: refuse}}", NULL, 0, 64, POLICY_BY_POLICY, "own", "limits.memory.max"},
-		/* a policy cannot give more than the operator */
+		/* a policy cannot exceed the operator's settings */
 		{"limits: {memory: {default: 16Gi, max: 64Gi}}", NULL, 0, 8192, POLICY_BY_SETTING, "", "limits.memory_max"},
 		{"limits: {memory: {max: 64Gi}}", NULL, 30000, 8192, POLICY_BY_SETTING, "", "limits.memory_max"},
 		{"limits: {memory: {max: 64Gi, on_exceed: refuse}}", NULL, 30000, 0, POLICY_BY_SETTING, "", "limits.memory_max"},
-		/* of two policies the narrower counts, whichever it is */
+		/* of two policies the narrower applies */
 		{"limits: {memory: {max: 64Mi}}", "limits: {memory: {max: 32Mi}}", 99, 32, POLICY_BY_POLICY, "chosen", "limits.memory.max"},
 		{"limits: {memory: {max: 32Mi}}", "limits: {memory: {max: 64Mi}}", 99, 32, POLICY_BY_POLICY, "own", "limits.memory.max"},
 		{"limits: {memory: {max: 32Mi}}", "limits: {memory: {default: 64Mi}}", 0, 32, POLICY_BY_POLICY, "own", "limits.memory.max"},
@@ -467,7 +467,7 @@ static void sessions_have_modes_and_spans(void **state)
 	expect_allowed(ask_session(f));
 	use(f, "sessions: {modes: []}", NULL);
 	expect_refused(ask_session(f), ERR_DENIED, "mode", "allowed: nothing");
-	expect_allowed(ask(f)); /* executions are no sessions */
+	expect_allowed(ask(f)); /* executions are not sessions */
 
 	use(f,
 	    "sessions: {idle_timeout: {default: 60s, max: 120s}, lifetime: {default: 100s, max: "
@@ -525,7 +525,7 @@ static void requests_choose_only_what_they_may(void **state)
 	assert_null(stack.chosen);
 	assert_int_equal(policy_choose(all, NULL, "strict", &stack, &err), 0);
 	assert_string_equal(stack.chosen->name, "strict");
-	/* a tenant's own one may always be named */
+	/* a tenant may always name its own */
 	assert_int_equal(policy_choose(all, "permissive", "permissive", &stack, &err), 0);
 	assert_string_equal(stack.own->name, "permissive");
 	assert_null(stack.chosen);
@@ -536,7 +536,7 @@ static void requests_choose_only_what_they_may(void **state)
 	assert_non_null(
 		strstr(err.msg, "policy 'permissive' may not be named; allowed: default, strict"));
 	error_clear(&err);
-	/* whether there is one of that name is not told */
+	/* whether a policy of that name exists is not revealed */
 	assert_int_equal(policy_choose(all, NULL, "no\nsuch", &stack, &err), -1);
 	assert_int_equal(err.code, ERR_DENIED);
 	assert_non_null(strstr(err.msg, "policy 'no?such' may not be named"));
@@ -546,7 +546,7 @@ static void requests_choose_only_what_they_may(void **state)
 	assert_null(stack.own);
 }
 
-/* Numbers that are the same in every run. */
+/* Reproducible numbers. */
 static uint64_t next(uint64_t *seed)
 {
 	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -604,7 +604,7 @@ static void no_grant_exceeds_a_maximum(void **state)
 				assert_true(g->granted <= g->asked && g->asked - g->granted < 4096);
 		}
 	}
-	/* Both must happen, or the test shows nothing. */
+	/* Both must occur, or the test proves nothing. */
 	assert_true(allowed > 100 && refused > 100);
 }
 

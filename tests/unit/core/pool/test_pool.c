@@ -145,7 +145,7 @@ static void another_shape_is_a_miss(void **state)
 	d.spec.limits.memory_bytes *= 2;
 	assert_false(pools_take(f->pools, &d, "t", &hit));
 	d = f->decision;
-	d.spec.limits.nofile++; /* which the hash leaves out */
+	d.spec.limits.nofile++; /* not part of the hash */
 	assert_false(pools_take(f->pools, &d, "t", &hit));
 	d = f->decision;
 	d.spec.network = BOX_NETWORK_HOST;
@@ -211,9 +211,9 @@ static void half_a_pool_waits_for_what_runs(void **state)
 	assert_true(pools_take(f->pools, &f->decision, "t", &hits[0]));
 	for (int i = 0; i < 3; i++)
 		loop_run_once(f->loop, true);
-	/* The one that runs, and the one that is left. */
+	/* The running one, and the remaining one. */
 	assert_int_equal(fake_box_count(f->driver), 2);
-	/* Nothing is left: however much runs, some are needed. */
+	/* With an empty pool, refill however many run. */
 	assert_true(pools_take(f->pools, &f->decision, "t", &hits[1]));
 	wait_for_boxes(f, 4);
 	end_box(f, &hits[0]);
@@ -255,7 +255,7 @@ static size_t making(struct fixture *f, size_t index)
 	return info.making;
 }
 
-/* One that lacks a half has to wait for one that lacks all; of equals each has its turn. */
+/* A pool that lacks half waits for one that lacks all; equal ones take turns. */
 static void the_emptiest_pool_is_filled_first(void **state)
 {
 	struct fixture *f = *state;
@@ -398,7 +398,7 @@ static void shapes_that_a_tenant_caused_go_with_its_templates(void **state)
 	assert_true(pools_at(f->pools, 1, &info));
 	pools_forget(f->pools, "t");
 	assert_false(pools_at(f->pools, 1, &info));
-	assert_int_equal(totals(f).ready, 2); /* the floor is nobody's */
+	assert_int_equal(totals(f).ready, 2); /* the floor belongs to no tenant */
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)

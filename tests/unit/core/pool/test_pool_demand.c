@@ -35,7 +35,7 @@ static void the_ceiling_holds_and_is_not_exceeded_in_secret(void **state)
 	for (int i = 0; i < 60; i++)
 		pool_demand_asked(&d, false, 100 * SEC);
 	assert_int_equal(pool_demand_target(&d, 1, 8, 100 * SEC), 8);
-	/* However large the burst was, what it left calms down as from the ceiling. */
+	/* However large the burst, the reserve shrinks from the ceiling. */
 	assert_true(pool_demand_target(&d, 1, 64, 100 * SEC + 12 * POOL_CALM_US) <= 1);
 }
 
@@ -46,7 +46,7 @@ static void demand_during_a_refill_is_covered(void **state)
 
 	(void)state;
 	pool_demand_made(&d, 50 * 1000);
-	/* 100 a second, all of them hits: 50 ms each to be made, two at a time. */
+	/* 100 a second, all hits: 50 ms to make each, two at a time. */
 	for (int i = 0; i < 1000; i++, now += 10 * 1000)
 		pool_demand_asked(&d, true, now);
 	assert_true(pool_demand_rate(&d, now) * 1e6 > 80 && pool_demand_rate(&d, now) * 1e6 < 120);

@@ -84,7 +84,7 @@ static void unrequested_members_are_absent(void **state)
 	run_request_done(&out);
 }
 
-/* No arguments is not the same as nothing said about them. */
+/* An empty list differs from none. */
 static void empty_list_stays_an_empty_list(void **state)
 {
 	char *none[] = {NULL};
@@ -96,7 +96,7 @@ static void empty_list_stays_an_empty_list(void **state)
 	run_request_done(&out);
 }
 
-/* A store that somebody else wrote in: half of a request is never taken for one. */
+/* Foreign bytes in the store: half a request is never accepted. */
 static void foreign_text_is_refused_completely(void **state)
 {
 	static const char *const texts[] = {
@@ -161,7 +161,7 @@ static void nothing_is_refused(void **state)
 	assert_int_equal(err.code, ERR_STORAGE);
 }
 
-/* Deeper than the reader goes: an error, not the end of the stack. */
+/* Deeper than the parser goes: an error, not a stack overflow. */
 static void depth_is_bounded(void **state)
 {
 	const size_t depth = 1 << 20;
@@ -174,7 +174,7 @@ static void depth_is_bounded(void **state)
 	assert_int_equal(run_request_from_json(text, &out, &err), -1);
 }
 
-/* A later daemon may have written more: what is known of it is taken. */
+/* Written by a later version: known members are used. */
 static void an_unknown_member_is_ignored(void **state)
 {
 	struct run_request out;

@@ -6,9 +6,9 @@
 #include "base/attr.h"
 #include "core/run/artifacts.h"
 
-/* A box that keeps what it is asked for, and says what the test wants it to. */
+/* A box that records requests and answers as the test wants. */
 
-static struct box_file_events events; /* of the look that is under way */
+static struct box_file_events events; /* of the running scan */
 static int cancelled;
 
 int box_file_open(struct box *box, const struct box_file_request *request,
@@ -34,7 +34,7 @@ static void on_over(void *ctx)
 	++*(int *)ctx;
 }
 
-/* One look, which finds the file "f" in a state: its time and its content, NULL: not hashed. */
+/* One scan, which finds the file "f" with this time and content (NULL: not hashed). */
 static size_t look(struct artifacts *seen, uint64_t ctime_ns, const char *content)
 {
 	struct artifacts found = {0};
@@ -100,7 +100,7 @@ static const uint8_t abc[BOX_SHA256_LEN] = {
 	0x7a, 0x9c, 0xb4, 0x10, 0xff, 0x61, 0xf2, 0x00, 0x15, 0xad,
 };
 
-/* One look from 1 s on, after "f" was given as "abc". Return: whether @entry is told. */
+/* One scan from 1 s on, after "f" was given as "abc". Return: whether @entry is reported. */
 static bool told(struct given_files *given, const struct box_file_entry *entry)
 {
 	struct artifacts found = {0};
@@ -127,7 +127,7 @@ static void request_files_are_compared_by_content(void **state)
 	given_add(&given, "e", "", 0);
 	given_add(&given, "f", "abc", 3);
 	assert_false(told(&given, &entry));
-	entry.ctime_ns += 60000000000; /* written again, with the same content: no change */
+	entry.ctime_ns += 60000000000; /* rewritten with the same content: no change */
 	assert_false(told(&given, &entry));
 	entry.ctime_ns = 1000000000; /* changed in the tick in which it was given */
 	entry.sha256 = other;

@@ -117,14 +117,14 @@ static void endings_are_distinguished(void **state)
 	         SIGKILL},
 		{{.cancelled = true}, OUTCOME_CANCELLED, OUTCOME_LIMIT_NONE, false, 0, 0},
 		{{.ended = false}, OUTCOME_CRASHED, OUTCOME_LIMIT_NONE, false, 0, 0},
-		/* What succeeded was not ended by a limit. */
+		/* A successful program was not ended by a limit. */
 		{{.ended = true, .counters = {.oom_kills = 1, .pids_denied = 1}, .disk_full = true},
 	         OUTCOME_SUCCESS,
 	         OUTCOME_LIMIT_NONE,
 	         true,
 	         0,
 	         0},
-		/* What is not counted did not happen. */
+		/* Uncounted events did not happen. */
 		{{.ended = true,
 	          .status = 1,
 	          .counters = {.oom_kills = COUNTER_UNKNOWN, .pids_denied = COUNTER_UNKNOWN}},
@@ -154,7 +154,7 @@ static void endings_are_distinguished(void **state)
 	}
 }
 
-/* The rule once more, written down as prose would say it, to be compared with the tables. */
+/* The rule once more, as prose, to be compared with the tables. */
 static enum outcome_status expected_status(const struct outcome_evidence *e)
 {
 	if (e->cancelled)
@@ -217,7 +217,7 @@ static void every_combination_is_judged_by_the_rule(void **state)
 			fail_msg("evidence %#x", bits);
 		assert_int_equal(out.out_truncated, e.out_truncated);
 		assert_int_equal(out.err_truncated, e.err_truncated);
-		/* A limit that is named is always among the denials, too. */
+		/* A named limit is always among the denials. */
 		assert_true(out.limit == OUTCOME_LIMIT_NONE ||
 		            has(&out, outcome_limit_name(out.limit)));
 	}

@@ -75,7 +75,7 @@ static void every_status_and_limit_has_a_name(void **state)
 	}
 }
 
-/* The file is not ours alone: whoever could write it must not crash who reads it. */
+/* Others may write the file: it must not crash its reader. */
 static void foreign_records_are_refused_or_harmless(void **state)
 {
 	static const char *const bad[] = {

@@ -42,7 +42,7 @@ static void everything_is_handed_over_at_once(void **state)
 	assert_false(told->files[1].source);
 	assert_int_equal(told->stdin_len, 6);
 	assert_memory_equal(told->stdin_data, "in\0put", 6);
-	assert_false(told->stdin_open); /* its end came, too */
+	assert_false(told->stdin_open); /* its end was sent, too */
 	assert_int_equal(told->stdout_max, 9);
 	assert_int_equal(told->report_max, 4 * 1024 * 1024);
 	assert_int_equal(fake_spec(box)->limits.memory_bytes, f->config->memory_bytes);
@@ -89,7 +89,7 @@ static void program_that_ends_is_answered_before_its_box_is_gone(void **state)
 	assert_string_equal(h.outcome.driver, "fake");
 	assert_int_equal(h.outcome.denials_count, 1);
 	assert_string_equal(h.outcome.denials[0].what, "mount");
-	/* The answer comes first. */
+	/* The response comes first. */
 	assert_false(fake_is_destroyed(box));
 	loop_run_once(f->loop, false);
 	assert_true(fake_is_destroyed(box));
@@ -256,7 +256,7 @@ static void a_refused_box_is_reported_from_the_loop(void **state)
 
 	fake_refuse_next(f->driver, &no);
 	start(f, &h);
-	run_unwatch(h.watch); /* before it was told */
+	run_unwatch(h.watch); /* before it was reported */
 	settle(f);
 	assert_int_equal(h.errors, 0);
 	expect_idle(f);
@@ -344,7 +344,7 @@ static void abort_waits_for_answer_and_box_in_any_order(void **state)
 	start(f, &h);
 	box = run(f, 0);
 	run_abort(h.exec);
-	fake_gone(box); /* before the answer */
+	fake_gone(box); /* before the response */
 	assert_int_equal(h.ends, 0);
 	settle(f);
 	assert_int_equal(h.ends, 1);
@@ -372,7 +372,7 @@ static void report_may_be_as_large_as_allowed_and_no_larger(void **state)
 	box = run(f, 0);
 	for (int i = 0; i < 64; i++)
 		fake_report(box, EXEC_ID, piece);
-	fake_report(box, EXEC_ID, "j"); /* an agent in order cuts it off before */
+	fake_report(box, EXEC_ID, "j"); /* a healthy agent cuts it off before */
 	assert_int_equal(h.outcome.status, OUTCOME_CRASHED);
 	expect_idle(f);
 }

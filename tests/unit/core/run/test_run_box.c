@@ -6,8 +6,8 @@
 #include "core/pool/pool.h"
 #include "run_fixture.h"
 
-/* What waits in a box of a pool may have died without anybody knowing: its execution gets a box of
- * its own then, unless a line of its code may have run. */
+/* A process that waits in a pooled box may have died unnoticed: its execution then gets a new box,
+ * unless a line of its code may have run. */
 
 static int setup_pools(void **state)
 {
@@ -25,7 +25,7 @@ static struct pools_totals totals(struct fixture *f)
 	return t;
 }
 
-/* Two members, of which the second is taken by what is started next. */
+/* Two members, of which the next run takes the second. */
 static struct box *fill(struct fixture *f)
 {
 	uint64_t deadline = clock_us() + 5 * USEC_PER_SEC;
@@ -56,7 +56,7 @@ static void untaken(struct box *box)
 	fake_done(box, EXEC_ID, &facts);
 }
 
-/* The box that was made instead, whose program it executes. */
+/* The new box, whose program it executes. */
 static struct box *newest(struct fixture *f)
 {
 	size_t count = fake_box_count(f->driver);
@@ -194,7 +194,7 @@ static void input_that_came_meanwhile_goes_along(void **state)
 	expect_cold_success(f, &h);
 }
 
-/* More than is kept for a program that has not been started. */
+/* More than is kept for a program that has not started. */
 static void a_program_that_runs_takes_any_input(void **state)
 {
 	struct fixture *f = *state;

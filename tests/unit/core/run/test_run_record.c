@@ -15,7 +15,7 @@ struct fixture {
 	struct error err;
 };
 
-/* What a watcher was told: "1start 2out(ab) 3end ". */
+/* What a watcher received: "1start 2out(ab) 3end ". */
 struct heard {
 	char text[4096];
 	uint64_t last;
@@ -163,7 +163,7 @@ static void a_record_has_its_whole_life(void **state)
 	assert_string_equal(info.outcome->out.data, "hello world");
 	assert_string_equal(info.outcome->err.data, "oh");
 	assert_string_equal(info.outcome->report.data, "{}");
-	/* Nothing changes what has ended. */
+	/* An ended record does not change. */
 	say(e, "late");
 	end(e);
 	run_record_failed(e, &f->err);
@@ -222,7 +222,7 @@ static void pieces_are_joined_until_a_watcher_saw_them(void **state)
 	watch(e, 0, &first);
 	settle(f);
 	assert_string_equal(first.text, "1start 2out(ab) 3err(x) 4out(cd) ");
-	say(e, "e"); /* 4 was told and stays what it was */
+	say(e, "e"); /* 4 was delivered and stays as it was */
 	say(e, "f");
 	settle(f);
 	assert_string_equal(first.text, "1start 2out(ab) 3err(x) 4out(cd) 5out(ef) ");
@@ -340,7 +340,7 @@ static void watchers_may_leave_at_any_time(void **state)
 	assert_string_equal(victim.text, "");
 	assert_string_equal(other.text, "1start 2out(a) ");
 	say(e, "b");
-	run_unwatch(other.watch); /* delivery is under way */
+	run_unwatch(other.watch); /* during delivery */
 	end(e);
 	settle(f);
 	assert_string_equal(killer.text, "1start 2out(a) 3out(b) 4end ");
@@ -392,7 +392,7 @@ static int setup_small(void **state)
 	return setup_with(state, 1000, 100000);
 }
 
-/* One that has ended. */
+/* An ended run. */
 static void add_of(struct fixture *f, const char *tenant, char ret_id[40])
 {
 	const struct run_record_new what = {.tenant = tenant,
@@ -409,7 +409,7 @@ static void add_of(struct fixture *f, const char *tenant, char ret_id[40])
 	(void)snprintf(ret_id, 40, "%s", info.id);
 }
 
-/* Three are kept; one tenant has ended two of them before the other ends a hundred. */
+/* Three are kept; one tenant has two of them before the other ends a hundred. */
 static void a_flooding_tenant_loses_its_own_records(void **state)
 {
 	struct fixture *f = *state;
@@ -420,7 +420,7 @@ static void a_flooding_tenant_loses_its_own_records(void **state)
 		add_of(f, "flood", other);
 	assert_non_null(run_records_find(f->all, "small", first));
 	assert_int_equal(run_records_count_of(f->all, "flood", "s"), 2);
-	/* Within its share a tenant gets room, and from whoever has most. */
+	/* Within its share a tenant gets room from the largest one. */
 	for (int i = 0; i < 3; i++)
 		add_of(f, "third", other);
 	add_of(f, "small", second);
@@ -441,7 +441,7 @@ static void oldest_ended_are_forgotten_by_bytes(void **state)
 
 		run_record_add_output(e, OUTPUT_STDERR, text, 60000);
 		end(e);
-		/* The newest is there, whatever its size. */
+		/* The newest is kept, whatever its size. */
 		assert_ptr_equal(run_records_of(f->all, TENANT_DEFAULT, "s", 0), e);
 		assert_int_equal(run_records_count_of(f->all, TENANT_DEFAULT, "s"), 1);
 	}
@@ -495,7 +495,7 @@ static void last_watcher_of_the_forgotten_may_leave(void **state)
 
 	watch(e, 0, &h);
 	run_records_forget(f->all, TENANT_DEFAULT, "s");
-	run_unwatch(h.watch); /* frees the record, with a delivery under way */
+	run_unwatch(h.watch); /* frees the record during delivery */
 	settle(f);
 	assert_int_equal(h.calls, 0);
 }

@@ -211,7 +211,7 @@ static void that_it_begins_is_on_the_disk_before_it_does(void **state)
 	assert_false(error_is_set(&rig->last));
 	assert_int_equal(rig_number(rig, "SELECT begun FROM executions"), 1);
 	assert_int_equal(run_record_begin(e, on_begun, rig, &err), 0);
-	/* One that nobody was promised is written as begun, and waits for nothing. */
+	/* One that was not acknowledged is written as started, and waits for nothing. */
 	assert_int_equal(run_record_begin(add(rig, false), on_begun, rig, &err), 0);
 }
 
@@ -247,7 +247,7 @@ static void files_go_with_their_execution(void **state)
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM files"), 0);
 }
 
-/* What a session ran of late, after its memory is gone. */
+/* The latest runs of a session, after they left memory. */
 static void the_latest_of_a_session_is_found(void **state)
 {
 	struct rig *rig = *state;
@@ -272,7 +272,7 @@ static void the_latest_of_a_session_is_found(void **state)
 	run_records_free(other);
 }
 
-/* One of another tenant, in a table of its own, that was given the same id. */
+/* A record of another tenant, in its own table, with the same id. */
 static struct run_record *twin_of(struct rig *rig, struct run_records *all,
                                   const struct run_record *e)
 {
@@ -320,10 +320,10 @@ static void an_id_in_use_leaves_its_owner_unchanged(void **state)
 	rig_flush(rig);
 	assert_false(twin->stored);
 	expect_untouched(rig);
-	/* Nobody gets the other's where both are known. */
+	/* Neither gets the other's where both are known. */
 	assert_null(load(rig, other, "acme", e->id));
 	assert_ptr_equal(run_records_find(other, "other", e->id), twin);
-	/* A control: its own row it does change. */
+	/* Control: it does change its own row. */
 	rig_sql(rig, "UPDATE executions SET out = NULL");
 	run_row_changed(e);
 	rig_flush(rig);

@@ -16,7 +16,7 @@ static void queue_is_bounded_and_served_in_order(void **state)
 	assert_int_equal(stats(f).running, 2);
 	assert_int_equal(stats(f).queued, 2);
 	assert_int_equal(fake_box_count(f->driver), 2);
-	f->request.code = NULL; /* what waits has a copy */
+	f->request.code = NULL; /* a waiting run has a copy */
 	done(run(f, 1), 0);
 	assert_int_equal(h[1].ends, 1);
 	settle(f);
@@ -184,7 +184,7 @@ static void a_second_drain_and_an_immediate_drain_do_not_wait(void **state)
 	settle(f);
 	assert_int_equal(h[0].ends, 0);
 	run_service_drain(f->service, true, on_drained, f);
-	assert_int_equal(fake_box_count(f->driver), 2); /* the queue got no box on its way out */
+	assert_int_equal(fake_box_count(f->driver), 2); /* the queue got no box */
 	wait_for(f, &f->drained);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(h[i].ends, 1);
@@ -232,7 +232,7 @@ static void service_can_go_before_its_boxes(void **state)
 	for (int i = 0; i < 4; i++)
 		start(f, &h[i]);
 	(void)run(f, 0);
-	run_abort(h[1].exec); /* its answer is still to come */
+	run_abort(h[1].exec); /* its response is still to come */
 	run_service_free(f->service);
 	f->service = NULL;
 	settle(f);
@@ -248,7 +248,7 @@ static void places_follow_the_cores_and_the_driver(void **state)
 	struct heard h[2] = {0};
 
 	run_service_free(f->service);
-	f->config->max_running = 0; /* twice the cores: two at least */
+	f->config->max_running = 0; /* twice the cores: at least two */
 	f->service = run_service_new(&(struct run_service_config){
 		.config = f->config, .driver = f->driver, .runners = f->runners, .loop = f->loop});
 	start(f, &h[0]);

@@ -142,7 +142,7 @@ static void every_state_takes_what_it_can_and_refuses_the_rest(void **state)
 
 /* Pause. */
 
-/* Not interrupted before its time; on a host that was slower than that there is nothing to see. */
+/* Not interrupted early; a host that was too slow shows nothing. */
 static void expect_left_alone(struct box *box, uint32_t id, uint64_t since_us, uint64_t time_us)
 {
 	unsigned signals = fake_exec_of(box, id)->signals;
@@ -249,7 +249,7 @@ static void resumed_execution_waits_for_a_place(void **state)
 	}
 	assert_int_equal(session_resume(s[0], &f->err), 0);
 	expect_state(s[0], SESSION_PAUSED);
-	assert_int_equal(session_resume(s[0], &f->err), 0); /* is on its way */
+	assert_int_equal(session_resume(s[0], &f->err), 0); /* on its way */
 	assert_true(fake_is_frozen(box_of(f, s[0])));
 	assert_int_equal(session_pause(s[0], &f->err), 0); /* or not */
 	done(box_of(f, s[1]), fake_exec_last(box_of(f, s[1]))->id, 0);
@@ -322,8 +322,8 @@ static void driver_without_a_freezer_cannot_pause(void **state)
 
 /* Clocks. */
 
-/* Keep @session until @other has ended. Return: false when we stood still for longer than it may be
- * idle, and it ended for that. */
+/* Keep @session until @other has ended. Return: false if the test itself stalled for longer than it
+ * may be idle. */
 static bool keep_meanwhile(struct fixture *f, struct session *session, const struct session *other)
 {
 	while (state_of(other) != SESSION_TERMINATED) {
@@ -353,7 +353,7 @@ static void idle_session_ends(void **state)
 	if (!keep_meanwhile(f, session, paused))
 		skip();
 	expect_state(session, SESSION_READY);
-	expect_state(busy, SESSION_RUNNING); /* its own work keeps it */
+	expect_state(busy, SESSION_RUNNING); /* a running execution keeps it */
 	pass(f, 600 * USEC_PER_MS);
 	expect_state(session, SESSION_TERMINATED);
 	assert_non_null(strstr(info_of(session).reason, "idle"));

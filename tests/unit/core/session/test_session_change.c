@@ -3,7 +3,7 @@
 
 #include "session_agent.h"
 
-/* What an owner changes of a session that lives. */
+/* What an owner changes of a live session. */
 
 static void notes_are_kept_as_they_are(void **state)
 {
@@ -45,7 +45,7 @@ static void restart_of_an_idle_session_costs_its_variables(void **state)
 	old = runner_of(box, fake_exec_last(box)->id);
 	assert_int_equal(session_restart(session, &f->err), 0);
 	assert_int_equal(fake_exec_of(box, old)->signo, SIGKILL);
-	/* Before the agent has said that it is dead. */
+	/* Before the agent reports its death. */
 	e = execute(f, session);
 	assert_int_not_equal(runner_of(box, fake_exec_last(box)->id), old);
 	done(box, begin(box), 0);

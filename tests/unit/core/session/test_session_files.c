@@ -5,8 +5,8 @@
 #include "session_agent.h"
 
 /*
- * Operations on the files of a session, down to the box: what it is asked for is kept here, and
- * what it says is the test's. The functions of the link are replaced by the linker (--wrap).
+ * Operations on the files of a session, down to the box: requests are recorded here, and the test
+ * answers. The linker replaces the functions of the link (--wrap).
  */
 
 #define OPS_MAX 16
@@ -75,7 +75,7 @@ void __wrap_box_file_cancel(struct box_file *file)
 	asked_of(file)->cancelled = true;
 }
 
-/* What the caller was told. */
+/* Callbacks of the caller. */
 static struct {
 	int entries, data, rooms, done, failed;
 	struct error err;
@@ -134,7 +134,7 @@ static int try_open(struct fixture *f, struct session *session, enum box_file_op
 
 	error_clear(&f->err);
 	r = file_open(session, &request, &events, ret_op, &f->err);
-	memset(path, 'x', sizeof(path) - 1); /* it is the caller's again */
+	memset(path, 'x', sizeof(path) - 1); /* the caller may reuse it */
 	return r;
 }
 
@@ -199,7 +199,7 @@ static void six_at_a_time(void **state)
 	file_cancel(ops[3]);
 	assert_true(asked[3].cancelled);
 	(void)opened(f, s, BOX_FILE_STAT);
-	assert_int_equal(told.failed + told.done, 0); /* who cancels is not told */
+	assert_int_equal(told.failed + told.done, 0); /* a cancelled caller gets no callback */
 }
 
 static void refused_operation_leaves_nothing(void **state)
@@ -246,7 +246,7 @@ static void ephemeral_session_gets_a_box_for_its_files(void **state)
 	assert_int_equal(fake_box_count(f->driver), 1);
 	asked[0].events.on_done(asked[0].events.ctx, &(struct box_file_summary){0});
 	fake_ready(box_at(f, 0));
-	/* The next execution runs in it, and takes it along with what is under way. */
+	/* The next execution runs in it, and ends it with its operations. */
 	e = execute(f, s);
 	assert_int_equal(fake_box_count(f->driver), 1);
 	done(box_at(f, 0), begin(box_at(f, 0)), 0);
@@ -255,7 +255,7 @@ static void ephemeral_session_gets_a_box_for_its_files(void **state)
 	assert_true(asked[1].cancelled);
 }
 
-/* While the old box goes down a new operation waits; then it has a box of its own. */
+/* While the old box goes down a new operation waits; then it gets a new box. */
 static void an_operation_waits_for_the_box(void **state)
 {
 	struct fixture *f = *state;
@@ -287,7 +287,7 @@ static void an_operation_waits_for_the_box(void **state)
 	file_cancel(op);
 }
 
-/* One that was ended while it waited is ended when it begins; nobody is told of room. */
+/* One that ended while it waited ends when it starts, without on_room. */
 static void an_operation_ended_early_stays_ended(void **state)
 {
 	struct fixture *f = *state;

@@ -31,7 +31,7 @@ static void label_survives_the_round_trip(void **state)
 	assert_true(back.before.memory_bytes == COUNTER_UNKNOWN);
 }
 
-/* Hours in the queue and years of CPU time fit. What does not is left out, never the id. */
+/* Hours in the queue and years of CPU time fit. What does not fit is dropped, never the id. */
 static void id_is_never_cut(void **state)
 {
 	struct session_label label = sample, back;
@@ -55,7 +55,7 @@ static void id_is_never_cut(void **state)
 	assert_string_equal(text, label.id);
 }
 
-/* The words of an agent that may be anybody's. */
+/* Labels of a hostile agent. */
 static void nonsense_is_unknown(void **state)
 {
 	static const char *const texts[] = {

@@ -11,9 +11,8 @@
 #include "store_fixture.h"
 
 /*
- * Pages of lists; and how each statement of the store finds its rows. The program is linked with a
- * sqlite3_prepare_v3 of its own, which notes what is prepared: so no statement has to be named
- * here.
+ * Pages of lists; and how each statement of the store finds its rows. The program is linked with
+ * its own sqlite3_prepare_v3, which records what is prepared: no statement has to be named here.
  */
 
 #define TEXTS_MAX 256
@@ -160,7 +159,7 @@ static void executions_come_in_pages_newest_first(void **state)
 	assert_string_equal(p.ids[0], "e4");
 }
 
-/* Enough for blocks to matter: three of four sessions are there, in two states. */
+/* Enough for several blocks: three of four sessions exist, in two states. */
 static void fill_much(struct rig *rig)
 {
 	rig_sql(rig,
@@ -183,7 +182,7 @@ static void fill_much(struct rig *rig)
 	rig_sql(rig, "DELETE FROM executions WHERE no BETWEEN 900 AND 2100");
 }
 
-/* What the list has there without blocks. */
+/* The row of the list there, computed without blocks. */
 static void expect_row(struct rig *rig, const struct page *p, const char *from, size_t offset)
 {
 	cleanup_free char *number = xasprintf("SELECT count(*) %s", from);
@@ -254,8 +253,8 @@ static size_t parameters(const char *sql)
 	return most;
 }
 
-/* Return: whether the plan of @sql walks through a table or an index from end to end, or sorts what
- * a list could have in order. */
+/* Return: whether the plan of @sql scans a table or an index, or sorts what an index could
+ * order. */
 static bool walks(struct rig *rig, const char *sql, char ret_detail[200])
 {
 	cleanup_free char *text = xasprintf("EXPLAIN QUERY PLAN %s", sql);
@@ -271,8 +270,8 @@ static bool walks(struct rig *rig, const char *sql, char ret_detail[200])
 		const char *detail = db_rows_text(rows, i, 3);
 
 		(void)snprintf(ret_detail, 200, "%s", detail);
-		/* A row of constants; rows that a part of the statement has found; a row for each
-		 * tenant, or what is deleted and not gone yet: the clean-up looks at those. */
+		/* A row of constants; rows that a part of the statement has found; a row per
+		 * tenant, or deleted ones: only retention reads those. */
 		if (str_has_prefix(detail, "SCAN CONSTANT ROW") ||
 		    str_has_prefix(detail, "SCAN (subquery") ||
 		    str_has_prefix(detail, "SCAN usage") ||
@@ -297,7 +296,7 @@ static bool is_query(const char *sql)
 	return false;
 }
 
-/* What requests do, each at least once, and the clean-up. */
+/* All requests, each at least once, and retention. */
 static void use_everything(struct rig *rig)
 {
 	struct fixture *f = rig->f;
@@ -364,7 +363,7 @@ static void no_statement_walks_through_what_was(void **state)
 		free(notes.texts[i]);
 	}
 	assert_true(queries > 14);
-	/* That it would be seen: */
+	/* Control: a scan is detected. */
 	assert_true(walks(rig, "SELECT count(*) FROM executions WHERE language = 'x'", detail));
 	assert_true(walks(rig, "SELECT id FROM sessions WHERE tenant = 'x' ORDER BY reason LIMIT 1",
 	                  detail));

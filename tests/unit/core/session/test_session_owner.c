@@ -80,7 +80,7 @@ static void agent_of_another_tenant_is_another_agent(void **state)
 	assert_ptr_equal(again(f, true), a);
 }
 
-/* Four ended ones are remembered: two of each tenant where there are two. */
+/* Four ended sessions are kept: two per tenant if there are two. */
 static void a_tenant_with_many_ended_sessions_loses_its_own(void **state)
 {
 	struct fixture *f = *state;
@@ -96,7 +96,7 @@ static void a_tenant_with_many_ended_sessions_loses_its_own(void **state)
 	assert_int_equal(session_count(f->service, "bob"), 2);
 }
 
-/* More tenants than are remembered sessions: whose share is none still ends in peace. */
+/* More tenants than kept sessions: a tenant without a share can still end one. */
 static void a_zero_share_does_not_drop_the_session_that_just_ended(void **state)
 {
 	static const char *const names[] = {"a", "b", "c", "d", "e", "f"};

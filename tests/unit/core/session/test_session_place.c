@@ -85,7 +85,7 @@ static void language_without_a_runner_runs_as_a_program(void **state)
 	assert_int_equal(record_of(e).outcome->exit_code, 3);
 	assert_false(record_of(e).session_reset);
 	assert_string_equal(record_of(e).language, "demo");
-	/* A runner that stays is told of them, for the run. */
+	/* A resident runner receives them with the run. */
 	f->code.language = NULL;
 	e = execute(f, session);
 	assert_string_equal(fake_exec_last(box)->argv[0], "MINE=1");
@@ -109,7 +109,7 @@ static void outcome_has_output_report_and_growth_of_counters(void **state)
 	struct run_record *e;
 	uint32_t id;
 
-	fake_set_counters(box, &counters); /* what earlier executions did */
+	fake_set_counters(box, &counters); /* usage of earlier executions */
 	e = execute(f, session);
 	id = begin(box);
 	fake_output(box, id, OUTPUT_STDOUT, "123456", 6);
@@ -134,7 +134,7 @@ static void outcome_has_output_report_and_growth_of_counters(void **state)
 	assert_int_equal(out->memory_peak_bytes, 4096);
 	assert_int_equal(out->processes_peak, 7);
 	assert_int_equal(out->duration_us, 70);
-	assert_int_equal(out->denials_count, 3); /* mount, ptrace, the cut output */
+	assert_int_equal(out->denials_count, 3); /* mount, ptrace, the truncated output */
 	assert_int_equal(out->layers_missing, LAYER_BIT(LAYER_LANDLOCK));
 	assert_string_equal(out->driver, "fake");
 	assert_string_equal(out->execution_id, record_of(e).id);
@@ -169,7 +169,7 @@ static void stdin_may_stay_open(void **state)
 	assert_int_equal(run_record_stdin(first, "c", 1, true, &f->err), 0);
 	assert_string_equal(fake_exec_last(box)->stdin_data, "abc");
 	assert_false(fake_exec_last(box)->stdin_open);
-	/* Of one that waits it is kept, up to a bound. */
+	/* For a waiting run it is kept, up to a bound. */
 	assert_int_equal(run_record_stdin(second, "x", 1, false, &f->err), 0);
 	expect_refused(f, run_record_stdin(second, big, sizeof(big), false, &f->err),
 	               ERR_TOO_LARGE);
@@ -189,7 +189,7 @@ static void executions_run_in_order_and_the_queue_is_bounded(void **state)
 	struct run_record *e[3];
 
 	for (size_t i = 0; i < 3; i++)
-		e[i] = execute(f, session); /* the box is not there yet */
+		e[i] = execute(f, session); /* the box is not ready */
 	expect_state(session, SESSION_CREATING);
 	assert_int_equal(info_of(session).queued, 3);
 	expect_refused(f, try_execute(f, session), ERR_BUSY);
@@ -226,7 +226,7 @@ static void places_are_shared_with_all_executions(void **state)
 	assert_int_equal(running(f), 2);
 	assert_non_null(fake_exec_last(box_of(f, s[2])));
 	assert_null(fake_exec_last(box_of(f, s[3])));
-	/* Waiting can be cancelled, and takes no place. */
+	/* A waiting run can be cancelled, and takes no place. */
 	assert_int_equal(run_record_cancel(e[3], &f->err), 0);
 	expect_status(e[3], OUTCOME_CANCELLED);
 	expect_state(s[3], SESSION_READY);
@@ -238,7 +238,7 @@ static void places_are_shared_with_all_executions(void **state)
 
 /* Deadlines. */
 
-/* It was interrupted in this turn of the loop: what follows comes in a later one. */
+/* It was interrupted in this turn of the loop: what follows comes later. */
 static struct run_record *overdue(struct fixture *f, struct session *session, uint32_t *ret_id)
 {
 	struct box *box = box_of(f, session);
@@ -501,7 +501,7 @@ static void a_run_that_crosses_its_runners_death_goes_to_another(void **state)
 	done(box, begin(box), 0);
 	expect_status(e, OUTCOME_SUCCESS);
 	assert_true(record_of(e).session_reset);
-	/* But not for ever. */
+	/* But not indefinitely. */
 	e = execute(f, session);
 	for (int i = 0; i < 2; i++) {
 		id = fake_exec_last(box)->id;
@@ -587,7 +587,7 @@ static void program_that_is_never_started_fails_the_session(void **state)
 	pass(f, 60 * USEC_PER_MS);
 	expect_state(session, SESSION_FAILED);
 	expect_status(e, OUTCOME_CRASHED);
-	/* The same bound holds for the box. */
+	/* The same limit applies to the box. */
 	session = create(f);
 	e = execute(f, session);
 	pass(f, 60 * USEC_PER_MS);

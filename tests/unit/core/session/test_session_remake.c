@@ -3,7 +3,7 @@
 
 #include "restore_fixture.h"
 
-/* Boxes of an earlier daemon that were still being made when it was killed. */
+/* Boxes of an earlier daemon that were still being built when it was killed. */
 
 static void lose(struct box *box)
 {
@@ -13,7 +13,7 @@ static void lose(struct box *box)
 	fake_lost(box, &why);
 }
 
-/* Its box was kept, but the agent had been told nothing yet and ended with its daemon. */
+/* Its box was kept, but the agent had received nothing and ended with its daemon. */
 static void session_whose_new_box_is_dead_gets_another(void **state)
 {
 	struct rig *rig = *state;
@@ -28,18 +28,18 @@ static void session_whose_new_box_is_dead_gets_another(void **state)
 	fake_keep(f->driver, "b1", false);
 	restore(rig);
 	mine = session(rig, "mine");
-	e = execute(f, mine); /* of this daemon's */
+	e = execute(f, mine); /* this daemon's */
 	lose(box_of(f, mine));
 	settle(f);
 	expect_state(mine, SESSION_CREATING);
-	expect_status(record(rig, "exec_1"), OUTCOME_CRASHED); /* nobody knows */
+	expect_status(record(rig, "exec_1"), OUTCOME_CRASHED); /* unknown */
 	assert_int_equal(fake_box_count(f->driver), 1);
 	box = box_of(f, mine);
 	assert_string_not_equal(box_id(box), "b1");
 	fake_ready(box);
 	done(box, begin(box), 0);
 	expect_status(e, OUTCOME_SUCCESS);
-	/* One that was ready is lost as any other. */
+	/* A box that was ready is lost like any other. */
 	lose(box);
 	expect_state(mine, SESSION_FAILED);
 }
@@ -75,7 +75,7 @@ static void session_that_ends_meanwhile_gets_no_other_box(void **state)
 	assert_int_equal(fake_box_count(f->driver), 0);
 }
 
-/* A box that is lost after it was ready may have had files in it. */
+/* A box lost after it was ready may have had files in it. */
 static void session_whose_old_box_is_dead_has_failed(void **state)
 {
 	struct rig *rig = *state;
@@ -87,7 +87,7 @@ static void session_whose_old_box_is_dead_has_failed(void **state)
 	expect_state(session(rig, "mine"), SESSION_FAILED);
 }
 
-/* The time that a box may take is that of the daemon that makes it. */
+/* The build timeout starts with the daemon that builds the box. */
 static void a_new_box_has_its_full_time_in_an_old_session(void **state)
 {
 	struct rig *rig = *state;

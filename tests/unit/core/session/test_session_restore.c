@@ -3,7 +3,7 @@
 
 #include "restore_fixture.h"
 
-/* As if the last step of @id had been so long ago. */
+/* As if the last step of @id had been this long ago. */
 static void past_step(struct rig *rig, const char *id, const char *state, int64_t ago_ms)
 {
 	write_rows(rig,
@@ -12,7 +12,7 @@ static void past_step(struct rig *rig, const char *id, const char *state, int64_
 	                   DB_TEXT(id), DB_TEXT(state), DB_INT((int64_t)clock_real_ms() - ago_ms)));
 }
 
-/* As if it had been asked for and started so long ago, and had stood still for a while of it. */
+/* As if it had been requested and started this long ago, and paused for part of it. */
 static void past_times(struct rig *rig, const char *id, int64_t created_ms, int64_t started_ms,
                        int64_t paused_ms)
 {
@@ -35,7 +35,7 @@ static int64_t stored_pause(struct rig *rig, const char *id)
 	struct fixture *f = rig->f;
 	int64_t pause = -1;
 
-	/* What was written before is read behind it. */
+	/* Earlier output precedes it. */
 	assert_non_null(
 		db_read(store_db(rig->store),
 	                &DB_SQL("SELECT paused_ms FROM executions WHERE id = ?1", DB_TEXT(id)),
@@ -45,7 +45,7 @@ static int64_t stored_pause(struct rig *rig, const char *id)
 	return pause;
 }
 
-/* Wait until the box was told that @id is recorded. */
+/* Wait until the box received the acknowledgement of @id. */
 static void wait_acked(struct fixture *f, struct box *box, uint32_t id)
 {
 	uint64_t end = clock_us() + 10 * USEC_PER_SEC;
@@ -112,7 +112,7 @@ static void session_whose_box_is_lost_has_failed(void **state)
 	assert_int_equal(fake_box_count(rig->f->driver), 0);
 }
 
-/* Its box was asked for and never came: nothing was in it. */
+/* Its box was requested and never created: nothing was in it. */
 static void session_that_was_being_made_gets_another_box(void **state)
 {
 	struct rig *rig = *state;
@@ -124,7 +124,8 @@ static void session_that_was_being_made_gets_another_box(void **state)
 	expect_state(session(rig, "mine"), SESSION_READY);
 }
 
-/* What ran meanwhile is heard from its start, and its end is acknowledged once it is written. */
+/* Everything that ran meanwhile is received from its start, and its end is acknowledged once it is
+ * written. */
 static void a_running_execution_continues(void **state)
 {
 	struct rig *rig = *state;
@@ -151,13 +152,13 @@ static void a_running_execution_continues(void **state)
 	assert_int_equal(record_of(e).outcome->out.len, 5);
 	wait_acked(f, box, 2);
 	expect_state(session(rig, "mine"), SESSION_READY);
-	/* The runner is the same, and ids go on where they were. */
+	/* The runner is the same, and ids continue. */
 	assert_non_null(execute(f, session(rig, "mine")));
 	assert_int_equal(fake_exec_last(box)->runner, 1);
 	assert_true(fake_exec_last(box)->id > 2);
 }
 
-/* The store says it ran; the box has never heard of it. The next in the queue is not harmed. */
+/* The store says it ran; the box does not know it. The next in the queue is not affected. */
 static void execution_that_the_box_does_not_know_has_crashed(void **state)
 {
 	struct rig *rig = *state;
@@ -170,7 +171,7 @@ static void execution_that_the_box_does_not_know_has_crashed(void **state)
 	fake_keep(f->driver, "b1", false);
 	restore(rig);
 	box = box_of(f, session(rig, "mine"));
-	assert_null(fake_exec_last(box)); /* not before it has described what it has */
+	assert_null(fake_exec_last(box)); /* not before it has described its runs */
 	fake_resume(box, 0, 0);
 	expect_status(record(rig, "exec_1"), OUTCOME_CRASHED);
 	assert_int_equal(record_of(record(rig, "exec_2")).state, RUN_RECORD_PENDING);
@@ -178,7 +179,7 @@ static void execution_that_the_box_does_not_know_has_crashed(void **state)
 	expect_status(record(rig, "exec_2"), OUTCOME_SUCCESS);
 }
 
-/* Its end was recorded, but not acknowledged: it is forgotten, and ends if it still runs. */
+/* Its end was recorded, but not acknowledged: it is forgotten, and ended if it still runs. */
 static void an_unknown_run_is_stopped(void **state)
 {
 	struct rig *rig = *state;
@@ -217,7 +218,7 @@ static void unknown_run_must_not_start_before_all_are_described(void **state)
 	expect_state(session(rig, "mine"), SESSION_FAILED);
 }
 
-/* A box in which somebody wrote his own names is of no more use, and nothing else comes of it. */
+/* A label that was forged inside the box makes it unusable, and has no other effect. */
 static void runner_of_no_language_ends_the_box(void **state)
 {
 	struct rig *rig = *state;
@@ -248,7 +249,7 @@ static struct box *resumed(struct rig *rig, const char *id, const char *label)
 	return box;
 }
 
-/* What an earlier daemon let run has a place: others wait for it. There are two. */
+/* An earlier daemon's run has a place: others wait for it. There are two. */
 static void resumed_execution_has_a_place(void **state)
 {
 	struct rig *rig = *state;
@@ -271,7 +272,7 @@ static void resumed_execution_has_a_place(void **state)
 	for (int i = 0; i < 3; i++) {
 		boxes[i] = resumed(rig, names[i], ids[i]);
 		fake_started(boxes[i], 2);
-		assert_int_equal(running(f), i + 1); /* beyond the bound, but counted */
+		assert_int_equal(running(f), i + 1); /* beyond the limit, but counted */
 	}
 	e = execute(f, session(rig, "s4"));
 	assert_non_null(e);
@@ -287,7 +288,7 @@ static void resumed_execution_has_a_place(void **state)
 	assert_int_equal(running(f), 0);
 }
 
-/* The box remembers what its counters were; the rest is in the times. */
+/* The box keeps the baseline of its counters; the rest is in the times. */
 static void resumed_execution_is_measured_from_its_start(void **state)
 {
 	struct rig *rig = *state;
@@ -300,7 +301,7 @@ static void resumed_execution_is_measured_from_its_start(void **state)
 	past_times(rig, "exec_1", 1500, 1000, 0);
 	fake_keep(f->driver, "b1", false);
 	restore(rig);
-	/* Waited 0x30d40 = 200000 us; 1000000 us, 3 kills and 5 refused forks were others'. */
+	/* Waited 0x30d40 = 200000 us; 1000000 us, 3 kills and 5 refused forks came before. */
 	box = resumed(rig, "mine", "exec_1 30d40 f4240 3 5");
 	fake_started(box, 2);
 	fake_set_counters(
@@ -314,7 +315,7 @@ static void resumed_execution_is_measured_from_its_start(void **state)
 	assert_int_equal(outcome->start_us, 300000);
 }
 
-/* A box without that memory, of an earlier version: unknown is not what others have used. */
+/* A box of an earlier version without a baseline: unknown is not earlier usage. */
 static void a_resumed_execution_without_a_baseline_names_no_limit(void **state)
 {
 	struct rig *rig = *state;
@@ -333,7 +334,7 @@ static void a_resumed_execution_without_a_baseline_names_no_limit(void **state)
 	assert_int_equal(record_of(record(rig, "exec_1")).outcome->limit, OUTCOME_LIMIT_NONE);
 }
 
-/* Lost with its box: it ran since it started, not since we know it. */
+/* Lost with its box: it ran since its start, not since we know it. */
 static void lost_execution_has_run_since_its_start(void **state)
 {
 	struct rig *rig = *state;
@@ -356,8 +357,8 @@ static void lost_execution_has_run_since_its_start(void **state)
 	assert_in_range(duration_us, 1900000, 10000000);
 }
 
-/* It has 500 seconds, began 1100 seconds ago, and stood still for 1000 of them, and for as long as
- * this test takes until it goes on. */
+/* It has 500 seconds, started 1100 seconds ago, and was paused for 1000 of them, and for as long as
+ * this test takes until it resumes. */
 static void pause_does_not_count_for_the_deadline(void **state)
 {
 	struct rig *rig = *state;
@@ -380,14 +381,14 @@ static void pause_does_not_count_for_the_deadline(void **state)
 	fake_started(box, 2);
 	assert_int_equal(running(f), 1);
 	pass(f, 200 * 1000);
-	assert_null(fake_exec_of(box, 2)); /* it was told nothing */
+	assert_null(fake_exec_of(box, 2)); /* it was sent nothing */
 	assert_int_equal(record_of(record(rig, "exec_1")).state, RUN_RECORD_RUNNING);
 	assert_in_range(stored_pause(rig, "exec_1"), 1000000, 1000000 + here_ms);
 	done(box, 2, 0);
 	expect_status(record(rig, "exec_1"), OUTCOME_SUCCESS);
 }
 
-/* Without the pauses it is late at once: the test before would see it. */
+/* Without the pauses it is late at once: control of the test before. */
 static void a_deadline_that_passed_meanwhile(void **state)
 {
 	struct rig *rig = *state;
@@ -401,7 +402,7 @@ static void a_deadline_that_passed_meanwhile(void **state)
 	restore(rig);
 	box = resumed(rig, "mine", "exec_1");
 	fake_started(box, 2);
-	/* A kill follows some time later, but not in the same turn of the loop. */
+	/* A kill follows later, not in the same turn of the loop. */
 	while (!fake_exec_of(box, 2) || !fake_exec_of(box, 2)->signo)
 		loop_run_once(f->loop, true);
 	assert_int_equal(fake_exec_of(box, 2)->signo, SIGINT);
@@ -409,7 +410,7 @@ static void a_deadline_that_passed_meanwhile(void **state)
 	expect_status(record(rig, "exec_1"), OUTCOME_TIMEOUT);
 }
 
-/* What was paused under an earlier daemon goes on when there is a place, as any other. */
+/* A run paused under an earlier daemon resumes when there is a place, like any other. */
 static void a_paused_execution_waits_for_a_place_to_resume(void **state)
 {
 	struct rig *rig = *state;
@@ -432,12 +433,12 @@ static void a_paused_execution_waits_for_a_place_to_resume(void **state)
 	}
 	assert_int_equal(session_resume(s, &f->err), 0);
 	expect_state(s, SESSION_PAUSED);
-	/* Who changes his mind gives the place in the queue back. */
+	/* Pausing again gives up the place in the queue. */
 	assert_int_equal(session_pause(s, &f->err), 0);
 	done(others[0], fake_exec_last(others[0])->id, 0);
 	expect_state(s, SESSION_PAUSED);
 	assert_int_equal(session_resume(s, &f->err), 0);
-	expect_state(s, SESSION_READY); /* until it has said what is in it */
+	expect_state(s, SESSION_READY); /* until it has described its runs */
 	box = resumed(rig, "mine", "exec_1");
 	fake_started(box, 2);
 	expect_state(s, SESSION_RUNNING);
@@ -448,7 +449,7 @@ static void a_paused_execution_waits_for_a_place_to_resume(void **state)
 	done(others[1], fake_exec_last(others[1])->id, 0);
 }
 
-/* Its end is on its way to the disk when all sessions go; its box takes a moment longer. */
+/* Its end is being written when all sessions are freed; its box takes a moment longer. */
 static void an_end_recorded_after_all_watchers_left_notifies_none(void **state)
 {
 	struct rig *rig = *state;
@@ -469,7 +470,7 @@ static void an_end_recorded_after_all_watchers_left_notifies_none(void **state)
 	fake_gone(box);
 }
 
-/* Cancelled while it is paused and unknown to us: it wakes, and is told to end. */
+/* Cancelled while it is paused and unknown to us: it resumes, and is told to end. */
 static void paused_execution_is_cancelled(void **state)
 {
 	struct rig *rig = *state;
@@ -489,8 +490,7 @@ static void paused_execution_is_cancelled(void **state)
 	assert_int_equal(running(f), 0);
 }
 
-/* The rest of the stdin that came with the request: what the agent has already is not sent twice.
- */
+/* The rest of the request's stdin: what the agent already has is not sent twice. */
 static void rest_of_stdin_follows(void **state)
 {
 	struct rig *rig = *state;
@@ -513,7 +513,7 @@ static void rest_of_stdin_follows(void **state)
 	assert_false(fake_exec_of(box, 2)->stdin_open);
 }
 
-/* The box is what it is, whatever the store says. */
+/* The box's state counts, whatever the store says. */
 static void frozen_box_makes_a_paused_session(void **state)
 {
 	struct rig *rig = *state;
@@ -528,7 +528,8 @@ static void frozen_box_makes_a_paused_session(void **state)
 	expect_state(session(rig, "warm"), SESSION_READY);
 }
 
-/* Nobody keeps the box of an ephemeral one: what ran is lost, what had not begun is begun. */
+/* The box of an ephemeral session is not kept: what ran is lost, what had not started is
+ * started. */
 static void an_ephemeral_session_starts_what_had_not_started(void **state)
 {
 	struct rig *rig = *state;
@@ -540,7 +541,7 @@ static void an_ephemeral_session_starts_what_had_not_started(void **state)
 	past_execution(rig, "exec_2", "mine", false, "{}");
 	restore(rig);
 	expect_status(record(rig, "exec_1"), OUTCOME_CRASHED);
-	/* That it begins is on the disk before it does. */
+	/* Its start is on disk before it starts. */
 	assert_int_equal(fake_box_count(f->driver), 0);
 	wait_boxes(f, 1);
 	assert_true(record_of(record(rig, "exec_2")).begun);
@@ -550,7 +551,7 @@ static void an_ephemeral_session_starts_what_had_not_started(void **state)
 	expect_status(record(rig, "exec_2"), OUTCOME_SUCCESS);
 }
 
-/* Accepted, and perhaps begun, when the daemon was killed: it is not run a second time. */
+/* Accepted, and perhaps started, when the daemon was killed: it is not run a second time. */
 static void a_run_that_may_have_started_is_not_repeated(void **state)
 {
 	struct rig *rig = *state;
@@ -569,7 +570,7 @@ static void a_run_that_may_have_started_is_not_repeated(void **state)
 	expect_status(record(rig, "exec_2"), OUTCOME_SUCCESS);
 }
 
-/* The box was lost before the store knew that it was ready: what it may have been given is lost. */
+/* The box was lost before the store knew that it was ready: runs it may have received are lost. */
 static void runs_that_a_lost_new_box_may_have_started_are_not_repeated(void **state)
 {
 	struct rig *rig = *state;
@@ -582,7 +583,7 @@ static void runs_that_a_lost_new_box_may_have_started_are_not_repeated(void **st
 	expect_state(session(rig, "mine"), SESSION_CREATING);
 }
 
-/* Of a session that is not there, or as nobody wrote it: it ends, its neighbour goes on. */
+/* Of an unknown session, or malformed: it ends, its neighbour continues. */
 static void an_execution_that_cannot_resume_has_crashed(void **state)
 {
 	struct rig *rig = *state;
@@ -607,7 +608,7 @@ static void an_execution_that_cannot_resume_has_crashed(void **state)
 	expect_status(record(rig, "exec_5"), OUTCOME_SUCCESS);
 }
 
-/* A language that is not there any more: it says so, and its box ends. */
+/* A language that no longer exists: the session reports it, and its box ends. */
 static void session_that_is_not_allowed_any_more_fails(void **state)
 {
 	struct rig *rig = *state;

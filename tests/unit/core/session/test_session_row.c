@@ -98,7 +98,7 @@ static void every_field_comes_back(void **state)
 	assert_int_equal(a.last_activity_ms, b.last_activity_ms);
 	assert_int_equal(a.ended_ms, b.ended_ms);
 	assert_int_equal(a.executions, b.executions);
-	assert_null(a.env[0]); /* of what has ended they are not kept, here as there */
+	assert_null(a.env[0]); /* ended sessions keep none, here as there */
 	assert_null(b.env[0]);
 	expect_same_history(session, past);
 	session_service_free(other);
@@ -115,9 +115,9 @@ static void waiters_are_answered_when_it_is_on_disk(void **state)
 	rig_wait(rig, 1);
 	assert_false(error_is_set(&rig->last));
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM sessions"), 1);
-	/* Nothing has changed since: there is nothing to wait for. */
+	/* Nothing has changed since: nothing to wait for. */
 	assert_int_equal(session_when_kept(session, rig_told, rig, &err), 1);
-	/* A later write says what an earlier one said: both are told. */
+	/* A later write includes an earlier one: both are answered. */
 	session_set_dependencies(session, "1");
 	assert_int_equal(session_when_kept(session, rig_told, rig, &err), 0);
 	session_set_dependencies(session, "2");
@@ -142,7 +142,7 @@ static void waiters_get_the_reason_of_a_failure(void **state)
 	rig_wait(rig, before + 1);
 	assert_int_equal(rig->last.code, ERR_STORAGE);
 	assert_true(store_is_failing(rig->store));
-	/* It is tried again. */
+	/* It is retried. */
 	rig_break(rig, false);
 	rig_flush(rig);
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM sessions WHERE dependencies = '1'"),
@@ -167,9 +167,9 @@ static void a_deleted_one_goes_when_that_is_on_the_disk(void **state)
 	struct session *session = make(rig);
 	struct error err = {0};
 
-	/* Never written before: it must not come back by a write that was under way. */
+	/* Never written before: a write in progress must not bring it back. */
 	assert_int_equal(session_delete_kept(session, rig_told, rig, &err), 0);
-	assert_int_equal(session_delete_kept(session, rig_told, rig, &err), 0); /* two want it */
+	assert_int_equal(session_delete_kept(session, rig_told, rig, &err), 0); /* two waiters */
 	assert_non_null(session_find(rig->f->service, "acme", "mine"));
 	rig_wait(rig, 2);
 	assert_null(session_find(rig->f->service, "acme", "mine"));
@@ -227,7 +227,7 @@ static void live_rows_are_ended_without_a_successor(void **state)
 	                 1);
 }
 
-/* As one of a template: what else it is made of is there, too. */
+/* Of a template, with the other columns. */
 static struct session *make_of_template(struct rig *rig)
 {
 	struct session *session = make(rig);
@@ -260,7 +260,7 @@ static void template_data_is_cleared_when_a_session_ends(void **state)
 
 	session_set_dependencies(session, "1");
 	rig_flush(rig);
-	expect_made_of(rig, 1); /* it lives */
+	expect_made_of(rig, 1); /* it is live */
 	session_terminate(session, "for a test");
 	settle(rig->f);
 	rig_flush(rig);

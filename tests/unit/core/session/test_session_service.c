@@ -59,7 +59,7 @@ static void limits_of_an_execution_are_the_sessions(void **state)
 	file.data = data;
 	f->code.files = &file;
 	f->code.files_count = 1;
-	f->code.disk_bytes = 200 << 20; /* is not asked */
+	f->code.disk_bytes = 200 << 20; /* not checked here */
 	expect_refused(f, try_execute(f, session), ERR_INVALID);
 	file.len = 1 << 20;
 	assert_int_equal(try_execute(f, session), 0);
@@ -391,7 +391,7 @@ static void ephemeral_session_can_be_deleted_at_any_time(void **state)
 	settle(f);
 	assert_int_equal(fake_box_count(f->driver), 0);
 	session = busy_ephemeral(f, &e, &queued);
-	session_terminate(session, "over"); /* the end of what runs is on its way */
+	session_terminate(session, "over"); /* the end of the run is on its way */
 	session_delete(session);
 	settle(f);
 	assert_int_equal(fake_box_count(f->driver), 0);

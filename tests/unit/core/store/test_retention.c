@@ -20,7 +20,7 @@ static void fill(struct rig *rig, const char *tenant, int count, int bytes, int6
 	assert_false(error_is_set(&rig->last));
 }
 
-/* What the triggers keep is what is there. */
+/* The triggers' sums match the rows. */
 static void expect_usage(struct rig *rig)
 {
 	assert_int_equal(
@@ -76,7 +76,7 @@ static void one_that_floods_loses_its_own_oldest(void **state)
 	assert_int_equal(kept(rig, "small"), 20);
 	assert_int_equal(kept(rig, "half"), 40);
 	assert_int_equal(kept(rig, "flood"), 40);
-	/* Of those the newest. */
+	/* Of those, the newest. */
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM executions WHERE id = 'flood500'"),
 	                 1);
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM executions WHERE id = 'flood460'"),

@@ -7,7 +7,7 @@
 #include "core/config/embedded.h"
 #include "store_fixture.h"
 
-/* The file as a whole: every version of it that ever was, newer ones, and what is none. */
+/* The file as a whole: every earlier version, newer ones, and other files. */
 
 #define APPLICATION_ID 0x4d626f78u
 #define VERSIONS_MAX   64
@@ -21,7 +21,7 @@ static size_t list_all(struct db_migration ret_all[VERSIONS_MAX])
 	return count;
 }
 
-/* A database as version @count had it, with something in every table that there was. */
+/* A database of version @count, with a row in every table that it had. */
 static void make_version(const char *path, size_t count)
 {
 	static const char *const rows[] = {
@@ -68,7 +68,7 @@ static void expect_rows(struct rig *rig, size_t version)
 		{"PRAGMA user_version", (int64_t)list_all(all)},
 		{"SELECT count(*) FROM sessions WHERE id = 'mine' AND dependencies IS NULL", 1},
 		{"SELECT count(*) FROM executions", 2},
-		/* Of one that had not ended nobody knows whether it had begun. */
+		/* Whether an unfinished one had started is unknown. */
 		{"SELECT begun FROM executions WHERE id = 'exec_2'", 1},
 		{"SELECT executions * 100 + bytes FROM usage WHERE tenant = 'default'", 104},
 		{"SELECT count(*) FROM metrics", 0},
@@ -95,7 +95,7 @@ static void every_older_version_is_brought_up(void **state)
 			fail_msg("from version %zu: %s", version, err.msg);
 		store_close(store);
 		expect_rows(rig, version);
-		/* Files were members of the outcome once; from then on they are rows. */
+		/* Files were members of the outcome once; now they are rows. */
 		if (version < 8)
 			assert_int_equal(rig_number(rig, "SELECT size FROM files WHERE path ="
 			                                 " 'a.txt'"),

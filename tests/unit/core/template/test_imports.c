@@ -127,7 +127,7 @@ static int begin(struct fixture *f, const char *tenant, const char *id, uint64_t
 	return imports_begin(f->imports, &request, &events, &f->import, &f->err);
 }
 
-/* What the daemon has ordered. Return: whether there is something. */
+/* The daemon's order. Return: whether there is one. */
 static bool take_order(struct fixture *f)
 {
 	int fds[FD_PASS_MAX];
@@ -200,7 +200,7 @@ static void those_under_way_have_the_quota_among_them(void **state)
 	assert_int_equal(begin(f, "alice", "third", 5), -1);
 	assert_int_equal(f->err.code, ERR_QUOTA);
 	assert_string_equal(f->err.field, "quota.images");
-	/* Nobody else's. */
+	/* Other tenants are not affected. */
 	assert_int_equal(begin(f, "default", "third", 5), 0);
 	import_cancel(f->import);
 	import_cancel(first);
@@ -220,7 +220,7 @@ static void progress_is_shown_and_then_the_template_is_there(void **state)
 	assert_int_equal(info.state, IMPORT_RECEIVING);
 	assert_int_equal(import_write(f->import, "abc", 3), 3);
 	import_end(f->import);
-	/* In pieces, and with lines that are none of ours in between. */
+	/* In pieces, with unrelated lines in between. */
 	say(f, "P 3 1 10 ");
 	say(f, "100\nP 9 x 1 1\nP 9 9\nP 3 2 20 300\n");
 	do {
@@ -347,7 +347,7 @@ static void there_is_room_again_when_the_importer_has_read(void **state)
 	assert_true(taken > 0 && taken < ARCHIVE_MAX); /* what a pipe holds */
 	assert_true(read(f->in, drop, sizeof(drop)) > 0);
 	turn_until(f, &f->rooms);
-	/* An importer that has given up takes everything: its answer says why. */
+	/* An importer that has given up reads everything: its answer says why. */
 	f->in = fd_close(f->in);
 	assert_int_equal(import_write(f->import, data, 1000), 1000);
 	import_cancel(f->import);

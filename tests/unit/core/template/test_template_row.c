@@ -5,7 +5,7 @@
 #include "core/template/templates.h"
 #include "store_fixture.h"
 
-/* Templates of another life of the daemon are those of a second table on the same file. */
+/* A second table on the same file plays the next daemon. */
 
 static struct templates *make_templates(struct rig *rig)
 {
@@ -24,13 +24,13 @@ static void load(struct rig *rig, struct store *store, struct templates *all)
 		fail_msg("%s", rig->f->err.msg);
 }
 
-/* A table that writes to the store of the rig, which is started: it is read first from nothing. */
+/* A table that writes to the rig's started store: it is read from an empty one first. */
 static struct templates *begin_templates(struct rig *rig)
 {
 	struct templates *all = make_templates(rig);
 	struct store *store = NULL;
 
-	/* The rig's own is started: begin again with one that is not. */
+	/* The rig's own is started: use one that is not. */
 	session_service_free(rig->f->service);
 	store_close(TAKE_PTR(rig->store));
 	assert_int_equal(store_open(rig->dir, &store, &rig->f->err), 0);

@@ -15,7 +15,7 @@
 #include "core/tenant/tenant.h"
 #include "core_fixture.h"
 
-/* A keeper that answers when the test says so. */
+/* A store that answers when the test says so. */
 struct fixture {
 	struct config *config;
 	struct tenants *tenants;
@@ -23,10 +23,10 @@ struct fixture {
 	struct templates *all;
 	char dir[32]; /* of imported roots */
 	const char *bases[2];
-	struct templates_done write; /* that is under way */
+	struct templates_done write; /* in progress */
 	unsigned puts, deletes, done, failed;
 	bool refuses;
-	char unused[BOX_ROOT_LEN]; /* the last root that nobody had any more */
+	char unused[BOX_ROOT_LEN]; /* the last unused root */
 	struct error err;
 };
 
@@ -154,7 +154,7 @@ static int set_image(struct fixture *f, const char *id, const char *image)
 	                        (struct templates_done){on_done, f}, &t, &f->err);
 }
 
-/* As it would be after an import. */
+/* As after an import. */
 static struct template *adopt(struct fixture *f, const char *id, const char *root)
 {
 	struct template_record record = {.tenant = "alice",
@@ -184,7 +184,7 @@ static void a_quota_of_templates_is_kept_and_given_back(void **state)
 	assert_int_equal(f->err.code, ERR_QUOTA);
 	assert_string_equal(f->err.field, "quota.templates");
 	assert_null(templates_find(f->all, "alice", "three"));
-	assert_int_equal(f->puts, 2); /* what is refused is not written */
+	assert_int_equal(f->puts, 2); /* a refused one is not written */
 	assert_int_equal(delete (f, "one"), 0);
 	written(f, true);
 	assert_int_equal(create(f, "three"), 0);
@@ -211,7 +211,7 @@ static void what_cannot_be_written_counts_for_nothing(void **state)
 	written(f, true);
 	assert_int_equal(delete (f, "one"), 0);
 	assert_int_equal(alice_of(f)->templates, 0);
-	written(f, false); /* it is there again */
+	written(f, false); /* restored */
 	assert_int_equal(alice_of(f)->templates, 1);
 	assert_non_null(templates_find(f->all, "alice", "one"));
 	assert_int_equal(f->failed, 2);
@@ -237,7 +237,7 @@ static void ids_names_and_built_ins(void **state)
 	assert_int_equal(f->err.code, ERR_DENIED);
 	assert_int_equal(delete (f, "nobody"), -1);
 	assert_int_equal(f->err.code, ERR_TEMPLATE_NOT_FOUND);
-	/* Another tenant sees nothing of it. */
+	/* Another tenant does not see it. */
 	assert_null(templates_find(f->all, "default", "one"));
 	assert_int_equal(templates_count(f->all, "alice"), templates_count(f->all, "default") + 1);
 	assert_int_equal(templates_made(f->all), 1);
@@ -267,7 +267,7 @@ static void an_update_that_was_not_written_keeps_its_root(void **state)
 
 	(void)adopt(f, "img", "img-one");
 	assert_int_equal(set_image(f, "img", TEMPLATE_HOST), 0);
-	assert_string_equal(f->unused, ""); /* not before it is on the disk */
+	assert_string_equal(f->unused, ""); /* not before it is on disk */
 	written(f, false);
 	assert_string_equal(f->unused, "");
 	assert_string_equal(templates_find(f->all, "alice", "img")->root, "img-one");
@@ -318,7 +318,7 @@ static void a_box_of_before_stands_on_what_was_then(void **state)
 		&(struct templates_then){&(struct image_record){"alice", "img-then", 70}, NULL, 9});
 	assert_int_equal(past->kind, TEMPLATE_ON_IMAGE);
 	assert_string_equal(past->root, "img-then");
-	assert_non_null(past->problem); /* there is no such directory */
+	assert_non_null(past->problem); /* a missing directory */
 	assert_int_equal(alice_of(f)->image_bytes, 70);
 	template_unref(past);
 	assert_string_equal(f->unused, "img-then");
@@ -347,7 +347,7 @@ static void images_have_a_quota_of_bytes(void **state)
 	assert_null(images_hold(images, &(struct image_record){"alice", "b", 401}, &f->err));
 	assert_int_equal(f->err.code, ERR_QUOTA);
 	assert_string_equal(f->err.field, "quota.images");
-	/* What was there before a restart stays. */
+	/* Images from before a restart are kept. */
 	two = images_hold(images, &(struct image_record){"alice", "b", 401}, NULL);
 	assert_non_null(two);
 	assert_int_equal(tenant_image_room(alice_of(f)), 0);

@@ -7,7 +7,7 @@
 
 #define SECOND 1000000ULL
 
-/* An execution whose turn is noted down; some give their place up at once. */
+/* An execution whose turn is recorded; some give up their place at once. */
 struct job {
 	struct scheduler_entry entry;
 	struct scheduler *scheduler;
@@ -206,14 +206,15 @@ static void retry_follows_how_long_places_are_held(void **state)
 	scheduler_leave(&s, &a.entry, 9 * SECOND);
 	scheduler_out(&s, &a.entry, 9 * SECOND);
 	assert_int_equal(s.hold_us, 4 * SECOND);
-	assert_int_equal(scheduler_retry_after(&s), 8); /* a round for who runs, one for itself */
+	assert_int_equal(scheduler_retry_after(&s),
+	                 8); /* a round for the running one, one for itself */
 	assert_int_equal(scheduler_enter(&s, &b.entry, 9 * SECOND, &err), 0);
 	scheduler_out(&s, &b.entry, 9 * SECOND);
 	assert_int_equal(s.hold_us, 3500000);
 	assert_int_equal(scheduler_enter(&s, &b.entry, 0, &err), 0);
 	scheduler_out(&s, &b.entry, 5000 * SECOND);
 	assert_int_equal(scheduler_retry_after(&s), 60);
-	/* A clock that seems to go back is not believed. */
+	/* A clock that seems to go back is ignored. */
 	assert_int_equal(scheduler_enter(&s, &b.entry, 9 * SECOND, &err), 0);
 	scheduler_out(&s, &b.entry, 1 * SECOND);
 	assert_true(s.hold_us < 600 * SECOND);
@@ -299,7 +300,7 @@ static void a_full_queue_does_not_bound_the_others(void **state)
 	assert_string_equal(turns, "");
 	scheduler_leave(&s, &jobs[0].entry, 0);
 	assert_string_equal(turns, "2");
-	a.running_max = 2; /* a larger quota is heeded when it is told of */
+	a.running_max = 2; /* a larger quota takes effect when it is set */
 	scheduler_release(&s, &a, 0, 0);
 	assert_string_equal(turns, "23");
 	assert_int_equal(a.counts[SCHEDULER_RUNNING], 2);
@@ -322,7 +323,7 @@ static void memory_counts_until_the_box_is_gone(void **state)
 		assert_int_equal(enter(&jobs[i]), i > 0);
 	}
 	assert_int_equal(q.memory_bytes, 90);
-	scheduler_leave(&s, &jobs[0].entry, 0); /* the third would fit, but nobody overtakes */
+	scheduler_leave(&s, &jobs[0].entry, 0); /* the third would fit, but must not overtake */
 	assert_string_equal(turns, "");
 	scheduler_out(&s, &jobs[0].entry, 0);
 	assert_string_equal(turns, "23");

@@ -40,7 +40,7 @@ static struct tenant *alice(const struct fixture *f)
 	return tenants_find(f->tenants, "alice");
 }
 
-/* Everything that was taken was given back. */
+/* Everything taken was returned. */
 static int teardown_tenants(void **state)
 {
 	struct fixture *f = *state;
