@@ -38,6 +38,16 @@ def alive(pids):
     return [p for p in pids if host.is_alive(p)]
 
 
+def runs_again(d, threads):
+    """The next start of a killed daemon serves requests."""
+    for t in threads:
+        t.join()
+    d.start()
+    d.settle()
+    with d.client() as c:
+        assert c.shell("echo again")["stdout"] == "again\n"
+
+
 def everything_is_gone(daemon, pids):
     host.wait_until(lambda: not alive(pids), 10, f"processes gone: {[(p, host.comm(p)) for p in alive(pids)]}")
 
@@ -62,12 +72,7 @@ def test_engine_killed_ends_boxes_and_daemon(make_daemon):
     assert d.process.wait(10) != 0
     assert "engine" in d.log()
     everything_is_gone(d, pids)
-    for t in threads:
-        t.join()
-    d.start()
-    d.settle()
-    with d.client() as c:
-        assert c.shell("echo again")["stdout"] == "again\n"
+    runs_again(d, threads)
 
 
 def test_both_killed_leave_nothing_after_the_next_start(make_daemon):
@@ -79,12 +84,7 @@ def test_both_killed_leave_nothing_after_the_next_start(make_daemon):
     d.kill()
     os.kill(engine, signal.SIGKILL)
     everything_is_gone(d, pids)
-    for t in threads:
-        t.join()
-    d.start()
-    d.settle()
-    with d.client() as c:
-        assert c.shell("echo again")["stdout"] == "again\n"
+    runs_again(d, threads)
 
 
 def test_agent_killed_is_a_crash_of_that_box_only(make_daemon):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions for the tests of this folder."""
+"""Sessions and API descriptions for the tests of this folder."""
 
 import pytest
 
+from support.openapi import Bench, Description
 from support.sessions import Session
 
 
@@ -29,3 +30,12 @@ def py(make):
 @pytest.fixture
 def sh(make):
     return make(language="shell")
+
+
+@pytest.fixture(scope="module")
+def bench(daemon):
+    """Calls the operations of the description; what it creates is deleted with the module."""
+    with daemon.client() as client:
+        bench = Bench(client, Description.of(client))
+        yield bench
+        bench.clean()

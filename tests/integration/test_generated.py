@@ -10,7 +10,7 @@ import re
 import pytest
 from support import host, metrics
 from support.daemon import Daemon
-from support.openapi import Bench, Description, unique
+from support.openapi import unique
 from support.sessions import V1
 
 pytestmark = pytest.mark.phases("system")
@@ -33,14 +33,6 @@ def daemon():
     yield d
     assert d.stop() == 0, d.log()
     d.remove()
-
-
-@pytest.fixture(scope="module")
-def bench(daemon):
-    with daemon.client() as client:
-        bench = Bench(client, Description.of(client))
-        yield bench
-        bench.clean()
 
 
 def generated(bench):

@@ -3,7 +3,7 @@
 
 import pytest
 from support.daemon import Daemon
-from support.openapi import Bench, Description, check_answer
+from support.openapi import check_answer
 
 pytestmark = pytest.mark.phases("system")
 
@@ -16,14 +16,6 @@ def daemon():
     yield d
     assert d.stop() == 0, d.log()
     d.remove()
-
-
-@pytest.fixture(scope="module")
-def bench(daemon):
-    with daemon.client() as client:
-        bench = Bench(client, Description.of(client))
-        yield bench
-        bench.clean()
 
 
 def test_the_description_is_served_under_both_names(client):

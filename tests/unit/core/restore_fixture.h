@@ -6,7 +6,6 @@
  * the store by hand, so that they can be anything. What it left in boxes is in the fake driver.
  */
 
-#include "core/store/store.h"
 #include "db/db.h"
 #include "session_agent.h"
 
@@ -27,15 +26,7 @@ static inline int setup_rig(void **state)
 	assert_int_equal(store_open(NULL, &rig->store, &f->err), 0);
 	run_records_set_store(f->executions, rig->store);
 	session_service_free(f->service);
-	f->service = session_service_new(&(struct session_service_config){
-		.config = f->config,
-		.driver = f->driver,
-		.runners = f->runners,
-		.loop = f->loop,
-		.runs = f->runs,
-		.executions = f->executions,
-		.store = rig->store,
-	});
+	make_session_service(f, rig->store);
 	*state = rig;
 	return 0;
 }
@@ -43,19 +34,8 @@ static inline int setup_rig(void **state)
 static inline int teardown_rig(void **state)
 {
 	struct rig *rig = *state;
-	struct fixture *f = rig->f;
 
-	session_service_free(f->service);
-	run_service_free(f->runs);
-	settle(f);
-	driver_free(f->driver);
-	settle(f);
-	run_records_free(f->executions);
-	store_close(rig->store);
-	loop_free(f->loop);
-	runners_free(f->runners);
-	config_free(f->config);
-	free(f);
+	end_fixture(rig->f, rig->store);
 	free(rig);
 	return 0;
 }

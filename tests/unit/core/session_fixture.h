@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "core/config/config.h"
 #include "core/session/session.h"
+#include "core/store/store.h"
 #include "core_fixture.h"
 #include "driver/fake.h"
 #include "io/loop.h"
@@ -57,6 +58,20 @@ static inline struct runners *session_runners(void)
 	return r;
 }
 
+/* @store NULL: none. */
+static inline void make_session_service(struct fixture *f, struct store *store)
+{
+	f->service = session_service_new(&(struct session_service_config){
+		.config = f->config,
+		.driver = f->driver,
+		.runners = f->runners,
+		.loop = f->loop,
+		.runs = f->runs,
+		.executions = f->executions,
+		.store = store,
+	});
+}
+
 /* @build_timeout_us 0: the default. */
 static inline void make_services(struct fixture *f, uint64_t build_timeout_us)
 {
@@ -68,14 +83,7 @@ static inline void make_services(struct fixture *f, uint64_t build_timeout_us)
 		.tenants = f->tenants,
 		.build_timeout_us = build_timeout_us,
 	});
-	f->service = session_service_new(&(struct session_service_config){
-		.config = f->config,
-		.driver = f->driver,
-		.runners = f->runners,
-		.loop = f->loop,
-		.runs = f->runs,
-		.executions = f->executions,
-	});
+	make_session_service(f, NULL);
 }
 
 static inline int setup(void **state)
@@ -117,20 +125,24 @@ static inline void pass(struct fixture *f, uint64_t us)
 	settle(f);
 }
 
-static inline int teardown(void **state)
+static inline void end_fixture(struct fixture *f, struct store *store)
 {
-	struct fixture *f = *state;
-
 	session_service_free(f->service);
 	run_service_free(f->runs);
 	settle(f);
 	driver_free(f->driver);
 	settle(f);
 	run_records_free(f->executions);
+	store_close(store);
 	loop_free(f->loop);
 	runners_free(f->runners);
 	config_free(f->config);
 	free(f);
+}
+
+static inline int teardown(void **state)
+{
+	end_fixture(*state, NULL);
 	return 0;
 }
 

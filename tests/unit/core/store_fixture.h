@@ -32,18 +32,8 @@ static inline void rig_told(void *ctx, const struct error *err)
 
 static inline void rig_serve(struct rig *rig)
 {
-	struct fixture *f = rig->f;
-
-	run_records_set_store(f->executions, rig->store);
-	f->service = session_service_new(&(struct session_service_config){
-		.config = f->config,
-		.driver = f->driver,
-		.runners = f->runners,
-		.loop = f->loop,
-		.runs = f->runs,
-		.executions = f->executions,
-		.store = rig->store,
-	});
+	run_records_set_store(rig->f->executions, rig->store);
+	make_session_service(rig->f, rig->store);
 }
 
 static inline int rig_setup(void **state)
@@ -84,20 +74,9 @@ static inline void rig_remove(const char *dir)
 static inline int rig_teardown(void **state)
 {
 	struct rig *rig = *state;
-	struct fixture *f = rig->f;
 
-	session_service_free(f->service);
-	run_service_free(f->runs);
-	settle(f);
-	driver_free(f->driver);
-	settle(f);
-	run_records_free(f->executions);
-	store_close(rig->store);
-	loop_free(f->loop);
-	runners_free(f->runners);
-	config_free(f->config);
+	end_fixture(rig->f, rig->store);
 	rig_remove(rig->dir);
-	free(f);
 	free(rig);
 	return 0;
 }
