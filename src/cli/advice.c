@@ -23,7 +23,7 @@
  * The names are those of 'millibox-engine --probe'. The loss of a layer is NULL here: results and
  * doctor share the text in wire/layer. The needs are those of the native driver in strict mode.
  */
-/* clang-format off: a row is one check */
+/* clang-format off */
 static const struct advice advices[] = {
 	/* layers */
 	{"user", NEED_ALWAYS, NULL, USER_NAMESPACES},
@@ -34,40 +34,26 @@ static const struct advice advices[] = {
 	{"uts", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_UTS_NS")},
 	{"cgroup", NEED_AS_ROOT, NULL, KERNEL_OPTION("CONFIG_CGROUPS")},
 	{"time", NEED_NEVER, NULL, KERNEL_OPTION("CONFIG_TIME_NS")},
-	{"uid_range", NEED_AS_ROOT, NULL,
-         "start milliboxd as root, or give the user subordinate ids: apt install uidmap && "
-         "usermod --add-subuids 200000-265535 --add-subgids 200000-265535 $USER"},
+	{"uid_range", NEED_AS_ROOT, NULL, "start milliboxd as root, or give the user subordinate ids: apt install uidmap && usermod --add-subuids 200000-265535 --add-subgids 200000-265535 $USER"},
 	{"cgroup.memory", NEED_AS_ROOT, NULL, DELEGATE},
 	{"cgroup.pids", NEED_AS_ROOT, NULL, DELEGATE},
 	{"cgroup.cpu", NEED_AS_ROOT, NULL, DELEGATE},
 	{"caps", NEED_ALWAYS, NULL, NEWER_KERNEL},
 	{"no_new_privs", NEED_ALWAYS, NULL, NEWER_KERNEL},
 	{"seccomp", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_SECCOMP_FILTER")},
-	{"landlock", NEED_NEVER, NULL,
-         "use a kernel with CONFIG_SECURITY_LANDLOCK=y and add landlock to its lsm= "
-         "parameter; cat /sys/kernel/security/lsm shows the current list"},
-	{"rlimits", NEED_ALWAYS, NULL,
-         "start milliboxd with hard limits no lower than those of a box; "
-         "ulimit -H -a shows them"},
+	{"landlock", NEED_NEVER, NULL, "use a kernel with CONFIG_SECURITY_LANDLOCK=y and add landlock to its lsm= parameter; cat /sys/kernel/security/lsm shows the current list"},
+	{"rlimits", NEED_ALWAYS, NULL, "start milliboxd with hard limits no lower than those of a box; ulimit -H -a shows them"},
 	/* kernel features that the engine needs */
-	{"procfs", NEED_ALWAYS, "boxes cannot be built: their processes would have no /proc",
-         "run Millibox on the host, or in a container whose /proc is not masked "
-         "(docker run --privileged, or --security-opt systempaths=unconfined)"},
-	{"tmpfs_inodes", NEED_ALWAYS,
-         "boxes cannot be built: the number of files could not be limited", NEWER_KERNEL},
-	{"mount_api", NEED_ALWAYS, "boxes cannot be built: mounts could not be cloned",
-         NEWER_KERNEL},
-	{"openat2", NEED_ALWAYS, "boxes cannot be built: paths could escape a directory",
-         NEWER_KERNEL},
-	{"pidfd", NEED_ALWAYS, "boxes cannot be built: their exit could not be detected",
-         NEWER_KERNEL},
+	{"procfs", NEED_ALWAYS, "boxes cannot be built: their processes would have no /proc", "run Millibox on the host, or in a container whose /proc is not masked (docker run --privileged, or --security-opt systempaths=unconfined)"},
+	{"tmpfs_inodes", NEED_ALWAYS, "boxes cannot be built: the number of files could not be limited", NEWER_KERNEL},
+	{"mount_api", NEED_ALWAYS, "boxes cannot be built: mounts could not be cloned", NEWER_KERNEL},
+	{"openat2", NEED_ALWAYS, "boxes cannot be built: paths could escape a directory", NEWER_KERNEL},
+	{"pidfd", NEED_ALWAYS, "boxes cannot be built: their exit could not be detected", NEWER_KERNEL},
 	{"clone3", NEED_ALWAYS, "boxes cannot be built", NEWER_KERNEL},
 	{"seccomp_notify", NEED_NEVER, "results do not list denied system calls", NEWER_KERNEL},
 	/* causes of the above */
-	{"max_user_namespaces", NEED_NEVER, "user namespaces cannot be created",
-         "sysctl -w user.max_user_namespaces=15000"},
-	{"apparmor_userns", NEED_NEVER, "an ordinary user cannot build boxes",
-         "start milliboxd as root, or: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
+	{"max_user_namespaces", NEED_NEVER, "user namespaces cannot be created", "sysctl -w user.max_user_namespaces=15000"},
+	{"apparmor_userns", NEED_NEVER, "an ordinary user cannot build boxes", "start milliboxd as root, or: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
 	/* runtimes */
 	{"runtime.python", NEED_NEVER, "Python programs cannot run", "apt install python3"},
 	{"runtime.shell", NEED_NEVER, "shell programs cannot run", "apt install bash"},

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "cli/client/api_call.h"
 #include "cli/common_options.h"
 #include "cli/message.h"
+#include "cli/resource.h"
 #include "cli/run_request.h"
 #include "http/status.h"
 
@@ -19,24 +19,33 @@ struct explain_options {
 	bool session;
 };
 
-static int fill_body(json_t *body, const struct explain_options *o, struct error *err)
-{
-	const char *language = o->run.language;
-	const char *mode = o->mode;
+#define AT(member) offsetof(struct explain_options, member)
 
-	if (!o->session && (o->mode || o->lifetime_us))
-		return error_set(err, ERR_INVALID, 0, "--mode and --lifetime require --session");
-	if (!language && !o->session)
-		language = "python";
-	if (!mode && o->session)
-		mode = "persistent";
-	if (o->lifetime_us)
-		(void)json_object_set_new(body, "lifetime",
-		                          json_real((double)o->lifetime_us / USEC_PER_SEC));
-	(void)json_object_set_new(body, "kind", json_string(o->session ? "session" : "execute"));
-	if (run_request_set(body, "language", "language", language, err) < 0)
-		return -1;
-	return run_request_set(body, "mode", "mode", mode, err);
+static const struct resource_field fields[] = {
+	{"lifetime", RESOURCE_SECONDS, AT(lifetime_us), "lifetime", NULL},
+	{"language", RESOURCE_TEXT, AT(run.language), "language", NULL},
+	{"mode", RESOURCE_TEXT, AT(mode), "mode", NULL},
+};
+
+/* Return: owned, or NULL with *err. */
+static char *build_body(const struct explain_options *options, struct error *err)
+{
+	struct explain_options o = *options;
+	json_auto_t *body = NULL;
+
+	if (!o.session && (o.mode || o.lifetime_us)) {
+		(void)error_set(err, ERR_INVALID, 0, "--mode and --lifetime require --session");
+		return NULL;
+	}
+	if (!o.run.language && !o.session)
+		o.run.language = "python";
+	if (!o.mode && o.session)
+		o.mode = "persistent";
+	body = run_request_common(&o.run, err);
+	if (!body || resource_add_fields(body, fields, ARRAY_SIZE(fields), &o, err) < 0)
+		return NULL;
+	(void)json_object_set_new(body, "kind", json_string(o.session ? "session" : "execute"));
+	return api_body(body, err);
 }
 
 /* Prints strings without quotes, other values as JSON. */
@@ -83,14 +92,13 @@ static int run(const void *values, const struct args *args attr_unused, struct e
 {
 	const struct explain_options *options = values;
 	cleanup_endpoint struct endpoint endpoint = {0};
-	json_auto_t *object = run_request_common(&options->run, err), *answer = NULL;
-	cleanup_free char *body = NULL;
-	struct api_call call = {.method = "POST", .path = "/api/v1/policy/explain"};
+	cleanup_free char *body = build_body(options, err);
+	const struct api_call call = {
+		.method = "POST", .path = "/api/v1/policy/explain", .body = body};
+	json_auto_t *answer = NULL;
 	bool allowed;
 	int status = 0;
 
-	if (object && fill_body(object, options, err) == 0)
-		call.body = body = api_body(object, err);
 	if (!body || api_endpoint(&options->run.at, &endpoint, err) < 0 ||
 	    api_call(&endpoint, &call, &answer, &status, err) < 0)
 		return -1;
@@ -107,8 +115,6 @@ static int run(const void *values, const struct args *args attr_unused, struct e
 		return CLI_ERROR;
 	return allowed ? CLI_OK : CLI_FAILED;
 }
-
-#define AT(member) offsetof(struct explain_options, member)
 
 /* A row is one option, however long its line. */
 /* clang-format off */

@@ -41,31 +41,24 @@ static int run(const void *values, const struct args *args, struct error *err)
 
 #define AT(member) offsetof(struct run_options, member)
 
-/* clang-format off: a row is one option */
+/* A row is one option, however long its line. */
+/* clang-format off */
 static const struct option_row rows[] = {
-	{"language", 'l', OPTION_TEXT, AT(language), "LANGUAGE",
-         "python or shell; default: from the file name or first line"},
+	{"language", 'l', OPTION_TEXT, AT(language), "LANGUAGE", "python or shell; default: from the file name or first line"},
 	{"template", 0, OPTION_TEXT, AT(template_id), "TEMPLATE", "template of the box"},
 	{"code", 'c', OPTION_TEXT, AT(code), "CODE", "run this text instead of a file"},
-	{"handler", 0, OPTION_TEXT, AT(handler), "FILE",
-         "call the handler in this file and print its return value as JSON"},
-	{"event", 0, OPTION_TEXT, AT(event), "JSON",
-         "event for the handler: JSON or @FILE; default: {}"},
-	{"context", 0, OPTION_TEXT, AT(context), "JSON",
-         "context fields for the handler: JSON or @FILE"},
+	{"handler", 0, OPTION_TEXT, AT(handler), "FILE", "call the handler in this file and print its return value as JSON"},
+	{"event", 0, OPTION_TEXT, AT(event), "JSON", "event for the handler: JSON or @FILE; default: {}"},
+	{"context", 0, OPTION_TEXT, AT(context), "JSON", "context fields for the handler: JSON or @FILE"},
 	{"timeout", 't', OPTION_DURATION, AT(timeout_us), "TIME", "time limit: 30, 1.5, 500ms, 5m"},
 	{"memory", 'm', OPTION_SIZE, AT(memory_bytes), "SIZE", "memory limit: 512Mi, 1Gi"},
 	{"cpu", 0, OPTION_CPU, AT(cpu_millicores), "CORES", "CPU limit: 1, 0.5, 500m"},
 	{"disk", 0, OPTION_SIZE, AT(disk_bytes), "SIZE", "disk limit: 256Mi"},
 	{"processes", 0, OPTION_NUMBER, AT(processes), "N", "limit of processes and threads"},
-	{"max-output", 0, OPTION_SIZE, AT(output_bytes), "SIZE",
-         "output limit of each stream: 1Mi"},
-	{"env", 'e', OPTION_LIST, AT(env), "NAME=VALUE",
-         "set an environment variable; may be repeated"},
-	{"file", 'f', OPTION_LIST, AT(files), "NAME=PATH",
-         "copy a file into the workspace; may be repeated"},
-	{"stdin", 'i', OPTION_TEXT, AT(stdin_path), "FILE",
-         "standard input of the program; '-': that of millibox"},
+	{"max-output", 0, OPTION_SIZE, AT(output_bytes), "SIZE", "output limit of each stream: 1Mi"},
+	{"env", 'e', OPTION_LIST, AT(env), "NAME=VALUE", "set an environment variable; may be repeated"},
+	{"file", 'f', OPTION_LIST, AT(files), "NAME=PATH", "copy a file into the workspace; may be repeated"},
+	{"stdin", 'i', OPTION_TEXT, AT(stdin_path), "FILE", "standard input of the program; '-': that of millibox"},
 	{"policy", 0, OPTION_TEXT, AT(policy), "NAME", "apply this policy in addition to your own"},
 	{"network", 0, OPTION_TEXT, AT(network), "MODE", "none, allowlist, bridge or host"},
 	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the result object instead of the output"},

@@ -361,21 +361,20 @@ static int run(const void *values, const struct args *args, struct error *err)
 
 #define AT(member) offsetof(struct sandbox_options, member)
 
-/* clang-format off: a row is one option */
+/* A row is one option, however long its line. */
+/* clang-format off */
 static const struct option_row rows[] = {
 	{"event", 'e', OPTION_TEXT, AT(event), "JSON", "event for the handler; default: {}"},
 	{"event-file", 'f', OPTION_TEXT, AT(event_file), "FILE", "read the event from a file"},
 	{"context", 'c', OPTION_TEXT, AT(context), "JSON", "context fields for the handler"},
 	{"context-file", 0, OPTION_TEXT, AT(context_file), "FILE", "read the context from a file"},
 	{"timeout", 't', OPTION_NUMBER, AT(timeout_s), "SECONDS", "time limit; default: 300"},
-	{"verbose", 'v', OPTION_FLAG, AT(verbose), NULL,
-         "also print metrics, timestamp and result type"},
+	{"verbose", 'v', OPTION_FLAG, AT(verbose), NULL, "also print metrics, timestamp and result type"},
 	{"quiet", 'q', OPTION_FLAG, AT(quiet), NULL, "omit the line before the output"},
 	{"profile", 'p', OPTION_FLAG, AT(profile), NULL, "print times and memory"},
 	{"output", 'o', OPTION_TEXT, AT(output), "FILE", "write the result to FILE"},
 	{"format", 0, OPTION_TEXT, AT(format), "FORMAT", "pretty, json or yaml"},
-	{"log-level", 0, OPTION_TEXT, AT(log_level), "LEVEL",
-         "DEBUG, INFO, WARNING or ERROR; ignored, for compatibility"},
+	{"log-level", 0, OPTION_TEXT, AT(log_level), "LEVEL", "DEBUG, INFO, WARNING or ERROR; ignored, for compatibility"},
 	{"version", 0, OPTION_FLAG, AT(version), NULL, "print the version of this interface"},
 	ENDPOINT_ROWS(AT(at)),
 };

@@ -3,7 +3,6 @@
 #include "cli/command.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "cli/message.h"
 #include "cli/resource.h"
 #include "cli/run_request.h"
@@ -16,40 +15,38 @@ struct create_options {
 	uint64_t lifetime_us;
 };
 
-static char *build_body(const struct create_options *o, struct error *err)
-{
-	json_auto_t *body = run_request_common(&o->run, err);
-	const char *mode = o->mode ? o->mode : "persistent"; /* the API's default is ephemeral */
+#define AT(member) offsetof(struct create_options, member)
 
-	if (!body || run_request_set(body, "mode", "mode", mode, err) < 0 ||
-	    run_request_set(body, "id", "id", o->id, err) < 0 ||
-	    run_request_set(body, "agent_id", "agent", o->agent, err) < 0 ||
-	    run_request_set(body, "language", "language", o->run.language, err) < 0)
-		return NULL;
-	if (o->lifetime_us)
-		(void)json_object_set_new(body, "lifetime",
-		                          json_real((double)o->lifetime_us / USEC_PER_SEC));
-	return api_body(body, err);
-}
+static const struct resource_field fields[] = {
+	{"mode", RESOURCE_TEXT, AT(mode), "mode", NULL},
+	{"id", RESOURCE_TEXT, AT(id), "id", NULL},
+	{"agent", RESOURCE_TEXT, AT(agent), "agent_id", NULL},
+	{"language", RESOURCE_TEXT, AT(run.language), "language", NULL},
+	{"lifetime", RESOURCE_SECONDS, AT(lifetime_us), "lifetime", NULL},
+};
 
 static int run(const void *values, const struct args *args attr_unused, struct error *err)
 {
-	const struct create_options *options = values;
-	const struct common_options common = {options->run.at, options->run.json};
-	cleanup_free char *body = build_body(options, err);
-	const struct api_call call = {.method = "POST", .path = "/api/v1/sessions", .body = body};
-	json_auto_t *answer = NULL;
-	int status = body ? resource_call(&common, &call, &answer, err) : -1;
-	const char *id = json_string_value(json_object_get(answer, "session_id"));
+	struct create_options options = *(const struct create_options *)values;
+	const struct common_options common = {options.run.at, options.run.json};
+	json_auto_t *object = run_request_common(&options.run, err), *answer = NULL;
+	cleanup_free char *body = NULL;
+	struct api_call call = {.method = "POST", .path = "/api/v1/sessions"};
+	const char *id;
+	int status;
 
+	options.mode = options.mode ? options.mode : "persistent"; /* the API's is ephemeral */
+	if (!object || resource_add_fields(object, fields, ARRAY_SIZE(fields), &options, err) < 0)
+		return -1;
+	call.body = body = api_body(object, err);
+	status = body ? resource_call(&common, &call, &answer, err) : -1;
+	id = json_string_value(json_object_get(answer, "session_id"));
 	if (answer) {
 		message_print_safe(stdout, id ? id : "");
 		(void)putchar('\n');
 	}
 	return status;
 }
-
-#define AT(member) offsetof(struct create_options, member)
 
 /* A row is one option, however long its line. */
 /* clang-format off */

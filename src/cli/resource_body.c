@@ -22,15 +22,6 @@ static int add_item(json_t *list, const char *text, size_t len)
 	return json_array_append_new(list, json_stringn(text, len));
 }
 
-/* Return: @container if @r is 0, else NULL. */
-static json_t *free_unless_ok(json_t *container, int r)
-{
-	if (r == 0)
-		return container;
-	json_decref(container);
-	return NULL;
-}
-
 static json_t *make_text(const void *slot, const struct resource_field *f, struct error *err)
 {
 	return require_utf8(json_string(*(const char *const *)slot), f, err);
@@ -39,16 +30,17 @@ static json_t *make_text(const void *slot, const struct resource_field *f, struc
 static json_t *make_words(const void *slot, const struct resource_field *f, struct error *err)
 {
 	const char *text = *(const char *const *)slot;
-	json_t *list = json_array();
-	size_t len = strcspn(text, ",");
-	int r = add_item(list, text, len);
+	json_auto_t *list = json_array();
 
-	while (r == 0 && text[len]) {
-		text += len + 1;
-		len = strcspn(text, ",");
-		r = add_item(list, text, len);
+	for (;; text++) {
+		size_t len = strcspn(text, ",");
+
+		if (add_item(list, text, len) < 0)
+			return require_utf8(NULL, f, err);
+		text += len;
+		if (!*text)
+			return TAKE_PTR(list);
 	}
-	return require_utf8(free_unless_ok(list, r), f, err);
 }
 
 static json_t *make_quota(const void *slot, const struct resource_field *f, struct error *err)
@@ -66,36 +58,47 @@ static json_t *make_quota(const void *slot, const struct resource_field *f, stru
 static json_t *make_list(const void *slot, const struct resource_field *f, struct error *err)
 {
 	const struct option_list *words = slot;
-	json_t *list = json_array();
-	int r = 0;
+	json_auto_t *list = json_array();
 
-	for (size_t i = 0; i < words->count && r == 0; i++)
-		r = add_item(list, words->items[i], strlen(words->items[i]));
-	return require_utf8(free_unless_ok(list, r), f, err);
+	for (size_t i = 0; i < words->count; i++)
+		if (add_item(list, words->items[i], strlen(words->items[i])) < 0)
+			return require_utf8(NULL, f, err);
+	return TAKE_PTR(list);
 }
 
 static json_t *make_env(const void *slot, const struct resource_field *f, struct error *err)
 {
 	const struct option_list *env = slot;
-	json_t *object = json_object();
-	int r = 0;
+	json_auto_t *object = json_object();
 
-	for (size_t i = 0; i < env->count && r == 0; i++) {
-		const char *equals = strchr(env->items[i], '=');
-		cleanup_free char *name =
-			equals ? xmemdup0(env->items[i], (size_t)(equals - env->items[i])) : NULL;
+	for (size_t i = 0; i < env->count; i++) {
+		const char *pair = env->items[i], *equals = strchr(pair, '=');
+		cleanup_free char *name = equals ? xstrndup(pair, (size_t)(equals - pair)) : NULL;
 
-		if (!name || json_object_set_new(object, name, json_string(equals + 1)) < 0)
-			r = error_set(err, ERR_INVALID, 0, "--%s: '%s' is not NAME=VALUE",
-			              f->option, env->items[i]);
+		if (!name || !*name) {
+			(void)error_set(err, ERR_INVALID, 0, "--%s: '%s' is not NAME=VALUE",
+			                f->option, pair);
+			return NULL;
+		}
+		if (json_object_set_new(object, name, json_string(equals + 1)) < 0)
+			return require_utf8(NULL, f, err);
 	}
-	return free_unless_ok(object, r);
+	return TAKE_PTR(object);
 }
 
 static json_t *make_number(const void *slot, const struct resource_field *f attr_unused,
                            struct error *err attr_unused)
 {
 	return json_integer((json_int_t) * (const uint64_t *)slot);
+}
+
+static json_t *make_size(const void *slot, const struct resource_field *f attr_unused,
+                         struct error *err attr_unused)
+{
+	char size[32];
+
+	format_size(*(const uint64_t *)slot, size, sizeof(size));
+	return json_string(size);
 }
 
 static json_t *make_cores(const void *slot, const struct resource_field *f attr_unused,
@@ -138,6 +141,7 @@ static const struct {
 	[RESOURCE_LIST] = {has_items, make_list},
 	[RESOURCE_ENV] = {has_items, make_env},
 	[RESOURCE_NUMBER] = {has_number, make_number},
+	[RESOURCE_SIZE] = {has_number, make_size},
 	[RESOURCE_CORES] = {has_number, make_cores},
 	[RESOURCE_SECONDS] = {has_number, make_seconds},
 };
@@ -164,6 +168,15 @@ static int add_field(json_t *body, const struct resource_field *f, const void *v
 	return 0;
 }
 
+int resource_add_fields(json_t *body, const struct resource_field *fields, size_t count,
+                        const void *values, struct error *err)
+{
+	for (size_t i = 0; i < count; i++)
+		if (add_field(body, &fields[i], values, err) < 0)
+			return -1;
+	return 0;
+}
+
 char *resource_body(const struct resource *resource, const void *values, const char *name,
                     struct error *err)
 {
@@ -174,8 +187,7 @@ char *resource_body(const struct resource *resource, const void *values, const c
 		(void)error_set(err, ERR_INVALID, 0, "the %s is not UTF-8 text", resource->what);
 		return NULL;
 	}
-	for (size_t i = 0; i < resource->fields_count; i++)
-		if (add_field(body, &resource->fields[i], values, err) < 0)
-			return NULL;
+	if (resource_add_fields(body, resource->fields, resource->fields_count, values, err) < 0)
+		return NULL;
 	return api_body(body, err);
 }

@@ -9,13 +9,12 @@
 
 #include "base/alloc.h"
 #include "base/base64.h"
-#include "base/clock.h"
 #include "base/file.h"
-#include "base/parse.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "cli/client/api_call.h"
 #include "cli/language.h"
+#include "cli/resource.h"
 
 static int read_to_eof(int fd, struct buf *b)
 {
@@ -172,35 +171,18 @@ static int add_file(json_t *files, const char *pair, struct error *err)
 	return 0;
 }
 
-static int add_variable(json_t *env, const char *pair, struct error *err)
+static int set_files(json_t *body, const struct option_list *list, struct error *err)
 {
-	const char *equals = strchr(pair, '=');
-	cleanup_free char *name = equals ? xstrndup(pair, (size_t)(equals - pair)) : NULL;
-
-	if (!name || !*name)
-		return error_set(err, ERR_INVALID, 0, "--env: '%s' is not NAME=VALUE", pair);
-	if (!utf8_is_valid(pair, strlen(pair)) ||
-	    json_object_set_new(env, name, json_string(equals + 1)) < 0)
-		return error_set(err, ERR_INVALID, 0, "--env: not UTF-8 text");
-	return 0;
-}
-
-/* Adds @list as an object at @key, unless it is empty. */
-static int set_pairs(json_t *body, const char *key, const struct option_list *list,
-                     int (*add)(json_t *object, const char *pair, struct error *err),
-                     struct error *err)
-{
-	json_t *object;
+	json_t *files;
 
 	if (list->count == 0)
 		return 0;
-	object = json_object();
-	if (json_object_set_new(body, key, object) < 0)
+	files = json_object();
+	if (json_object_set_new(body, "files", files) < 0)
 		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
-	for (size_t i = 0; i < list->count; i++) {
-		if (add(object, list->items[i], err) < 0)
+	for (size_t i = 0; i < list->count; i++)
+		if (add_file(files, list->items[i], err) < 0)
 			return -1;
-	}
 	return 0;
 }
 
@@ -220,60 +202,32 @@ static int set_args(json_t *body, const struct args *args, struct error *err)
 	return 0;
 }
 
+#define AT(member) offsetof(struct run_options, member)
+
 /* Only the given limits are sent: the daemon's policy has the defaults. */
-static int set_resources(json_t *body, const struct run_options *o, struct error *err)
-{
-	json_t *resources = json_object();
-	char cpu[32], memory[32], disk[32];
-	int r = 0;
+static const struct resource_field common_fields[] = {
+	{"cpu", RESOURCE_CORES, AT(cpu_millicores), "cpu", "resources"},
+	{"memory", RESOURCE_SIZE, AT(memory_bytes), "memory", "resources"},
+	{"disk", RESOURCE_SIZE, AT(disk_bytes), "disk", "resources"},
+	{"processes", RESOURCE_NUMBER, AT(processes), "max_processes", "resources"},
+	{"max-output", RESOURCE_NUMBER, AT(output_bytes), "max_output", "resources"},
+	{"timeout", RESOURCE_SECONDS, AT(timeout_us), "timeout", NULL},
+	{"policy", RESOURCE_TEXT, AT(policy), "policy", NULL},
+	{"network", RESOURCE_TEXT, AT(network), "network", NULL},
+	{"template", RESOURCE_TEXT, AT(template_id), "template_id", NULL},
+	{"env", RESOURCE_ENV, AT(env), "env_vars", NULL},
+};
 
-	format_cpu(o->cpu_millicores, cpu, sizeof(cpu));
-	format_size(o->memory_bytes, memory, sizeof(memory));
-	format_size(o->disk_bytes, disk, sizeof(disk));
-	if (o->cpu_millicores)
-		r |= json_object_set_new(resources, "cpu", json_string(cpu));
-	if (o->memory_bytes)
-		r |= json_object_set_new(resources, "memory", json_string(memory));
-	if (o->disk_bytes)
-		r |= json_object_set_new(resources, "disk", json_string(disk));
-	if (o->processes)
-		r |= json_object_set_new(resources, "max_processes",
-		                         json_integer((json_int_t)o->processes));
-	if (o->output_bytes)
-		r |= json_object_set_new(resources, "max_output",
-		                         json_integer((json_int_t)o->output_bytes));
-	if (o->timeout_us)
-		r |= json_object_set_new(body, "timeout",
-		                         json_real((double)o->timeout_us / USEC_PER_SEC));
-	if (json_object_size(resources) > 0)
-		r |= json_object_set(body, "resources", resources);
-	json_decref(resources);
-	return r ? error_set(err, ERR_SYSTEM, ENOMEM, "build the request") : 0;
-}
-
-int run_request_set(json_t *body, const char *key, const char *option, const char *text,
-                    struct error *err)
+static int add_common(json_t *body, const struct run_options *options, struct error *err)
 {
-	if (text && json_object_set_new(body, key, json_string(text)) < 0)
-		return error_set(err, ERR_INVALID, 0, "--%s: not UTF-8 text", option);
-	return 0;
-}
-
-static int set_common(json_t *body, const struct run_options *options, struct error *err)
-{
-	if (set_resources(body, options, err) < 0 ||
-	    run_request_set(body, "policy", "policy", options->policy, err) < 0 ||
-	    run_request_set(body, "network", "network", options->network, err) < 0 ||
-	    run_request_set(body, "template_id", "template", options->template_id, err) < 0)
-		return -1;
-	return set_pairs(body, "env_vars", &options->env, add_variable, err);
+	return resource_add_fields(body, common_fields, ARRAY_SIZE(common_fields), options, err);
 }
 
 json_t *run_request_common(const struct run_options *options, struct error *err)
 {
 	json_auto_t *body = json_object();
 
-	return set_common(body, options, err) < 0 ? NULL : TAKE_PTR(body);
+	return add_common(body, options, err) < 0 ? NULL : TAKE_PTR(body);
 }
 
 static int fill_body(json_t *body, const struct run_options *options, const struct run_input *input,
@@ -281,8 +235,9 @@ static int fill_body(json_t *body, const struct run_options *options, const stru
 {
 	const char *code = input->code.data ? input->code.data : "";
 
-	if (run_request_set(body, "language", "language", input->language, err) < 0)
-		return -1;
+	if (input->language &&
+	    json_object_set_new(body, "language", json_string(input->language)) < 0)
+		return error_set(err, ERR_INVALID, 0, "--language: not UTF-8 text");
 	if (!utf8_is_valid(code, input->code.len))
 		return error_set(err, ERR_BAD_MEDIA, 0, "the program is not UTF-8 text");
 	if (json_object_set_new(body, input->event ? "handler_code" : "code",
@@ -292,9 +247,9 @@ static int fill_body(json_t *body, const struct run_options *options, const stru
 	    (options->stdin_path &&
 	     json_object_set_new(body, "stdin", encode_bytes(&input->stdin_data)) < 0))
 		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
-	if (set_args(body, args, err) < 0 || set_common(body, options, err) < 0)
+	if (set_args(body, args, err) < 0 || add_common(body, options, err) < 0)
 		return -1;
-	return set_pairs(body, "files", &options->files, add_file, err);
+	return set_files(body, &options->files, err);
 }
 
 char *run_request_build(const struct run_options *options, const struct run_input *input,

@@ -62,6 +62,3 @@ char *run_request_build(const struct run_options *options, const struct run_inpu
  * template, variables. Return: owned, or NULL with *err.
  */
 json_t *run_request_common(const struct run_options *options, struct error *err) attr_must_check;
-/** run_request_set - add @text, the value of --@option, at @key; NULL is skipped. */
-int run_request_set(json_t *body, const char *key, const char *option, const char *text,
-                    struct error *err) attr_must_check;

@@ -22,66 +22,25 @@ static const char *const base_env[] = {
  * first line, or instead of it. The program could do the same to itself later; but our runners
  * start first, and the caller must not choose what they are. Upper case, as the programs read
  * them. */
+/* clang-format off */
 static const char *const denied[] = {
 	/* dynamic loader and libc */
-	"LD_*",
-	"DYLD_*",
-	"GCONV_PATH",
-	"GETCONF_DIR",
-	"GLIBC_TUNABLES",
-	"HOSTALIASES",
-	"LOCALDOMAIN",
-	"LOCPATH",
-	"MALLOC_*",
-	"NIS_PATH",
-	"NLSPATH",
-	"RESOLV_HOST_CONF",
-	"RES_OPTIONS",
-	"TZDIR",
-	"OPENSSL_CONF",
-	"OPENSSL_ENGINES",
-	"OPENSSL_MODULES",
+	"LD_*", "DYLD_*", "GCONV_PATH", "GETCONF_DIR", "GLIBC_TUNABLES", "HOSTALIASES",
+	"LOCALDOMAIN", "LOCPATH", "MALLOC_*", "NIS_PATH", "NLSPATH", "RESOLV_HOST_CONF",
+	"RES_OPTIONS", "TZDIR", "OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES",
 	/* shells */
-	"BASH_ENV",
-	"BASH_FUNC_*",
-	"BASHOPTS",
-	"SHELLOPTS",
-	"ENV",
-	"IFS",
-	"PS4",
-	"PROMPT_COMMAND",
-	"CDPATH",
-	"GLOBIGNORE",
-	"ZDOTDIR",
+	"BASH_ENV", "BASH_FUNC_*", "BASHOPTS", "SHELLOPTS", "ENV", "IFS", "PS4",
+	"PROMPT_COMMAND", "CDPATH", "GLOBIGNORE", "ZDOTDIR",
 	/* interpreters */
-	"PYTHON*",
-	"NODE_OPTIONS",
-	"NODE_PATH",
-	"NODE_REPL_EXTERNAL_MODULE",
-	"PERL5OPT",
-	"PERL5LIB",
-	"PERL5DB",
-	"PERLLIB",
-	"PERLIO_DEBUG",
-	"RUBYOPT",
-	"RUBYLIB",
-	"LUA_INIT*",
-	"LUA_PATH*",
-	"LUA_CPATH*",
-	"PHPRC",
-	"PHP_INI_SCAN_DIR",
-	"JAVA_TOOL_OPTIONS",
-	"JDK_JAVA_OPTIONS",
-	"_JAVA_OPTIONS",
-	"CLASSPATH",
-	"DENO_*",
-	"BUN_*",
-	"R_PROFILE*",
-	"R_ENVIRON*",
-	"GOFLAGS",
+	"PYTHON*", "NODE_OPTIONS", "NODE_PATH", "NODE_REPL_EXTERNAL_MODULE", "PERL5OPT",
+	"PERL5LIB", "PERL5DB", "PERLLIB", "PERLIO_DEBUG", "RUBYOPT", "RUBYLIB", "LUA_INIT*",
+	"LUA_PATH*", "LUA_CPATH*", "PHPRC", "PHP_INI_SCAN_DIR", "JAVA_TOOL_OPTIONS",
+	"JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH", "DENO_*", "BUN_*", "R_PROFILE*",
+	"R_ENVIRON*", "GOFLAGS",
 	/* ours */
 	"MILLIBOX_*",
 };
+/* clang-format on */
 
 static size_t name_len(const char *variable)
 {

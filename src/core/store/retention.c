@@ -119,49 +119,40 @@ static void forget_tenant(const struct retention_config *parts, const struct db_
 		parts->forget_tenant(parts->ctx, db_rows_text(rows, row, 0));
 }
 
+/* clang-format off */
 static const struct {
 	const char *sql;   /* returns tenant, id and time of creation; or a row of MOST_OF */
 	forget_fn *forget; /* what was removed */
 	size_t kept;       /* offset in struct config: rows older than this go; 0: any age */
 } steps[] = {
 	/* CROSS fixes the join order, whatever the planner estimates. */
-	[STEP_DEPARTED_EXECUTIONS] = {DELETE_BATCH(
-					      "SELECT e.no, e.bytes, e.completed_ms FROM departed d"
-					      " CROSS JOIN executions e ON e.tenant = d.name"),
-                                      forget_execution, 0},
-	[STEP_DEPARTED_SESSIONS] =
-		{"DELETE FROM sessions WHERE no IN (SELECT s.no FROM departed d CROSS JOIN"
-                 " sessions s ON s.tenant = d.name LIMIT " BATCH_ROWS
-                 ") RETURNING tenant, id, created_ms",
-                 forget_session, 0},
-	[STEP_DEPARTED_TENANTS] =
-		{"DELETE FROM departed WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE"
-                 " e.tenant = departed.name) AND NOT EXISTS (SELECT 1 FROM sessions s WHERE"
-                 " s.tenant = departed.name) RETURNING name, '', 0",
-                 forget_tenant, 0},
-	[STEP_DELETED_EXECUTIONS] =
-		{DELETE_BATCH("SELECT e.no, e.bytes, e.completed_ms FROM sessions s JOIN"
-                              " executions e ON e.tenant = s.tenant AND e.session_id = s.id"
-                              " AND e.session_ms = s.created_ms WHERE s.deleted = 1"),
-                 forget_execution, 0},
+	[STEP_DEPARTED_EXECUTIONS] = {
+		DELETE_BATCH("SELECT e.no, e.bytes, e.completed_ms FROM departed d"
+		             " CROSS JOIN executions e ON e.tenant = d.name"), forget_execution, 0},
+	[STEP_DEPARTED_SESSIONS] = {
+		"DELETE FROM sessions WHERE no IN (SELECT s.no FROM departed d CROSS JOIN sessions s"
+		" ON s.tenant = d.name LIMIT " BATCH_ROWS ") RETURNING tenant, id, created_ms", forget_session, 0},
+	[STEP_DEPARTED_TENANTS] = {
+		"DELETE FROM departed WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.tenant = departed.name)"
+		" AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.tenant = departed.name) RETURNING name, '', 0", forget_tenant, 0},
+	[STEP_DELETED_EXECUTIONS] = {
+		DELETE_BATCH("SELECT e.no, e.bytes, e.completed_ms FROM sessions s JOIN executions e ON e.tenant = s.tenant"
+		             " AND e.session_id = s.id AND e.session_ms = s.created_ms WHERE s.deleted = 1"), forget_execution, 0},
 	/* A session deleted since the previous step still hides its executions. */
-	[STEP_DELETED_SESSIONS] =
-		{"DELETE FROM sessions WHERE no IN (SELECT no FROM sessions WHERE deleted = 1 AND"
-                 " NOT EXISTS (SELECT 1 FROM executions e WHERE e.tenant = sessions.tenant AND"
-                 " e.session_id = sessions.id AND e.session_ms = sessions.created_ms)"
-                 " LIMIT " BATCH_ROWS ") RETURNING tenant, id, created_ms",
-                 forget_session, 0},
-	[STEP_OLD_EXECUTIONS] = {DELETE_BATCH("SELECT no, bytes, completed_ms FROM executions WHERE"
-                                              " completed_ms < ?1 ORDER BY completed_ms, no"),
-                                 forget_execution,
-                                 offsetof(struct config, retention_executions_us)},
+	[STEP_DELETED_SESSIONS] = {
+		"DELETE FROM sessions WHERE no IN (SELECT no FROM sessions WHERE deleted = 1 AND NOT EXISTS (SELECT 1"
+		" FROM executions e WHERE e.tenant = sessions.tenant AND e.session_id = sessions.id AND e.session_ms ="
+		" sessions.created_ms) LIMIT " BATCH_ROWS ") RETURNING tenant, id, created_ms", forget_session, 0},
+	[STEP_OLD_EXECUTIONS] = {
+		DELETE_BATCH("SELECT no, bytes, completed_ms FROM executions WHERE completed_ms < ?1"
+		             " ORDER BY completed_ms, no"), forget_execution, offsetof(struct config, retention_executions_us)},
 	[STEP_MANY_EXECUTIONS] = {MOST_OF("executions"), forget_execution, 0},
 	[STEP_LARGE_EXECUTIONS] = {MOST_OF("bytes"), forget_execution, 0},
-	[STEP_OLD_SESSIONS] =
-		{"DELETE FROM sessions WHERE no IN (SELECT no FROM sessions WHERE ended_ms < ?1"
-                 " ORDER BY ended_ms, no LIMIT " BATCH_ROWS ") RETURNING tenant, id, created_ms",
-                 forget_session, offsetof(struct config, retention_sessions_us)},
+	[STEP_OLD_SESSIONS] = {
+		"DELETE FROM sessions WHERE no IN (SELECT no FROM sessions WHERE ended_ms < ?1 ORDER BY ended_ms, no LIMIT "
+		BATCH_ROWS ") RETURNING tenant, id, created_ms", forget_session, offsetof(struct config, retention_sessions_us)},
 };
+/* clang-format on */
 static_assert(ARRAY_SIZE(steps) == STEP_COUNT, "every step has its row");
 
 static uint64_t sweep_interval(const struct retention *c)
