@@ -161,16 +161,6 @@ static int find_anchor(const char *named, const char *path, struct ends *ret_end
 	return 0;
 }
 
-static int verify_file(const char *path, struct chain_verdict *verdict, struct error *err)
-{
-	cleanup_close int fd = fd_open(path, O_RDONLY, 0);
-	int r = fd < 0 ? fd : chain_verify_fd(fd, verdict);
-
-	if (r < 0)
-		return error_set(err, ERR_SYSTEM, -r, "read %s", path);
-	return 0;
-}
-
 static int print_verification(const struct chain_verdict *v, const char *bad,
                               const struct ends *ends)
 {
@@ -218,9 +208,14 @@ static int run_verify(const void *values, const struct args *args, struct error 
 	verdict.watch_seq[0] = ends.head.seq;
 	verdict.watch_seq[1] = ends.anchor.seq;
 	for (size_t i = 0; files[i] && verdict.fault == CHAIN_FINE; i++) {
+		cleanup_close int fd = fd_open(files[i], O_RDONLY, 0);
+		int r = fd < 0 ? fd : chain_verify_fd(fd, &verdict);
+
 		last = files[i];
-		if (verify_file(last, &verdict, err) < 0)
+		if (r < 0) {
+			(void)error_set(err, ERR_SYSTEM, -r, "read %s", last);
 			return CLI_ERROR;
+		}
 	}
 	if (ends.has_head)
 		chain_verify_head(&ends.head, &verdict);
@@ -339,6 +334,5 @@ COMMAND(audit_verify, "audit verify", "[FILE]", "Verify that an audit log is int
                 "also reach the record that the daemon's database names. The exit status is 0 only "
                 "if the\n"
                 "log is intact.\n");
-
 COMMAND(audit_tail, "audit tail", "[FILE]", "Show the last records of an audit log", run_tail,
         tail_rows, struct audit_options);

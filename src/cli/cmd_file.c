@@ -27,7 +27,7 @@ static void print_file(const json_t *file, const char *name)
 	resource_print_cell(file, "mode", 6);
 	(void)printf("%12lld  ", (long long)json_integer_value(json_object_get(file, "size")));
 	resource_print_cell(file, "modified_time", 26);
-	message_print_safe(stdout, name ? name : "?");
+	message_print_safe(stdout, *name ? name : "?");
 	if (json_is_string(target)) {
 		(void)fputs(" -> ", stdout);
 		message_print_safe(stdout, json_string_value(target));
@@ -35,20 +35,15 @@ static void print_file(const json_t *file, const char *name)
 	(void)putchar('\n');
 }
 
-static const char *text_of(const json_t *object, const char *key)
-{
-	return json_string_value(json_object_get(object, key));
-}
-
 static void print_list(const json_t *answer, bool recursive)
 {
 	const json_t *list = json_object_get(answer, "files");
-	const char *next = text_of(answer, "next");
+	const char *next = message_text(answer, "next");
 
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *file = json_array_get(list, i);
 
-		print_file(file, text_of(file, recursive ? "path" : "name"));
+		print_file(file, message_text(file, recursive ? "path" : "name"));
 	}
 	if (json_is_true(json_object_get(answer, "truncated")) && recursive)
 		message_show(
@@ -56,7 +51,7 @@ static void print_list(const json_t *answer, bool recursive)
 			LIST_MAX);
 	else if (json_is_true(json_object_get(answer, "truncated")))
 		message_show("the list is incomplete: continue with --after '%s'",
-		             next ? next : "?");
+		             *next ? next : "?");
 }
 
 static int run_ls(const void *values, const struct args *args, struct error *err)
@@ -123,7 +118,7 @@ static int stat_one(const struct file_options *options, const char *id, const ch
 	int status = url ? resource_call(&options->common, &call, &answer, err) : -1;
 
 	if (answer)
-		print_file(answer, text_of(answer, "path"));
+		print_file(answer, message_text(answer, "path"));
 	return status;
 }
 
@@ -197,17 +192,13 @@ static const struct option_row rm_rows[] = {
 
 COMMAND(file_ls, "file ls", "SESSION [DIRECTORY]", "List files in a session", run_ls, ls_rows,
         struct file_options);
-
 COMMAND(file_stat, "file stat", "SESSION PATH...",
         "Show type, mode, size and time of files in a session", run_each_path, resource_rows,
         struct file_options, .data = &(const struct path_command){stat_one});
-
 COMMAND(file_mkdir, "file mkdir", "SESSION PATH...",
         "Create directories in a session, and their parents", run_each_path, resource_rows,
         struct file_options, .data = &(const struct path_command){mkdir_one});
-
 COMMAND(file_mv, "file mv", "SESSION PATH TO", "Move a file or directory in a session", run_mv,
         mv_rows, struct file_options);
-
 COMMAND(file_rm, "file rm", "SESSION PATH...", "Remove files from a session", run_each_path,
         rm_rows, struct file_options, .data = &(const struct path_command){rm_one});

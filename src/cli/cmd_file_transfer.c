@@ -149,7 +149,6 @@ static const struct option_row put_rows[] = {
 COMMAND(file_get, "file get", "SESSION PATH [FILE]", "Copy a file out of a session", run_get,
         get_rows, struct transfer_options,
         .text = "Without FILE, or with '-', the file is written to standard output.\n");
-
 COMMAND(file_put, "file put", "SESSION (FILE PATH | --tar FILE DIRECTORY)",
         "Copy a file into a session", run_put, put_rows, struct transfer_options,
         .text = "FILE '-' is standard input. If PATH ends with a slash, it is a directory.\n");

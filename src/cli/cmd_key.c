@@ -42,15 +42,13 @@ static int run_create(const void *values, const struct args *args, struct error 
 {
 	struct key_options options = *(const struct key_options *)values;
 	json_auto_t *answer = NULL;
-	const char *key;
 	int status;
 
 	options.tenant = options.tenant ? options.tenant : "default";
 	status = resource_create(&keys, &options, args, &answer, err);
 	if (!answer)
 		return status;
-	key = json_string_value(json_object_get(answer, "key"));
-	message_print_safe(stdout, key ? key : "");
+	message_print_safe(stdout, message_text(answer, "key"));
 	(void)putchar('\n');
 	message_show("the key is shown only once; the daemon does not store it");
 	message_show("requests over TCP now require a key");
@@ -70,9 +68,7 @@ static const struct option_row create_rows[] = {
 
 COMMAND(key_create, "key create", "", "Create an API key and print it once", run_create,
         create_rows, struct key_options);
-
 COMMAND(key_list, "key list", "", "List keys, oldest first, without their secrets",
         resource_run_list, resource_rows, struct key_options, .data = &keys);
-
 COMMAND(key_revoke, "key revoke", "KEY", "Revoke a key", resource_run_delete, resource_rows,
         struct key_options, .data = &keys);

@@ -142,10 +142,8 @@ static const struct option_row check_rows[] = {
 COMMAND(policy_list, "policy list", "",
         "List the policies that apply to you or that requests may name", run_list, resource_rows,
         struct policy_options);
-
 COMMAND(policy_show, "policy show", "NAME", "Print every rule of a policy with its file and line",
         run_show, resource_rows, struct policy_options);
-
 COMMAND(policy_check, "policy check", "FILE...", "Check policy files, without a daemon", run_check,
         check_rows, struct policy_options,
         .text = "Each file replaces the daemon's policy of the same name for the check.\n"

@@ -129,17 +129,10 @@ static int build_body(const struct sandbox_options *o, const json_t *config, con
 	return 0;
 }
 
-static const char *text_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-
-	return text ? text : "";
-}
-
 static int exit_status(const json_t *result)
 {
-	const char *name = text_of(json_object_get(result, "error"), "name");
-	const char *status = text_of(result, "status");
+	const char *name = message_text(json_object_get(result, "error"), "name");
+	const char *status = message_text(result, "status");
 	int code = (int)json_integer_value(json_object_get(result, "exit_code"));
 
 	if (str_equal(status, "success"))
@@ -207,8 +200,8 @@ static void print_pretty(FILE *out, const struct show *show, const json_t *j)
 
 	(void)fprintf(out, "%s\n",
 	              status == 0 ? "\u2713 Execution successful" : "\u2717 Execution failed");
-	print_section(out, "STDOUT", text_of(j, "stdout"));
-	print_section(out, "STDERR", text_of(j, "stderr"));
+	print_section(out, "STDOUT", message_text(j, "stdout"));
+	print_section(out, "STDERR", message_text(j, "stderr"));
 	if (status == 0) {
 		(void)fputs("\nRESULT:\n", out);
 		print_json(out, result, JSON_INDENT(2));
@@ -223,7 +216,7 @@ static void print_pretty(FILE *out, const struct show *show, const json_t *j)
 		              json_number_value(json_object_get(metrics, "memory_peak_mb")));
 	if (show->options->verbose)
 		(void)fprintf(out, "\nDETAILS:\nTimestamp: %s\nExit Code: %d\nResult Type: %s\n",
-		              text_of(j, "timestamp"), status, types[json_typeof(result)]);
+		              message_text(j, "timestamp"), status, types[json_typeof(result)]);
 }
 
 static void print_format(FILE *out, const struct show *show, json_t *j)
@@ -272,7 +265,7 @@ static int print_view(const struct show *show, json_t *j)
 static int on_result(void *ctx, const json_t *result, const json_t *problem)
 {
 	const struct show *show = ctx;
-	const char *code = text_of(problem, "error_code");
+	const char *code = message_text(problem, "error_code");
 	json_auto_t *j = NULL;
 	int status;
 
@@ -347,7 +340,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 	struct show show = {.options = o, .format = o->format, .profile = o->profile};
 	if (!show.format)
 		show.format = json_is_string(json_object_get(own, "default_format"))
-		                      ? text_of(own, "default_format")
+		                      ? message_text(own, "default_format")
 		                      : "pretty";
 	show.profile |= json_is_true(json_object_get(own, "show_profile"));
 	if (o->version) {

@@ -132,26 +132,20 @@ static const struct option_row list_rows[] = {
 
 COMMAND(session_list, "session list", "", "List sessions, newest first", run_list, list_rows,
         struct session_options);
-
 COMMAND(session_show, "session show", "SESSION", "Show a session", run_show, resource_rows,
         struct session_options);
-
 COMMAND(session_interrupt, "session interrupt", "SESSION",
         "Interrupt the running execution, as Ctrl-C would; the session continues", run_change,
         resource_rows, struct session_options,
         .data = &(const struct change){"POST", "/interrupt"});
-
 COMMAND(session_pause, "session pause", "SESSION",
         "Pause a session: freeze its processes and stop its timers", run_change, resource_rows,
         struct session_options, .data = &(const struct change){"POST", "/pause"});
-
 COMMAND(session_resume, "session resume", "SESSION", "Resume a paused session", run_change,
         resource_rows, struct session_options, .data = &(const struct change){"POST", "/resume"});
-
 COMMAND(session_terminate, "session terminate", "SESSION",
         "Terminate a session; its executions stay readable", run_change, resource_rows,
         struct session_options, .data = &(const struct change){"POST", "/terminate"});
-
 COMMAND(session_delete, "session delete", "SESSION",
         "Terminate a session and delete it with its executions", run_change, resource_rows,
         struct session_options, .data = &(const struct change){"DELETE", ""});

@@ -32,7 +32,6 @@ static int run(const void *values, const struct args *args attr_unused, struct e
 	json_auto_t *object = run_request_common(&options.run, err), *answer = NULL;
 	cleanup_free char *body = NULL;
 	struct api_call call = {.method = "POST", .path = "/api/v1/sessions"};
-	const char *id;
 	int status;
 
 	options.mode = options.mode ? options.mode : "persistent"; /* the API's is ephemeral */
@@ -40,9 +39,8 @@ static int run(const void *values, const struct args *args attr_unused, struct e
 		return -1;
 	call.body = body = api_body(object, err);
 	status = body ? resource_call(&common, &call, &answer, err) : -1;
-	id = json_string_value(json_object_get(answer, "session_id"));
 	if (answer) {
-		message_print_safe(stdout, id ? id : "");
+		message_print_safe(stdout, message_text(answer, "session_id"));
 		(void)putchar('\n');
 	}
 	return status;

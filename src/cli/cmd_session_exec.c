@@ -35,14 +35,12 @@ static void warn_if_paused(const struct endpoint *endpoint, const char *session)
 	struct error err = {0};
 	cleanup_free char *path = api_path(session, "", &err);
 	json_auto_t *answer = NULL;
-	const char *state;
 	int status = 0;
 
 	if (!path ||
 	    api_call(endpoint, &(struct api_call){"GET", path, NULL}, &answer, &status, &err) < 0)
 		return;
-	state = json_string_value(json_object_get(answer, "status"));
-	if (state && str_equal(state, "paused"))
+	if (str_equal(message_text(answer, "status"), "paused"))
 		message_show("the session is paused; run 'millibox session resume %s'", session);
 }
 

@@ -2,10 +2,6 @@
 
 #include "cli/command.h"
 
-#include <errno.h>
-#include <string.h>
-
-#include "base/alloc.h"
 #include "cli/message.h"
 #include "cli/resource.h"
 
@@ -141,15 +137,11 @@ static const struct option_row set_rows[] = {
 
 COMMAND(template_list, "template list", "", "List templates", resource_run_list, resource_rows,
         struct template_options, .data = &templates);
-
 COMMAND(template_show, "template show", "TEMPLATE", "Show a template", run_show, resource_rows,
         struct template_options);
-
 COMMAND(template_create, "template create", "TEMPLATE", "Create a template", run_create, set_rows,
         struct template_options);
-
 COMMAND(template_update, "template update", "TEMPLATE", "Change a template", run_update, set_rows,
         struct template_options);
-
 COMMAND(template_delete, "template delete", "TEMPLATE", "Delete a template that is not in use",
         resource_run_delete, resource_rows, struct template_options, .data = &templates);

@@ -213,6 +213,5 @@ static const struct option_row import_rows[] = {
 COMMAND(template_import, "template import", "FILE",
         "Create a template from an image: a tar of an OCI layout or 'docker save'", run_import,
         import_rows, struct import_options);
-
 COMMAND(template_imports, "template imports", "", "List running imports and their progress",
         resource_run_list, resource_rows, struct import_options, .data = &imports);

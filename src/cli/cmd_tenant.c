@@ -109,16 +109,12 @@ static const struct option_row set_rows[] = {
 
 COMMAND(tenant_create, "tenant create", "TENANT", "Create a tenant", run_create, set_rows,
         struct tenant_options);
-
 COMMAND(tenant_list, "tenant list", "", "List tenants and their usage", resource_run_list,
         resource_rows, struct tenant_options, .data = &tenants);
-
 COMMAND(tenant_show, "tenant show", "TENANT", "Show a tenant: policy, quotas, usage", run_show,
         resource_rows, struct tenant_options);
-
 COMMAND(tenant_set, "tenant set", "TENANT", "Change a tenant's policy or quotas", run_set, set_rows,
         struct tenant_options);
-
 COMMAND(tenant_delete, "tenant delete", "TENANT",
         "Delete a tenant that has no keys and no sessions", resource_run_delete, resource_rows,
         struct tenant_options, .data = &tenants);

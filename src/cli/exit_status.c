@@ -28,13 +28,6 @@ static const struct words failures[] = {
 	{"cancelled", "the execution was cancelled"},
 };
 
-static const char *member(const json_t *result, const char *key)
-{
-	const char *text = json_string_value(json_object_get(result, key));
-
-	return text ? text : "";
-}
-
 static const char *find_text(const struct words *table, size_t count, const char *word)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -51,7 +44,7 @@ int exit_status_of_error(const struct error *err)
 
 int exit_status_of_result(const json_t *result)
 {
-	const char *status = member(result, "status");
+	const char *status = message_text(result, "status");
 	const json_t *code = json_object_get(result, "exit_code");
 	json_int_t value = json_integer_value(code);
 
@@ -66,7 +59,7 @@ int exit_status_of_result(const json_t *result)
 
 int exit_status_of_problem(const json_t *problem)
 {
-	bool is_usage = str_equal(member(problem, "error_code"), error_text(ERR_INVALID));
+	bool is_usage = str_equal(message_text(problem, "error_code"), error_text(ERR_INVALID));
 
 	return is_usage ? CLI_USAGE : CLI_ERROR;
 }
@@ -78,17 +71,19 @@ static void show_denied_limits(const json_t *result)
 	size_t i;
 
 	json_array_foreach (json_object_get(result, "denials"), i, denial) {
-		const char *text = find_text(limits, ARRAY_SIZE(limits), member(denial, "what"));
+		const char *text =
+			find_text(limits, ARRAY_SIZE(limits), message_text(denial, "what"));
 
-		if (text && str_equal(member(denial, "kind"), "limit"))
+		if (text && str_equal(message_text(denial, "kind"), "limit"))
 			message_show("%s", text);
 	}
 }
 
 void exit_status_explain(const json_t *result)
 {
-	const char *limit = member(result, "limit");
-	const char *failure = find_text(failures, ARRAY_SIZE(failures), member(result, "status"));
+	const char *limit = message_text(result, "limit");
+	const char *failure =
+		find_text(failures, ARRAY_SIZE(failures), message_text(result, "status"));
 	const char *text = find_text(limits, ARRAY_SIZE(limits), limit);
 
 	if (failure)
@@ -97,7 +92,7 @@ void exit_status_explain(const json_t *result)
 		message_show("%s", text);
 	else if (*limit)
 		message_show("the program reached its %s limit", limit);
-	else if (str_equal(member(result, "status"), "timeout"))
+	else if (str_equal(message_text(result, "status"), "timeout"))
 		message_show("%s", limits[0].text);
 	else
 		show_denied_limits(result);

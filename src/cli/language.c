@@ -2,7 +2,6 @@
 #include "cli/language.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/attr.h"

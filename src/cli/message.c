@@ -49,16 +49,16 @@ void message_show_error(const struct error *err)
 		message_show("%s", err->msg);
 }
 
-static const char *text_of(const json_t *problem, const char *key)
+const char *message_text(const json_t *object, const char *key)
 {
-	const char *text = json_string_value(json_object_get(problem, key));
+	const char *text = json_string_value(json_object_get(object, key));
 
 	return text ? text : "";
 }
 
 static void print_member(const json_t *problem, const char *key, const char *label)
 {
-	const char *text = text_of(problem, key);
+	const char *text = message_text(problem, key);
 
 	if (!*text)
 		return;
@@ -122,31 +122,26 @@ static bool show_invalid_option(const char *field, const char *detail)
 	return false;
 }
 
-static void print_remedy(const json_t *problem, const char *code)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(remedies); i++) {
-		if (!str_equal(error_text(remedies[i].code), code))
-			continue;
-		(void)fprintf(stderr, "  What to do: %s\n", remedies[i].remedy);
-		return;
-	}
-	if (!str_equal(error_text(ERR_INVALID), code))
-		print_member(problem, "solution", "What to do: ");
-}
-
 void message_show_problem(const json_t *problem)
 {
-	const char *description = text_of(problem, "description");
-	const char *code = text_of(problem, "error_code");
+	const char *description = message_text(problem, "description");
+	const char *code = message_text(problem, "error_code");
+	size_t i = 0;
 
 	if (str_equal(code, error_text(ERR_INVALID)) &&
-	    show_invalid_option(text_of(problem, "field"), text_of(problem, "error_detail")))
+	    show_invalid_option(message_text(problem, "field"),
+	                        message_text(problem, "error_detail")))
 		return;
 	if (!*description)
 		description = *code ? code : "the daemon rejected the request without a reason";
 	message_show("%s", description);
 	print_member(problem, "error_detail", "");
-	print_remedy(problem, code);
+	while (i < ARRAY_SIZE(remedies) && !str_equal(error_text(remedies[i].code), code))
+		i++;
+	if (i < ARRAY_SIZE(remedies))
+		(void)fprintf(stderr, "  What to do: %s\n", remedies[i].remedy);
+	else if (!str_equal(error_text(ERR_INVALID), code))
+		print_member(problem, "solution", "What to do: ");
 	print_member(problem, "request_id", "Request: ");
 }
 

@@ -29,23 +29,16 @@ struct parser {
 	struct args *args;
 };
 
-static const struct option_row *find_by_name(const struct options *options, const char *name,
-                                             size_t len)
+/* By a name of @len bytes, or by @letter if @name is NULL. */
+static const struct option_row *find_row(const struct options *options, const char *name,
+                                         size_t len, char letter)
 {
 	for (size_t i = 0; i < options->count; i++) {
 		const struct option_row *row = &options->rows[i];
 
-		if (strlen(row->name) == len && strncmp(row->name, name, len) == 0)
+		if (name ? strlen(row->name) == len && strncmp(row->name, name, len) == 0
+		         : row->letter == letter)
 			return row;
-	}
-	return NULL;
-}
-
-static const struct option_row *find_by_letter(const struct options *options, char letter)
-{
-	for (size_t i = 0; i < options->count; i++) {
-		if (options->rows[i].letter == letter)
-			return &options->rows[i];
 	}
 	return NULL;
 }
@@ -125,7 +118,7 @@ static int parse_long(struct parser *p, const char *word, struct error *err)
 	const char *name = word + 2;
 	const char *equals = strchr(name, '=');
 	size_t len = equals ? (size_t)(equals - name) : strlen(name);
-	const struct option_row *row = find_by_name(p->options, name, len);
+	const struct option_row *row = find_row(p->options, name, len, 0);
 	cleanup_free char *bare = NULL;
 
 	if (row)
@@ -142,7 +135,7 @@ static int parse_word(struct parser *p, const char *word, struct error *err)
 	if (str_has_prefix(word, "--"))
 		return parse_long(p, word, err);
 	if (word[0] == '-' && word[1]) {
-		row = find_by_letter(p->options, word[1]);
+		row = find_row(p->options, NULL, 0, word[1]);
 		return row ? take_option(p, row, word[2] ? word + 2 : NULL, err)
 		           : refuse_unknown(p, word, word + 1, err);
 	}

@@ -13,28 +13,14 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "cli/client/api_call.h"
+#include "cli/client/program.h"
 #include "cli/language.h"
 #include "cli/resource.h"
-
-static int read_to_eof(int fd, struct buf *b)
-{
-	for (;;) {
-		char piece[16384];
-		ssize_t n = read(fd, piece, sizeof(piece));
-
-		if (n == 0)
-			return 0;
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0 && buf_add(b, piece, (size_t)n) < 0)
-			return -EFBIG;
-	}
-}
 
 static int read_input(const char *path, struct buf *b, struct error *err)
 {
 	bool is_stdin = str_equal(path, "-");
-	int r = is_stdin ? read_to_eof(STDIN_FILENO, b) : file_read_at(AT_FDCWD, path, b);
+	int r = is_stdin ? program_read_fd(STDIN_FILENO, b) : file_read_at(AT_FDCWD, path, b);
 
 	if (r < 0)
 		return error_set(err, ERR_NOT_FOUND, -r, "read %s",

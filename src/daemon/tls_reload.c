@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/tls_reload.h"
 
-#include <string.h>
-
 #include "base/clock.h"
 #include "core/config/config.h"
 #include "daemon/tls_guard.h"

@@ -14,7 +14,6 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/str.h"
 #include "cli/client/endpoint.h"
 #include "cli/client/program.h"
 #include "cli/client/supervisor.h"

@@ -12,25 +12,16 @@
 #include "base/alloc.h"
 #include "base/fd.h"
 
-static char *executable_directory(void)
-{
-	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-	char *slash;
-
-	if (n <= 0)
-		return NULL;
-	path[n] = '\0';
-	slash = strrchr(path, '/');
-	return slash ? xstrndup(path, (size_t)(slash - path)) : NULL;
-}
-
 char *program_find(const char *name, struct error *err)
 {
-	cleanup_free char *own = executable_directory();
-	const char *const dirs[] = {own ? own : "", MILLIBOX_BINDIR, MILLIBOX_SBINDIR,
-	                            MILLIBOX_LIBEXECDIR};
+	char own[PATH_MAX] = "";
+	ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
+	const char *const dirs[] = {own, MILLIBOX_BINDIR, MILLIBOX_SBINDIR, MILLIBOX_LIBEXECDIR};
 
+	/* The directory of this program; "": unknown. */
+	while (n > 0 && own[n - 1] != '/')
+		n--;
+	own[n > 0 ? n - 1 : 0] = '\0';
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
 		cleanup_free char *path = xasprintf("%s/%s", dirs[i], name);
 
@@ -65,15 +56,15 @@ static int spawn(const char *const *argv, int out, pid_t *ret_pid)
 	return -r;
 }
 
-static int read_to_eof(int fd, struct buf *out)
+int program_read_fd(int fd, struct buf *out)
 {
-	char piece[4096];
+	char piece[16384];
 	ssize_t n;
 
 	do {
 		n = read(fd, piece, sizeof(piece));
 		if (n > 0 && buf_add(out, piece, (size_t)n) < 0)
-			return -ENOBUFS;
+			return -EFBIG;
 	} while (n > 0 || (n < 0 && errno == EINTR));
 	return n < 0 ? -errno : 0;
 }
@@ -91,7 +82,7 @@ int program_read(const char *const *argv, struct buf *ret_out, int *ret_status, 
 	if (r < 0)
 		return error_set(err, ERR_SYSTEM, -r, "start %s", argv[0]);
 	out = fd_close(out);
-	r = read_to_eof(in, ret_out);
+	r = program_read_fd(in, ret_out);
 	/* A program that is still writing now gets SIGPIPE, so that the wait ends. */
 	in = fd_close(in);
 	while (waitpid(pid, ret_status, 0) < 0) {

@@ -14,6 +14,8 @@
 char *program_find(const char *name, struct error *err) attr_must_check;
 /** program_find_engine - MILLIBOX_ENGINE_PATH, else program_find. */
 char *program_find_engine(struct error *err) attr_must_check;
+/** program_read_fd - append everything up to EOF. Return: 0, or a negative errno (-EFBIG). */
+int program_read_fd(int fd, struct buf *out) attr_must_check;
 /**
  * program_read - run @argv (argv[0] is a path) with our environment and stderr, and read its
  * stdout. Return: 0 with the wait status in *ret_status, or -1.

@@ -50,26 +50,21 @@ static int enter_directory(struct walk *w, int parent, const char *name)
 	return 0;
 }
 
-/* Removes the current directory, which is empty now. */
-static int leave_directory(struct walk *w)
-{
-	struct level *level = &w->levels[--w->depth];
-
-	(void)closedir(level->dir);
-	if (w->depth == 0)
-		return 0;
-	if (unlinkat(dirfd(w->levels[w->depth - 1].dir), level->name, AT_REMOVEDIR) < 0)
-		return -errno;
-	return 0;
-}
-
 static int remove_next(struct walk *w)
 {
 	DIR *dir = w->levels[w->depth - 1].dir;
 	const struct dirent *entry = readdir(dir);
 
-	if (!entry)
-		return leave_directory(w);
+	if (!entry) {
+		const char *name = w->levels[--w->depth].name;
+
+		/* The directory is empty now. */
+		(void)closedir(dir);
+		if (w->depth == 0)
+			return 0;
+		dir = w->levels[w->depth - 1].dir;
+		return unlinkat(dirfd(dir), name, AT_REMOVEDIR) < 0 ? -errno : 0;
+	}
 	if (str_equal(entry->d_name, ".") || str_equal(entry->d_name, ".."))
 		return 0;
 	if (unlinkat(dirfd(dir), entry->d_name, 0) == 0)

@@ -8,7 +8,6 @@
  * a directory checks its owner.
  */
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 /* Who runs the daemon and from where. Strings are borrowed and may be NULL. */

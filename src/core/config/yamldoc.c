@@ -224,23 +224,19 @@ static event_fn *const handlers[] = {
 	[YAML_MAPPING_END_EVENT] = on_close,
 };
 
-/* An empty document, or one of comments only, yields a scalar without a position. */
-static bool is_null_scalar(const struct builder *b, const yaml_event_t *event)
-{
-	return !b->open && event->type == YAML_SCALAR_EVENT && event->data.scalar.length == 0 &&
-	       event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-}
-
 static int parse_event(struct builder *b, yaml_parser_t *parser)
 {
 	yaml_event_t event;
+	bool is_empty;
 	int r = 0;
 
 	if (!yaml_parser_parse(parser, &event))
 		return refuse_line(b, line_of(&parser->problem_mark), "not YAML: %s",
 		                   parser->problem ? parser->problem : "unreadable");
-	if (!is_null_scalar(b, &event) && (size_t)event.type < ARRAY_SIZE(handlers) &&
-	    handlers[event.type])
+	/* An empty document, or one of comments only, yields a scalar without a position. */
+	is_empty = !b->open && event.type == YAML_SCALAR_EVENT && event.data.scalar.length == 0 &&
+	           event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+	if (!is_empty && (size_t)event.type < ARRAY_SIZE(handlers) && handlers[event.type])
 		r = handlers[event.type](b, &event);
 	yaml_event_delete(&event);
 	return r;

@@ -2,12 +2,10 @@
 #include "core/identity/identity.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/map.h"
-#include "base/str.h"
 #include "core/config/config.h"
 #include "core/identity/identity_internal.h"
 #include "core/identity/identity_row.h"

@@ -172,11 +172,6 @@ void metrics_count_for(struct metrics *m, enum metric metric, const char *const 
 	series_of(m, metric, labels)->value += n;
 }
 
-void metrics_count(struct metrics *m, enum metric metric, double n)
-{
-	metrics_count_for(m, metric, NULL, n);
-}
-
 void metrics_set_for(struct metrics *m, enum metric metric, const char *const *labels, double value)
 {
 	if (!m)
@@ -184,11 +179,6 @@ void metrics_set_for(struct metrics *m, enum metric metric, const char *const *l
 	/* Sources also set counters that others, such as the kernel, maintain. */
 	assert(infos[metric].type != METRIC_TYPE_HISTOGRAM);
 	series_of(m, metric, labels)->value = value;
-}
-
-void metrics_set(struct metrics *m, enum metric metric, double value)
-{
-	metrics_set_for(m, metric, NULL, value);
 }
 
 void metrics_observe_for(struct metrics *m, enum metric metric, const char *const *labels,
@@ -207,11 +197,6 @@ void metrics_observe_for(struct metrics *m, enum metric metric, const char *cons
 		i++;
 	if (i < ARRAY_SIZE(buckets))
 		s->counts[i]++;
-}
-
-void metrics_observe(struct metrics *m, enum metric metric, double seconds)
-{
-	metrics_observe_for(m, metric, NULL, seconds);
 }
 
 /* Whether label number @label of the series is @value. */

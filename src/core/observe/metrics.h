@@ -47,16 +47,15 @@ struct metric_info {
 void metrics_free(struct metrics *m);
 struct metrics *metrics_new(void) attr_owned(metrics_free);
 const struct metric_info *metric_info(enum metric metric);
-/** metrics_count - add @n >= 0 to a counter without labels. */
-void metrics_count(struct metrics *m, enum metric metric, double n);
-/** metrics_count_for - with labels; see METRIC_LABELS. */
+/** metrics_count_for - add @n >= 0 to a counter; see METRIC_LABELS. NULL: without labels. */
 void metrics_count_for(struct metrics *m, enum metric metric, const char *const *labels, double n);
-void metrics_set(struct metrics *m, enum metric metric, double value);
 void metrics_set_for(struct metrics *m, enum metric metric, const char *const *labels,
                      double value);
-void metrics_observe(struct metrics *m, enum metric metric, double seconds);
 void metrics_observe_for(struct metrics *m, enum metric metric, const char *const *labels,
                          double seconds);
+#define metrics_count(m, metric, n)         metrics_count_for(m, metric, NULL, n)
+#define metrics_set(m, metric, value)       metrics_set_for(m, metric, NULL, value)
+#define metrics_observe(m, metric, seconds) metrics_observe_for(m, metric, NULL, seconds)
 
 /**
  * metrics_total - of a counter: the sum of all series; of a histogram: the number of

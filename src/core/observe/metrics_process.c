@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/parse.h"

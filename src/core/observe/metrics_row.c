@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/parse.h"
-#include "base/str.h"
 #include "core/observe/metrics.h"
 #include "core/store/store_internal.h"
 #include "io/loop.h"

@@ -2,7 +2,6 @@
 #include "core/pool/pool.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"

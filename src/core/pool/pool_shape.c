@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/pool/pool_shape.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
 #include "base/str.h"
 #include "core/template/images.h"
 

@@ -12,9 +12,6 @@
 #include "base/map.h"
 #include "base/str.h"
 
-/* Metadata of an installed package: NAME-VERSION.dist-info, NAME-VERSION-py3.egg-info. */
-static const char *const endings[] = {".dist-info", ".egg-info"};
-
 struct packages {
 	struct map *versions; /* normalised name -> owned text */
 };
@@ -32,8 +29,7 @@ void packages_free(struct packages *p)
 	free(p);
 }
 
-/* Lower case; runs of '-', '_' and '.' become one '-'. */
-static int normalise_name(const char *name, char ret_name[PACKAGE_NAME_MAX + 1])
+int package_normalise(const char *name, char ret_name[PACKAGE_NAME_MAX + 1])
 {
 	size_t n = 0;
 
@@ -52,35 +48,37 @@ static int normalise_name(const char *name, char ret_name[PACKAGE_NAME_MAX + 1])
 	return 0;
 }
 
-static void add_entry(struct packages *p, const char *entry)
+int package_parse_entry(const char *entry, char ret_name[PACKAGE_NAME_MAX + 1],
+                        char ret_version[PACKAGE_VERSION_MAX + 1])
 {
-	char name[PACKAGE_NAME_MAX + 1];
 	cleanup_free char *text = xstrdup(entry);
 	char *version = strchr(text, '-');
 	char *dot = strrchr(text, '.');
 	char *more;
 
-	if (!version || version == text || !dot || dot < version)
-		return;
-	if (!str_equal(dot, endings[0]) && !str_equal(dot, endings[1]))
-		return;
+	if (!version || version == text || !dot || dot < version ||
+	    (!str_equal(dot, ".dist-info") && !str_equal(dot, ".egg-info")))
+		return -EINVAL;
 	*version++ = '\0';
 	*dot = '\0';
 	more = strstr(version, "-py");
 	if (more)
 		*more = '\0';
-	if (normalise_name(text, name) < 0 || !*version || map_get(p->versions, name))
-		return;
-	(void)!map_put(p->versions, name, xstrdup(version)); /* looked up above */
+	if (!*version || str_copy(ret_version, PACKAGE_VERSION_MAX + 1, version) < 0)
+		return -EINVAL;
+	return package_normalise(text, ret_name) < 0 ? -EINVAL : 0;
 }
 
 static void add_directory(struct packages *p, const char *path)
 {
+	char name[PACKAGE_NAME_MAX + 1], version[PACKAGE_VERSION_MAX + 1];
 	struct dirent **entries = NULL;
 	int count = scandir(path, &entries, NULL, alphasort);
 
 	for (int i = 0; i < count; i++) {
-		add_entry(p, entries[i]->d_name);
+		if (package_parse_entry(entries[i]->d_name, name, version) == 0 &&
+		    !map_get(p->versions, name))
+			(void)!map_put(p->versions, name, xstrdup(version));
 		free(entries[i]);
 	}
 	free(entries);
@@ -114,7 +112,7 @@ const char *packages_find(const struct packages *p, const char *name)
 {
 	char normal[PACKAGE_NAME_MAX + 1];
 
-	return p && normalise_name(name, normal) == 0 ? map_get(p->versions, normal) : NULL;
+	return p && package_normalise(name, normal) == 0 ? map_get(p->versions, normal) : NULL;
 }
 
 /* Parse the number at *at (0 if none) and skip it and the dot. */

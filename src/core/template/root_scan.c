@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "core/template/packages.h"
 
 /* Theory of operation. The daemon may neither chroot nor use openat2 (its filter cannot inspect
  * that call), so links are resolved here, name by name: the resolved part is a path without
@@ -19,7 +20,6 @@
  * can make the answer wrong, and nothing else. */
 
 #define LINKS_MAX 40
-#define NAME_LEN  128
 /* The kernel walks the whole path again for each name: this many bytes of it count as one step. */
 #define STEP_BYTES 16
 
@@ -164,48 +164,19 @@ static bool any_entry(struct root_scan *scan, const char *path, visit_fn *visit,
 
 /* A package to look for in a directory of Python packages. */
 struct wanted {
-	char name[NAME_LEN];    /* lower case, '_' for '-' and '.' */
-	char version[NAME_LEN]; /* "": any */
+	char name[PACKAGE_NAME_MAX + 1]; /* normalised; of a module: as it is */
+	const char *version;             /* NULL: any */
 	visit_fn *match;
 };
 
-static char plain_char(char c)
-{
-	if (c == '-' || c == '.')
-		return '_';
-	return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
-static bool has_name(const char *text, size_t len, const char *name)
-{
-	for (size_t i = 0; i < len; i++)
-		if (plain_char(text[i]) != name[i])
-			return false;
-	return !name[len];
-}
-
-/* numpy-1.24.2.dist-info, numpy-1.24.2.egg-info */
 static bool is_dist_info(struct root_scan *scan attr_unused, const char *dir attr_unused,
                          const char *entry, const void *arg)
 {
-	static const char *const ends[] = {".dist-info", ".egg-info"};
 	const struct wanted *w = arg;
-	const char *dash = strchr(entry, '-');
-	size_t len = strlen(entry);
+	char name[PACKAGE_NAME_MAX + 1], version[PACKAGE_VERSION_MAX + 1];
 
-	for (size_t i = 0; dash && i < ARRAY_SIZE(ends); i++) {
-		size_t end = strlen(ends[i]);
-		size_t version = len - end - (size_t)(dash + 1 - entry);
-
-		if (len <= end || !str_equal(entry + len - end, ends[i]) ||
-		    dash >= entry + len - end)
-			continue;
-		if (!has_name(entry, (size_t)(dash - entry), w->name))
-			return false;
-		return !w->version[0] || (strncmp(dash + 1, w->version, version) == 0 &&
-		                          strlen(w->version) == version);
-	}
-	return false;
+	return package_parse_entry(entry, name, version) == 0 && str_equal(name, w->name) &&
+	       (!w->version || str_equal(version, w->version));
 }
 
 static bool is_module(struct root_scan *scan attr_unused, const char *dir attr_unused,
@@ -256,15 +227,14 @@ bool root_scan_has_package(struct root_scan *scan, const char *package)
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+-";
 	const char *version = strstr(package, "==");
 	size_t len = version ? (size_t)(version - package) : strlen(package);
-	struct wanted w = {.match = is_dist_info};
-	char name[NAME_LEN];
+	struct wanted w = {.match = is_dist_info, .version = version ? version + 2 : NULL};
+	char name[PACKAGE_NAME_MAX + 1];
 
-	if (len == 0 || len >= NAME_LEN || strspn(package, letters) < len ||
-	    (version && str_copy(w.version, sizeof(w.version), version + 2) < 0))
+	if (len == 0 || len >= sizeof(name) || strspn(package, letters) < len)
 		return false;
 	(void)snprintf(name, sizeof(name), "%.*s", (int)len, package);
-	for (size_t i = 0; i < len; i++)
-		w.name[i] = plain_char(name[i]);
+	if (package_normalise(name, w.name) < 0)
+		return false;
 	return in_python(scan, &w) || (!version && in_dpkg(scan, name));
 }
 

@@ -2,11 +2,9 @@
 #include "core/template/template_row.h"
 
 #include <jansson.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "base/str.h"
 #include "core/store/store_internal.h"
 #include "core/template/templates.h"
 

@@ -3,13 +3,10 @@
 #include "core/config/limits.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/id.h"
 #include "base/list.h"
 #include "base/map.h"
