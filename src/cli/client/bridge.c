@@ -280,6 +280,12 @@ static void stop_on_failure(struct call *c, int status, const struct error *err)
 		stop_with_error(b, &why);
 }
 
+static bool can_resume(const struct call *c, int status)
+{
+	return c->id && !c->answered && c->sse.id[0] && c->tries < RETRIES_MAX &&
+	       status != HTTP_NOT_FOUND && !c->bridge->stopped;
+}
+
 static void on_done(void *ctx, int status, const struct error *err)
 {
 	struct call *c = ctx;
@@ -299,8 +305,7 @@ static void on_done(void *ctx, int status, const struct error *err)
 	if (!c->is_stream && !err)
 		print_body(c);
 	/* The stream of a cancelled call ends without a response and without an error. */
-	if (c->is_stream && err && c->id && !c->answered && c->sse.id[0] &&
-	    c->tries < RETRIES_MAX && status != HTTP_NOT_FOUND && !b->stopped) {
+	if (c->is_stream && err && can_resume(c, status)) {
 		/* Later: the daemon may still be failing. */
 		c->kind = KIND_RESUME;
 		c->is_stream = false;
