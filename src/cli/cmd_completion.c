@@ -8,10 +8,7 @@
 
 #include "base/str.h"
 
-/*
- * The script is generated from the command tables. It completes the words of a command, then its
- * options, then file names.
- */
+/* The script completes the words of a command, then its options, then file names. */
 
 static size_t group_len(const struct command *command)
 {

@@ -62,8 +62,7 @@ int commands_refuse(char *const *argv, struct error *err);
 void commands_print_list(FILE *out);
 /** commands_print_help - print the text of "millibox COMMAND --help". */
 void commands_print_help(const struct command *command, FILE *out);
-/** commands_print_group - print the help of all commands whose first word is @group. Return: how
- * many there are. */
+/** commands_print_group - print the help of all commands of @group. Return: how many. */
 size_t commands_print_group(const char *group, FILE *out);
 /** commands_call - run a command; @argv follows its name. Return: the exit status. */
 int commands_call(const struct command *command, char **argv);

@@ -62,10 +62,7 @@ int advice_find(const char *name, struct advice *ret_advice) attr_must_check;
  */
 int checks_advise(const struct checks *checks, const struct check *check,
                   struct advice *ret_advice) attr_must_check;
-/**
- * check_is_optional - whether @check is a missing layer that strict mode does not require for this
- * user.
- */
+/** check_is_optional - whether @check is a missing layer that strict mode does not require. */
 bool check_is_optional(const struct check *check, bool is_root);
 /** checks_are_strict - whether every required check is ok. */
 bool checks_are_strict(const struct checks *checks, bool is_root);

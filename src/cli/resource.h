@@ -15,12 +15,11 @@
 
 /* How an option becomes a JSON value; options that were not given make none. */
 enum resource_kind {
-	RESOURCE_TEXT,  /* const char * */
-	RESOURCE_WORDS, /* const char *: "a,b" as a list */
-	RESOURCE_QUOTA, /* const char *: a number, "default" (null), or text for the daemon to parse
-	                 */
-	RESOURCE_LIST,  /* struct option_list, as a list */
-	RESOURCE_ENV,   /* struct option_list of NAME=VALUE, as an object */
+	RESOURCE_TEXT,    /* const char * */
+	RESOURCE_WORDS,   /* const char *: "a,b" as a list */
+	RESOURCE_QUOTA,   /* const char *: a number, "default" (null), or other text */
+	RESOURCE_LIST,    /* struct option_list, as a list */
+	RESOURCE_ENV,     /* struct option_list of NAME=VALUE, as an object */
 	RESOURCE_NUMBER,  /* uint64_t; 0: not given */
 	RESOURCE_SIZE,    /* uint64_t bytes, as text; 0: not given */
 	RESOURCE_CORES,   /* uint64_t thousandths; 0: not given */
@@ -83,8 +82,7 @@ int resource_run_list(const void *values, const struct args *args, struct error 
 /** resource_print_list - print a page of items as a table. */
 void resource_print_list(const struct resource *resource, const json_t *answer, bool titles);
 
-/** resource_add_fields - add the given options in @values to @body; ERR_INVALID names the option.
- */
+/** resource_add_fields - add the given options to @body. ERR_INVALID names the option. */
 int resource_add_fields(json_t *body, const struct resource_field *fields, size_t count,
                         const void *values, struct error *err) attr_must_check;
 /**

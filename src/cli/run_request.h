@@ -46,10 +46,7 @@ struct run_input {
 	json_t *event, *context; /* owned; NULL: none */
 };
 
-/**
- * run_request_read - read the program that @word names ("-": stdin; NULL: --code) and its stdin,
- * and choose its language.
- */
+/** run_request_read - read the program @word ("-": stdin; NULL: --code), its stdin and language. */
 int run_request_read(const struct run_options *options, const char *word,
                      struct run_input *ret_input, struct error *err) attr_must_check;
 void run_input_done(struct run_input *input);

@@ -15,8 +15,7 @@ struct run_send {
 	const char *body; /* JSON */
 	bool json;        /* print the result object */
 	bool value;       /* print the handler's value after its output */
-	/* Replaces the default report. One of @result and @problem is NULL. Return: the exit
-	 * status. NULL: the default. */
+	/* Return: the exit status. One of @result and @problem is NULL. NULL: the default. */
 	int (*report)(void *ctx, const json_t *result, const json_t *problem);
 	void *ctx;
 };

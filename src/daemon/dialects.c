@@ -7,8 +7,14 @@
 #include "api/v1/v1.h"
 #include <stddef.h>
 
+/* se_v2_dialect comes before se_dialect, whose prefix it has too. */
 const struct dialect *const dialects[] = {
-	&v1_dialect, &mcp_dialect,       &se_v2_dialect, /* before se_dialect, whose prefix it has,
-                                                            too */
-	&se_dialect, &sandboxes_dialect, &sandboxes_tool_dialect, &sandboxes_about_dialect, NULL,
+	&v1_dialect,
+	&mcp_dialect,
+	&se_v2_dialect,
+	&se_dialect,
+	&sandboxes_dialect,
+	&sandboxes_tool_dialect,
+	&sandboxes_about_dialect,
+	NULL,
 };

@@ -23,9 +23,7 @@ struct flags {
 	bool check_config, dump_config, create_key, version, help;
 };
 
-/**
- * flags_parse - strings point into argv. Return: 0, or -1 with *err (ERR_INVALID), a usage error.
- */
+/** flags_parse - strings point into argv. Return: 0, or -1 (ERR_INVALID). */
 int flags_parse(int argc, char *const *argv, struct flags *ret_flags,
                 struct error *err) attr_must_check;
 void flags_help(FILE *out);

@@ -175,8 +175,7 @@ int home_make_parent(const char *path, uid_t own, struct error *err)
 		return -1;
 	if (fstat(fd, &st) < 0)
 		return error_set(err, ERR_CONFIG, errno, "stat directory %s", dir);
-	/* Whoever may rename in it could put a socket in front of our clients. Its owner may,
-	 * sticky or not; root is trusted. */
+	/* Its owner may rename in it, sticky or not, and replace our socket; root is trusted. */
 	if (st.st_uid != 0 && st.st_uid != own)
 		return error_set(err, ERR_CONFIG, 0,
 		                 "directory %s belongs to user %u, who could replace its contents",

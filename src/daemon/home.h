@@ -19,10 +19,7 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err) attr_must_c
 char *home_roots(const char *dir) attr_must_check;
 int home_make_roots(const char *dir, struct error *err) attr_must_check;
 #define HOME_NAME_LEN 32
-/**
- * home_name - a random name of this state directory, independent of its path: written once into
- * its lock @fd.
- */
+/** home_name - a random name of this state directory, written once into its lock @fd. */
 int home_name(int fd, char ret_name[HOME_NAME_LEN + 1], struct error *err) attr_must_check;
 /** home_give_state - chown the directory of the lock @fd, and its database, to @uid and @gid. */
 int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid,

@@ -69,8 +69,7 @@ static const struct call_rule allowed[] = {
 	ANY(read), ANY(write), ANY(readv), ANY(writev), ANY(pread64), ANY(lseek), ANY(recvfrom),
 	ANY(recvmsg), ANY(sendto), ANY(sendmsg), ANY(sendmmsg), ANY(shutdown), ANY(close),
 	ANY(close_range),
-	/* connections are accepted, none are made. For a WebSocket over TLS microhttpd hands out
-	 * one end of a pair */
+	/* connections are accepted, none are made. A WebSocket over TLS is one end of a pair */
 	IF(socketpair, 0, INT_MASK, AF_UNIX), ANY(accept4), ANY(accept), ANY(getsockname),
 	ANY(getpeername), ANY(getsockopt), ANY(setsockopt),
 	/* waiting */

@@ -14,9 +14,7 @@ struct identity;
 struct passwd;
 struct policies;
 
-/**
- * preflight_settings - settings that contradict each other or the host: addresses, TLS, the user.
- */
+/** preflight_settings - settings that contradict each other or the host. */
 int preflight_settings(const struct config *config, struct error *err) attr_must_check;
 /** preflight_programs - engine, agent and runners exist where the settings say. */
 int preflight_programs(const struct config *config, struct error *err) attr_must_check;
@@ -27,9 +25,7 @@ int preflight_keys(const struct config *config, const struct identity *identity,
 int preflight_listen_failed(const struct config *config, struct error *err);
 /** preflight_user - Return: NULL if there is no such user, with errno if the lookup failed. */
 const struct passwd *preflight_user(const char *user);
-/**
- * preflight_policies - the configured ones; @files (may be NULL) replace those of the same name.
- */
+/** preflight_policies - as configured; @files (may be NULL) replace those of the same name. */
 struct policies *preflight_policies(const struct config *config, const char *const *files,
                                     struct error *err) attr_must_check;
 /** preflight_check_policies - like preflight_policies, only checks. */

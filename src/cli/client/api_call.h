@@ -36,19 +36,14 @@ int api_endpoint(const struct endpoint_options *options, struct endpoint *ret_en
  * valid id and could change the path.
  */
 char *api_path(const char *id, const char *suffix, struct error *err) attr_must_check;
-/**
- * api_file_path - "/api/v1/sessions/ID/files/", the escaped @path and @query ("?stat=1" or "").
- * Return: as api_path.
- */
+/** api_file_path - path of a file: "/api/v1/sessions/ID/files/PATH", and @query. Return: as
+ * api_path. */
 char *api_file_path(const char *id, const char *path, const char *query,
                     struct error *err) attr_must_check;
 /** api_escape - percent-encode @text for a path or query, except slashes. Return: owned. */
 char *api_escape(const char *text) attr_must_check;
 /** api_body - the text of @object. Return: owned, or NULL with *err. */
 char *api_body(const json_t *object, struct error *err) attr_must_check;
-/**
- * api_parse_object - a response of @len bytes with the HTTP @status. Return: owned, or NULL
- * (ERR_PROTOCOL).
- */
+/** api_parse_object - a response with the HTTP @status. Return: owned, or NULL (ERR_PROTOCOL). */
 json_t *api_parse_object(const char *text, size_t len, int status,
                          struct error *err) attr_must_check;

@@ -37,8 +37,5 @@ void exec_call_done(struct exec_call *call);
  */
 int exec_call_run(struct exec_call *call, const struct endpoint *endpoint, const char *path,
                   const char *body, struct error *err) attr_must_check;
-/**
- * exec_call_signal - the signal that interrupted the call; SIGPIPE if our own output was closed; 0:
- * none. Consumes the signal.
- */
+/** exec_call_signal - take the signal that interrupted it; SIGPIPE: our output closed; 0: none. */
 int exec_call_signal(const struct exec_call *call);

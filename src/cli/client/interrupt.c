@@ -51,8 +51,7 @@ static int wait_or_cancel(int fd, int other, short events)
 int interrupt_write(int fd, int out, const char *data, size_t len)
 {
 	while (len > 0) {
-		/* A pipe that poll reports as writable accepts PIPE_BUF bytes without blocking.
-		 */
+		/* A pipe that poll reports as writable accepts PIPE_BUF bytes at once. */
 		size_t piece = len < PIPE_BUF ? len : PIPE_BUF;
 		int r = wait_or_cancel(fd, out, POLLOUT);
 		ssize_t n;

@@ -9,10 +9,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-/*
- * Works by descriptors only: the tree may belong to a less privileged daemon, which could replace a
- * directory with a link.
- */
+/* By descriptors only: a less privileged daemon could replace a directory with a link. */
 
 /* A daemon's state is two levels deep. */
 #define DEPTH_MAX 16

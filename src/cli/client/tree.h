@@ -5,6 +5,5 @@
 
 #include "base/attr.h"
 
-/** tree_remove - Return: 0, or a negative errno, maybe after a partial removal (-ELOOP: too deep).
- */
+/** tree_remove - Return: 0, or a negative errno after a partial removal (-ELOOP: too deep). */
 int tree_remove(const char *path) attr_must_check;

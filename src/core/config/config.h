@@ -28,8 +28,7 @@ struct config {
 	char *zygote_path;
 	char *runners_dir;
 	char *tls_cert, *tls_key; /* PEM files; "": TCP without TLS */
-	bool auth_trust_socket;   /* on the Unix socket, for root and for the user who started the
-	                             daemon */
+	bool auth_trust_socket;   /* on the Unix socket, for root and the starting user */
 	char **allowed_hosts;     /* NULL-terminated: additional names accepted in Host */
 	char **allowed_origins;   /* NULL-terminated */
 	enum log_level log_level;

@@ -14,8 +14,7 @@
 #define ROOT_STATE   "/var/lib/millibox"
 #define IN_PLACE_MAX 2
 
-/* The environment belongs to the user, but a path relative to the start directory is never meant.
- */
+/* A path relative to the start directory is never meant. */
 static bool is_usable(const char *dir)
 {
 	return dir && dir[0] == '/';

@@ -19,14 +19,9 @@ struct default_paths_who {
 	const char *exe_dir; /* folder of the running program */
 };
 
-/**
- * default_paths_value - the default of a setting that depends on who runs the daemon. Owned;
- * NULL: no such key.
- */
+/** default_paths_value - default of a setting that depends on the user. Owned; NULL: unknown. */
 char *default_paths_value(const struct default_paths_who *who, const char *key);
-/**
- * default_paths_exe_dir - folder of the running program. Owned; NULL if the kernel does not say.
- */
+/** default_paths_exe_dir - folder of the running program. Owned; NULL: unknown. */
 char *default_paths_exe_dir(void);
 /** default_paths_hint - the default of @key in words ("beside the program"), for help texts. */
 const char *default_paths_hint(const char *key);

@@ -49,10 +49,7 @@ static inline void yamldoc_freep(struct yamldoc_node **root)
  */
 struct yamldoc_node *yamldoc_parse(const char *data, size_t len, const char *name,
                                    struct error *err) attr_owned(yamldoc_free);
-/**
- * yamldoc_read - read the file at @path into @ret_text, whose maximum (YAMLDOC_BYTES_MAX) bounds
- * it.
- */
+/** yamldoc_read - read a file into @ret_text, which bounds it (YAMLDOC_BYTES_MAX). */
 int yamldoc_read(const char *path, struct buf *ret_text, struct error *err) attr_must_check;
 /** yamldoc_load - yamldoc_parse of the file at @path. */
 struct yamldoc_node *yamldoc_load(const char *path, struct error *err) attr_owned(yamldoc_free);

@@ -47,10 +47,7 @@ void identity_free(struct identity *identity);
 struct identity *identity_new(const struct identity_config *config) attr_owned(identity_free);
 /** identity_load - load from the store, before store_start. */
 int identity_load(struct identity *identity, struct error *err) attr_must_check;
-/**
- * identity_start - before the first change. @scheduler is notified when a quota grows; may be
- * NULL.
- */
+/** identity_start - before the first change. @scheduler (may be NULL) learns of larger quotas. */
 void identity_start(struct identity *identity, struct loop *loop, struct scheduler *scheduler);
 /**
  * identity_watch_departures - @fn is called after a tenant was deleted whose history is still in
@@ -90,10 +87,7 @@ struct identity_key_info {
 };
 
 struct identity_key *identity_find_key(struct identity *identity, const char *id);
-/**
- * identity_key_holds - whether the key would still be accepted; NULL (no key): whether access
- * without a key would.
- */
+/** identity_key_holds - whether the key, or access without one (NULL), would still be accepted. */
 bool identity_key_holds(struct identity *identity, const char *id);
 /** identity_key_at - oldest first; NULL past the end. O(index). */
 struct identity_key *identity_key_at(struct identity *identity, size_t index);
@@ -130,9 +124,7 @@ int identity_create_key_now(struct identity *identity, const struct identity_key
 /** identity_revoke_key - takes effect at once, written or not. No effect on a revoked key. */
 int identity_revoke_key(struct identity *identity, struct identity_key *key,
                         struct identity_done done, struct error *err) attr_must_check;
-/**
- * identity_create_tenant - ERR_CONFLICT also while data of a deleted tenant of this name remains.
- */
+/** identity_create_tenant - ERR_CONFLICT also while data of a deleted one of this name remains. */
 int identity_create_tenant(struct identity *identity, const struct tenant_settings *settings,
                            struct identity_done done, struct error *err) attr_must_check;
 /** identity_set_tenant - change policy and quotas. */

@@ -262,8 +262,7 @@ static void finish_delete(struct identity_change *change)
 	LIST_FOREACH (key, &identity->keys, struct identity_key, node)
 		if (str_equal(key->tenant, change->name))
 			identity_forget_key(identity, key);
-	/* A concurrent request may have started something: then the tenant stays until the daemon
-	 * ends. */
+	/* If a concurrent request holds it, it stays until the daemon ends. */
 	if (t && tenants_remove(tenants, t, &err) < 0)
 		log_error("remove a tenant", &err);
 	if (!change->left)

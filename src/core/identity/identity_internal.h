@@ -30,8 +30,7 @@ struct identity {
 	struct loop *loop;
 	struct scheduler *scheduler;
 	struct map *by_id;
-	bool keyed; /* there is a key, or was one since the start: deleting keys never opens the
-	               daemon */
+	bool keyed; /* there is or was a key: deleting keys never opens the daemon */
 	struct list keys;
 	struct list gone;    /* deleted keys that requests may still refer to */
 	struct map *peers;   /* struct peer, by name: recent failures */

@@ -19,9 +19,8 @@ static const char *const base_env[] = {
 };
 
 /* Variables that make a loader, an interpreter or libc run or read something before the program's
- * first line, or instead of it. The program could do the same to itself later; but our runners
- * start first, and the caller must not choose what they are. Upper case, as the programs read
- * them. */
+ * first line, or instead of it. Our runners start first: the caller must not choose what they are.
+ */
 /* clang-format off */
 static const char *const denied[] = {
 	/* dynamic loader and libc */

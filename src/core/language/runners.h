@@ -36,8 +36,7 @@ struct runner {
 	char **places;          /* NULL: none */
 	char **minimal_command; /* NULL: none */
 	char **env;
-	char *zygote, *session_zygote; /* files that describe the zygotes for @command and
-	                                  @session_command; NULL: none */
+	char *zygote, *session_zygote; /* files for @command and @session_command; NULL: none */
 	bool report;
 	bool preload;   /* session_command accepts the template's modules as arguments */
 	bool asks;      /* supports run_request.ask */

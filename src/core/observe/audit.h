@@ -50,10 +50,7 @@ struct audit_event {
 
 /** audit_close - after everything is written, or has failed. */
 void audit_close(struct audit *a);
-/**
- * audit_open - checks the existing log, with the rights of the user who started the daemon.
- * Blocks.
- */
+/** audit_open - check the existing log, with the rights of the user who started us. Blocks. */
 int audit_open(const struct audit_config *config, struct audit **ret_audit,
                struct error *err) attr_must_check;
 /**

@@ -37,10 +37,7 @@ struct audit_found {
 /** audit_file_open - with @strict, damage is an error (ERR_CONFIG) and nothing is changed. */
 int audit_file_open(struct audit_file *f, bool strict, struct audit_found *ret_found,
                     struct error *err) attr_must_check;
-/**
- * audit_file_anchor - a log that ends before @anchor, or differs there, is damaged as in
- * audit_file_open.
- */
+/** audit_file_anchor - a log that ends before @anchor, or differs there, is damaged. */
 int audit_file_anchor(struct audit_file *f, bool strict, const struct chain_head *anchor,
                       struct audit_found *found, struct error *err) attr_must_check;
 void audit_file_close(struct audit_file *f);

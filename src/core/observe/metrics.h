@@ -57,10 +57,7 @@ void metrics_observe_for(struct metrics *m, enum metric metric, const char *cons
 #define metrics_set(m, metric, value)       metrics_set_for(m, metric, NULL, value)
 #define metrics_observe(m, metric, seconds) metrics_observe_for(m, metric, NULL, seconds)
 
-/**
- * metrics_total - of a counter: the sum of all series; of a histogram: the number of
- * observations.
- */
+/** metrics_total - sum of all series of a counter; number of observations of a histogram. */
 double metrics_total(const struct metrics *m, enum metric metric);
 /** metrics_total_with - the same for series whose label number @label is @value (NULL: all). */
 double metrics_total_with(const struct metrics *m, enum metric metric, size_t label,
@@ -81,10 +78,7 @@ struct metric_series {
 	const uint64_t *buckets; /* not cumulative */
 	size_t buckets_count;
 };
-/**
- * metrics_save - call @fn for every series changed since the last call, except those that the
- * kernel counts (process_*).
- */
+/** metrics_save - call @fn for every series changed since the last call, except process_*. */
 void metrics_save(struct metrics *m, void (*fn)(void *ctx, const struct metric_series *s),
                   void *ctx);
 /** metrics_unsave - saving failed: report all series next time. */

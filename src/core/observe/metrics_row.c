@@ -113,9 +113,8 @@ static void on_timer(void *ctx)
 	timer_start(row->timer, SAVE_US);
 }
 
-/* A client reads the metrics: persist them so that they never appear smaller later. At once, not
- * in the next turn of the loop: the next request may be read before that, and its durable write
- * must be queued behind this one. */
+/* A client reads the metrics: persist them now, so that they never appear smaller later. The
+ * durable write of the next request must be queued behind this one. */
 static void on_look(void *ctx, struct metrics *m attr_unused)
 {
 	save_metrics(ctx);

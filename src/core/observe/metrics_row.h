@@ -17,16 +17,11 @@ struct metrics;
 struct store;
 struct metrics_row;
 
-/**
- * metrics_row_load - before store_start. Rows that this version does not know stay in the store.
- */
+/** metrics_row_load - before store_start. Rows unknown to this version stay in the store. */
 int metrics_row_load(struct store *s, struct metrics *m, struct error *err) attr_must_check;
 
 /** metrics_row_free - writes changes; before the store is closed. */
 void metrics_row_free(struct metrics_row *row);
-/**
- * metrics_row_new - all arguments are borrowed. Create it after all other sources, whose values
- * it writes.
- */
+/** metrics_row_new - borrows all. Create it after all other sources, whose values it writes. */
 struct metrics_row *metrics_row_new(struct store *s, struct metrics *m, struct loop *loop)
 	attr_owned(metrics_row_free);

@@ -161,8 +161,7 @@ static int check_code(const struct config *config, const struct run_request *req
 		return error_set(err, ERR_TOO_LARGE, 0,
 		                 "code: %zu bytes, at most %llu are accepted", request->code_len,
 		                 (unsigned long long)config->max_code_bytes);
-	/* Interpreters disagree on what follows a NUL: the code shown and the code run could
-	 * differ. */
+	/* Interpreters disagree on what follows a NUL: shown and executed code could differ. */
 	if (memchr(request->code, 0, request->code_len))
 		return error_field(err, "code", "contains NUL");
 	return 0;

@@ -172,8 +172,7 @@ int policy_allow_network(struct policy_deciding *in)
 	                     box_network_name(granted));
 }
 
-/* What policies can grant and no driver implements yet: refuse rather than grant less than meant.
- */
+/* No driver implements these yet: refuse rather than grant less than the policy says. */
 int policy_allow_extras(struct policy_deciding *in)
 {
 	const struct driver_caps *caps = in->rules->caps;

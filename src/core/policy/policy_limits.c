@@ -144,11 +144,8 @@ static uint64_t whole_pages(uint64_t bytes)
 	return bytes - bytes % PAGE_BYTES;
 }
 
-/*
- * Workspace, /tmp and /dev/shm are tmpfs, charged to the box's memory. Together they stay below it
- * (1/2 + 1/4 + 1/8), because a tmpfs that can outgrow the memory turns "disk full" into an OOM
- * kill.
- */
+/* Workspace, /tmp and /dev/shm are tmpfs, charged to the box's memory. Together they stay below it
+ * (1/2 + 1/4 + 1/8): a tmpfs that outgrows it turns "disk full" into an OOM kill. */
 static int decide_areas(struct policy_deciding *in)
 {
 	static const struct policy_rule half_rule = {.by = POLICY_BY_PROGRAM,

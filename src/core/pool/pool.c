@@ -52,8 +52,7 @@ struct pool {
 	struct list node; /* pools.list */
 	struct pools *all;
 	struct pool_shape shape;                 /* owned */
-	struct list members[MEMBER_STATE_COUNT]; /* struct member.node; ENDING ones are in
-	                                            all->ending */
+	struct list members[MEMBER_STATE_COUNT]; /* struct member.node; none in ENDING */
 	size_t counts[MEMBER_STATE_COUNT];
 	size_t floor;
 	char tenant[TENANT_NAME_MAX + 1]; /* whose requests caused it; "": pools_keep */
@@ -421,11 +420,8 @@ static void trim_pool(struct pool *pool, uint64_t now_us)
 	}
 }
 
-/*
- * Making a member takes some milliseconds of a processor, perhaps from a running program. While
- * half of the pool is ready, the rest can wait; but no longer than PATIENCE_US, because a program
- * that runs longer hardly notices.
- */
+/* Making a member takes milliseconds of a processor from running programs. While half of the pool
+ * is ready, the rest can wait, at most PATIENCE_US: a longer program hardly notices. */
 static bool can_wait(struct pool *pool, uint64_t now_us)
 {
 	size_t have = pool->counts[MEMBER_READY];
@@ -459,8 +455,7 @@ static struct pool *find_neediest(struct pools *p, uint64_t now_us, bool *ret_wa
 static void fill_pools(struct pools *p, uint64_t now_us)
 {
 	const struct scheduler *s = p->config.scheduler;
-	/* Requests go first: make none while one is queued, and one at a time while all cores are
-	 * busy. */
+	/* Requests go first: none while one is queued, one at a time while all cores are busy. */
 	size_t making_max = s->counts[SCHEDULER_RUNNING] >= p->config.cores ? 1 : 2;
 	struct pool *pool;
 	bool waits = false;

@@ -45,8 +45,7 @@ bool pool_shape_of(const struct policy_decision *d, struct pool_shape *ret_shape
 	struct pool_shape *s = ret_shape;
 
 	*s = (struct pool_shape){.spec = d->spec};
-	/* A network belongs to one box. An imported root is removed with its last box: an unused
-	 * box must not keep it. */
+	/* A network belongs to one box. An unused box must not keep an imported root. */
 	if (d->spec.network != BOX_NETWORK_NONE || str_has_prefix(d->spec.root, IMAGE_ROOT_PREFIX))
 		return false;
 	s->spec.id[0] = s->spec.request_id[0] = '\0';

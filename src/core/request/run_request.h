@@ -35,8 +35,7 @@ struct run_request {
 	char *stdin_data;
 	size_t stdin_len;
 	bool stdin_open;    /* in a session: more may follow, see run_record_stdin */
-	size_t stdin_early; /* part of stdin_len that arrived after the request and before the start
-	                     */
+	size_t stdin_early; /* part of stdin_len that arrived after the request */
 	/* JSON: what the runner must do beyond running the code, docs/protocol.md, "The source". */
 	char *ask;
 	bool durable; /* in a session: persist it before it is acknowledged or run */
@@ -68,10 +67,7 @@ struct exec_source {
 	size_t len;
 };
 
-/**
- * run_request_files - the program's text first, then the caller's files. The array is owned, its
- * contents are borrowed.
- */
+/** run_request_files - the code, then the files. The array is owned, its contents are borrowed. */
 struct exec_file *run_request_files(const struct run_request *request,
                                     const struct exec_source *source);
 /* Input kept for a program that has not started. */

@@ -11,8 +11,7 @@
 #include "base/str.h"
 #include "core/request/run_request.h"
 
-/* Encode. Bytes become base64; text stays as it is, because it was JSON or was checked on
- * arrival. */
+/* Encode. Bytes become base64; text was checked on arrival. */
 
 #define AT(field) offsetof(struct run_request, field)
 

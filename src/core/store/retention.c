@@ -221,8 +221,7 @@ static void on_batch(void *ctx, const struct db_rows *rows, const struct error *
 	if (count > 0) {
 		for (size_t i = 0; i < count; i++)
 			steps[c->step].forget(&c->parts, rows, i);
-		/* Return free pages to the file system, a few at a time. If the queue is full, the
-		 * next batch does it. */
+		/* Return a few free pages to the file system, unless the queue is full. */
 		(void)!db_write(store_db(c->parts.store), &DB_SQL("PRAGMA incremental_vacuum(256)"),
 		                1, NULL, NULL, &busy);
 		timer_start(c->timer, PAUSE_US);

@@ -63,8 +63,7 @@ static bool write_items(struct list *items)
 	return true;
 }
 
-/* Sessions first, so that an execution in the database always has its session. Items that do not
- * fit wait. */
+/* Sessions first: an execution in the database always has its session. */
 void store_flush(struct store *s)
 {
 	if (write_items(&s->sessions))

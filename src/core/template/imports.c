@@ -378,8 +378,7 @@ static int open_pipes(struct import *i, struct error *err)
 	return 0;
 }
 
-/* What is left of the tenant's quota if all current imports use all they may: together they never
- * exceed it. */
+/* What is left of the tenant's quota if all current imports use all that they may. */
 static uint64_t room_of(const struct imports *all, const char *tenant)
 {
 	uint64_t room = tenant_image_room(tenant_of(all, tenant));

@@ -69,10 +69,7 @@ const char *import_state_name(enum import_state state);
 /** imports_free - cancels running imports; no callback follows. */
 void imports_free(struct imports *all);
 struct imports *imports_new(const struct imports_config *config) attr_owned(imports_free);
-/**
- * imports_sweep - remove roots without a template or box: imports interrupted by a crash. Call
- * after sessions are restored.
- */
+/** imports_sweep - remove roots without a template or box. Call after sessions are restored. */
 void imports_sweep(struct imports *all);
 size_t imports_count(const struct imports *all);
 /** imports_measure - a metrics source; @ctx is the imports. */
@@ -87,10 +84,7 @@ bool imports_find(const struct imports *all, const char *tenant, const char *id,
 int imports_begin(struct imports *all, const struct import_request *request,
                   const struct import_events *events, struct import **ret_import,
                   struct error *err) attr_must_check;
-/**
- * import_write - Return: how many bytes were accepted; if not all, on_room follows, or on_failed
- * was called and @i is gone.
- */
+/** import_write - Return: bytes accepted; if not all, on_room follows, or on_failed was called. */
 size_t import_write(struct import *i, const char *data, size_t len);
 void import_end(struct import *i);
 void import_cancel(struct import *i);

@@ -31,8 +31,5 @@ int package_normalise(const char *name, char ret_name[PACKAGE_NAME_MAX + 1]) att
  */
 int package_parse_entry(const char *entry, char ret_name[PACKAGE_NAME_MAX + 1],
                         char ret_version[PACKAGE_VERSION_MAX + 1]) attr_must_check;
-/**
- * package_version_fits - whether @version satisfies @wanted: "1.2", "==1.2", ">=1,<2", "!=1.5";
- * "": any. Pure.
- */
+/** package_version_fits - whether @version satisfies @wanted: "1.2", ">=1,<2", "!=1.5"; "": any. */
 bool package_version_fits(const char *version, const char *wanted);

@@ -77,8 +77,7 @@ struct template
 	enum template_kind kind;
 	char root[BOX_ROOT_LEN]; /* "": the host's */
 	struct image *image;     /* a reference; only for TEMPLATE_ON_IMAGE */
-	char **programs; /* NULL on the host; else pairs: the runner's path, the path in the root.
-	                    Owned */
+	char **programs; /* owned pairs: the runner's path, that in the root; NULL on the host */
 	char *problem;   /* owned; why it is unusable, with the remedy; NULL: usable */
 	char *config;    /* owned; JSON of the image: entrypoint, digest ...; NULL */
 	uint64_t created_ms, updated_ms;

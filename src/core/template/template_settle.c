@@ -96,8 +96,7 @@ static const char *find_program(struct root_scan *scan, const struct runner *r)
 	return NULL;
 }
 
-/* Pairs: the runner's path, the path in the root. Each runner has its program and perhaps a
- * minimal one. */
+/* Pairs: the runner's path, the path in the root; of its program or of a minimal one. */
 static char **find_programs(struct root_scan *scan, const struct runners *runners)
 {
 	const struct runner *r;

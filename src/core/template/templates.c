@@ -385,8 +385,7 @@ int templates_adopt(struct templates *all, const struct template_record *record,
 	if (take_root(all, t, record, err) < 0)
 		return -1;
 	settle_template(all, t);
-	/* A new template with missing packages is refused; an existing one stays and reports the
-	 * problem. */
+	/* An existing template with missing packages stays and reports the problem. */
 	if (done && template_check_packages(t, all->config.host.bases, err) < 0)
 		return -1;
 	if (tenant_take_template(tenant, done ? err : NULL) < 0)

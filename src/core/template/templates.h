@@ -80,10 +80,7 @@ int templates_check_names(const char *id, const char *name, struct error *err) a
 /* Changes. They take effect at once; @done is called when they are on disk. Return: 0; 1: not
  * persisted, @done is not called; -1: refused. */
 
-/**
- * templates_create - ERR_CONFLICT for an id or name in use, ERR_INVALID with the field,
- * ERR_QUOTA. @spec is copied.
- */
+/** templates_create - ERR_CONFLICT, ERR_INVALID with the field, ERR_QUOTA. @spec is copied. */
 int templates_create(struct templates *all, const char *tenant, const struct template_spec *spec,
                      struct templates_done done, struct template **ret_template,
                      struct error *err) attr_must_check;

@@ -20,10 +20,7 @@ struct bucket_rate {
 	uint64_t burst;      /* at least 1, at most a billion */
 };
 
-/**
- * bucket_take - take a token. Return: 0, or the microseconds until one is available, with nothing
- * taken.
- */
+/** bucket_take - take a token. Return: 0, or the microseconds until there is one. */
 uint64_t bucket_take(struct bucket *b, const struct bucket_rate *rate, uint64_t now_us);
 /** bucket_is_full - nothing is owed: the bucket can be dropped. */
 bool bucket_is_full(const struct bucket *b, const struct bucket_rate *rate, uint64_t now_us);

@@ -75,22 +75,13 @@ int scheduler_enter(struct scheduler *s, struct scheduler_entry *e, uint64_t now
                     struct error *err) attr_must_check;
 /** scheduler_resume - takes a place for an entry that is already running, regardless of bounds. */
 void scheduler_resume(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us);
-/**
- * scheduler_leave - it no longer runs, but its box still exists. May call on_turn of another
- * entry.
- */
+/** scheduler_leave - it ended, but its box still exists. May call on_turn of another entry. */
 void scheduler_leave(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us);
 /** scheduler_out - from any place; idempotent. May call on_turn of another entry. */
 void scheduler_out(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us);
-/**
- * scheduler_hold - count memory of a box without an entry against @q. The caller has checked that
- * it is allowed.
- */
+/** scheduler_hold - count memory of a box without an entry. The caller has checked the quota. */
 void scheduler_hold(struct scheduler *s, struct scheduler_queue *q, uint64_t bytes);
-/**
- * scheduler_release - end scheduler_hold; call with @bytes 0 after the bounds of @q changed. May
- * call on_turn of an entry.
- */
+/** scheduler_release - end scheduler_hold; @bytes 0: the bounds of @q changed. May call on_turn. */
 void scheduler_release(struct scheduler *s, struct scheduler_queue *q, uint64_t bytes,
                        uint64_t now_us);
 /** scheduler_retry_after - estimated seconds until the queue has a free place; at least 1. */
