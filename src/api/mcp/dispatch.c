@@ -5,6 +5,7 @@
 #include "api/reply.h"
 #include "api/tools/prompt.h"
 #include "api/tools/resource.h"
+#include "api/tools/tool.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -17,6 +18,10 @@
  * open a stream for the rest. Ids of requests are unique within a session, so a cancellation is
  * unambiguous.
  */
+
+#define LOG_INFO    1
+#define LOG_WARNING 3
+#define TOOLS_PAGE  50
 
 static const char instructions[] =
 	"Runs code in isolated Linux sandboxes without network. For a single piece of code call "
@@ -68,7 +73,8 @@ static void end_request(struct mcp_request *q, char *text, size_t len)
 	free(q);
 }
 
-void mcp_request_result(struct mcp_request *q, json_t *result)
+/* @result is taken; @q is freed. */
+static void answer_request(struct mcp_request *q, json_t *result)
 {
 	size_t len;
 	char *text = rpc_result(q->id, result, &len);
@@ -84,7 +90,7 @@ static void fail_with(struct mcp_request *q, int code, const char *message, json
 	end_request(q, text, len);
 }
 
-void mcp_request_fail(struct mcp_request *q, const struct error *err)
+static void fail_request(struct mcp_request *q, const struct error *err)
 {
 	char ctx[REPLY_CTX_LEN];
 	size_t len;
@@ -109,7 +115,8 @@ void mcp_request_drop(struct mcp_request *q)
 	end_request(q, NULL, 0);
 }
 
-void mcp_request_notify(struct mcp_request *q, const char *method, json_t *params)
+/* @params is taken. */
+static void notify_client(struct mcp_request *q, const char *method, json_t *params)
 {
 	struct mcp_session *s = q->session;
 	size_t len;
@@ -121,7 +128,8 @@ void mcp_request_notify(struct mcp_request *q, const char *method, json_t *param
 		s->sink.send(s->sink.ctx, text, len);
 }
 
-int mcp_request_offset(const struct mcp_request *q, uint64_t *ret_offset, struct error *err)
+/* Where a page begins: 0, or params.cursor. */
+static int read_cursor(const struct mcp_request *q, uint64_t *ret_offset, struct error *err)
 {
 	const json_t *cursor = json_object_get(q->params, "cursor");
 	const char *text = json_string_value(cursor);
@@ -134,7 +142,7 @@ int mcp_request_offset(const struct mcp_request *q, uint64_t *ret_offset, struct
 	return error_set(err, ERR_INVALID, 0, "cursor is not from this server");
 }
 
-void mcp_request_set_cursor(json_t *page, uint64_t offset)
+static void set_cursor(json_t *page, uint64_t offset)
 {
 	json_set(page, "nextCursor", json_sprintf("p%llu", (unsigned long long)offset));
 }
@@ -169,7 +177,7 @@ static void initialize(struct mcp_request *q)
 	         json_pack("{s:s, s:s, s:s}", "name", "millibox", "title", "Millibox sandboxes",
 	                   "version", MILLIBOX_VERSION));
 	json_set(result, "instructions", json_string(instructions));
-	mcp_request_result(q, result);
+	answer_request(q, result);
 }
 
 static json_t *answer_empty(struct mcp_request *q, struct error *err)
@@ -202,7 +210,7 @@ static json_t *list_prompts(struct mcp_request *q, struct error *err)
 	uint64_t offset;
 	size_t i;
 
-	if (mcp_request_offset(q, &offset, err) < 0)
+	if (read_cursor(q, &offset, err) < 0)
 		return NULL;
 	list = offset == 0 ? prompt_list() : json_array();
 	json_array_foreach (list, i, prompt)
@@ -229,8 +237,8 @@ static void list_resources(struct mcp_request *q)
 	struct error err = {0};
 	uint64_t offset;
 
-	if (mcp_request_offset(q, &offset, &err) < 0)
-		mcp_request_fail(q, &err);
+	if (read_cursor(q, &offset, &err) < 0)
+		fail_request(q, &err);
 	else
 		resource_list(&q->call, offset);
 }
@@ -240,17 +248,134 @@ static void read_resource(struct mcp_request *q)
 	resource_read(&q->call, mcp_request_text(q, "uri"));
 }
 
+/*
+ * Tools. Clients that sent a progressToken get the output of the program as progress: the message
+ * is the text, the number counts bytes. Invalid arguments are a result with isError, because a
+ * model can correct them; an unknown tool is an error of the protocol.
+ */
+
+static json_t *view_tool(const struct tool *tool, enum mcp_version version)
+{
+	json_t *j = tool_view(tool);
+
+	if (version < MCP_2025_06_18) {
+		(void)json_object_del(j, "outputSchema");
+		(void)json_object_del(j, "title");
+	}
+	if (version < MCP_2025_03_26)
+		(void)json_object_del(j, "annotations");
+	return j;
+}
+
+static json_t *list_tools(struct mcp_request *q, struct error *err)
+{
+	json_t *result, *list;
+	const struct tool *tool;
+	uint64_t offset;
+
+	if (read_cursor(q, &offset, err) < 0)
+		return NULL;
+	result = json_object();
+	list = json_array();
+	for (; (tool = tool_at(offset)) && json_array_size(list) < TOOLS_PAGE; offset++)
+		if (tool_is_enabled(q->call.router->config, tool) &&
+		    scope_allows(q->call.principal->scopes, tool->scope))
+			(void)!json_array_append_new(list, view_tool(tool, q->session->version));
+	json_set(result, "tools", list);
+	if (tool)
+		set_cursor(result, offset);
+	return result;
+}
+
+static void on_output(void *ctx, enum output_stream stream, const char *text, size_t len)
+{
+	struct mcp_request *q = ctx;
+	json_t *params = json_object();
+
+	(void)stream; /* progress does not tell them apart */
+	q->progress += len;
+	json_set(params, "progressToken", json_incref(q->token));
+	json_set(params, "progress", json_integer((json_int_t)q->progress));
+	if (q->session->version >= MCP_2025_03_26)
+		json_set(params, "message", json_text(text, len));
+	notify_client(q, "notifications/progress", params);
+}
+
+/* Older clients do not know links; the text names them too. */
+static void drop_links(json_t *content)
+{
+	for (size_t i = json_array_size(content); i-- > 0;) {
+		const json_t *item = json_array_get(content, i);
+
+		if (str_equal(json_string_value(json_object_get(item, "type")), "resource_link"))
+			(void)json_array_remove(content, i);
+	}
+}
+
+static void log_end(struct mcp_request *q, const json_t *result)
+{
+	const json_t *structured = json_object_get(result, "structuredContent");
+	const char *id = json_string_value(json_object_get(structured, "execution_id"));
+	bool is_error = json_is_true(json_object_get(result, "isError"));
+	json_t *params, *data;
+
+	if (!id || (is_error ? LOG_WARNING : LOG_INFO) < q->session->log_level)
+		return;
+	data = json_object();
+	json_set(data, "execution_id", json_string(id));
+	json_set(data, "outcome", json_incref(json_object_get(structured, "outcome")));
+	json_set(data, "duration", json_incref(json_object_get(structured, "duration")));
+	params = json_object();
+	json_set(params, "level", json_string(is_error ? "warning" : "info"));
+	json_set(params, "logger", json_string("millibox"));
+	json_set(params, "data", data);
+	notify_client(q, "notifications/message", params);
+}
+
+static void on_tool_done(void *ctx, json_t *result, const struct error *failure)
+{
+	struct mcp_request *q = ctx;
+
+	(void)failure; /* in the result as well */
+	log_end(q, result);
+	if (q->session->version < MCP_2025_06_18) {
+		drop_links(json_object_get(result, "content"));
+		(void)json_object_del(result, "structuredContent");
+	}
+	answer_request(q, json_incref(result));
+}
+
+static void call_tool(struct mcp_request *q)
+{
+	const char *name = mcp_request_text(q, "name");
+	cleanup_json json_t *none = json_object();
+	const json_t *arguments = json_object_get(q->params, "arguments");
+	const struct tool *tool = name ? tool_find(q->call.router->config, name) : NULL;
+	struct error err = {0};
+
+	if (!tool || (arguments && !json_is_object(arguments))) {
+		(void)error_set(&err, ERR_INVALID, 0, "%s%.100s",
+		                tool ? "arguments must be an object of " : "Unknown tool: ",
+		                name ? name : "(none named)");
+		fail_request(q, &err);
+		return;
+	}
+	q->call.events.on_output = q->token ? on_output : NULL;
+	q->call.events.on_done = on_tool_done;
+	tool_start(&q->call, tool, arguments ? arguments : none);
+}
+
 static const struct method {
 	const char *name;
-	mcp_answer_fn *answer; /* one of both */
-	mcp_start_fn *start;
+	mcp_answer_fn *answer;                /* one of both */
+	void (*start)(struct mcp_request *q); /* answers now or later */
 	enum scope scope;
 	bool early; /* allowed before initialize */
 } methods[] = {
 	{"initialize", NULL, initialize, SCOPE_ANY, true},
 	{"ping", answer_empty, NULL, SCOPE_ANY, true},
-	{"tools/list", mcp_tools_list, NULL, SCOPE_ANY, false},
-	{"tools/call", NULL, mcp_tools_call, SCOPE_ANY, false},
+	{"tools/list", list_tools, NULL, SCOPE_ANY, false},
+	{"tools/call", NULL, call_tool, SCOPE_ANY, false},
 	{"resources/list", NULL, list_resources, SCOPE_READ, false},
 	{"resources/templates/list", list_resource_templates, NULL, SCOPE_ANY, false},
 	{"resources/read", NULL, read_resource, SCOPE_READ, false},
@@ -298,18 +423,18 @@ static char *refusal_of(const struct mcp_session *s, const struct method *method
 }
 
 /* Of a resource method; a tool has its own. */
-static void on_done(void *ctx, json_t *result, const struct error *failure)
+static void on_resource_done(void *ctx, json_t *result, const struct error *failure)
 {
 	struct mcp_request *q = ctx;
 	json_t *next = json_object_get(result, "nextOffset");
 
 	if (next)
-		mcp_request_set_cursor(result, (uint64_t)json_integer_value(next));
+		set_cursor(result, (uint64_t)json_integer_value(next));
 	(void)json_object_del(result, "nextOffset");
 	if (failure)
-		mcp_request_fail(q, failure);
+		fail_request(q, failure);
 	else
-		mcp_request_result(q, json_incref(result));
+		answer_request(q, json_incref(result));
 }
 
 void mcp_dispatch(struct mcp_session *s, struct mcp_post *post, const struct principal *who,
@@ -343,7 +468,7 @@ void mcp_dispatch(struct mcp_session *s, struct mcp_post *post, const struct pri
 	if (json_is_integer(token) ||
 	    (json_is_string(token) && json_string_length(token) <= RPC_ID_MAX))
 		q->token = json_incref(token);
-	q->call.events = (struct call_events){.ctx = q, .on_done = on_done};
+	q->call.events = (struct call_events){.ctx = q, .on_done = on_resource_done};
 	call_init(&q->call, s->mcp->router, who, request_id);
 	list_append(&s->requests, &q->node);
 	s->requests_count++;
@@ -355,9 +480,9 @@ void mcp_dispatch(struct mcp_session *s, struct mcp_post *post, const struct pri
 	}
 	result = method->answer(q, &err);
 	if (result)
-		mcp_request_result(q, result);
+		answer_request(q, result);
 	else
-		mcp_request_fail(q, &err);
+		fail_request(q, &err);
 }
 
 void mcp_dispatch_notification(struct mcp_session *s, const struct rpc_message *m)

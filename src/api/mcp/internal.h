@@ -37,7 +37,6 @@ enum mcp_version {
 #define MCP_ID_LEN            36 /* "mcp_" and 32 characters */
 #define MCP_PENDING_MAX       64
 #define MCP_SUBSCRIPTIONS_MAX 256
-#define MCP_PAGE              50
 
 /* A message of a stream, kept for clients that reconnect. */
 struct mcp_event {
@@ -219,29 +218,15 @@ void mcp_post_answer(struct mcp_post *post, const char *text, size_t len);
 void mcp_dispatch(struct mcp_session *s, struct mcp_post *post, const struct principal *who,
                   const char *request_id, const struct rpc_message *message);
 void mcp_dispatch_notification(struct mcp_session *s, const struct rpc_message *message);
-/** mcp_request_result - answer @q, which is freed; @result is taken. */
-void mcp_request_result(struct mcp_request *q, json_t *result);
-void mcp_request_fail(struct mcp_request *q, const struct error *err);
-/** mcp_request_notify - @params is taken. */
-void mcp_request_notify(struct mcp_request *q, const char *method, json_t *params);
 /** mcp_request_drop - cancel @q without an answer. */
 void mcp_request_drop(struct mcp_request *q);
 /** mcp_request_text - a member of params; NULL: absent, or not a string without NUL. */
 const char *mcp_request_text(const struct mcp_request *q, const char *name);
-/** mcp_request_offset - where a page begins: 0, or params.cursor. */
-int mcp_request_offset(const struct mcp_request *q, uint64_t *ret_offset,
-                       struct error *err) attr_must_check;
-/** mcp_request_set_cursor - the next page begins at @offset. */
-void mcp_request_set_cursor(json_t *page, uint64_t offset);
 
 /* Methods that answer at once. Return: the result, owned, or NULL with *err. */
 typedef json_t *mcp_answer_fn(struct mcp_request *q, struct error *err);
-mcp_answer_fn mcp_tools_list;                                     /* tool.c */
 mcp_answer_fn mcp_resources_subscribe, mcp_resources_unsubscribe; /* subscribe.c */
 mcp_answer_fn mcp_complete;                                       /* complete.c */
-/* Methods that answer now or later. */
-typedef void mcp_start_fn(struct mcp_request *q);
-mcp_start_fn mcp_tools_call; /* tool.c */
 
 /* subscribe.c */
 void mcp_subscription_free(struct mcp_subscription *sub);
