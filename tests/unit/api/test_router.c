@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "api/internal.h"
+#include "api/json/fields.h"
 #include "api/openapi.h"
 #include "api/v1/v1.h"
 #include "base/alloc.h"
@@ -393,6 +394,42 @@ static void every_route_names_its_scope(void **state)
 	}
 }
 
+static void check_parameter(const struct field *f)
+{
+	static const enum field_type types[] = {FIELD_STRING, FIELD_WORD,    FIELD_ENUM,
+	                                        FIELD_BOOL,   FIELD_INTEGER, FIELD_SECONDS,
+	                                        FIELD_CUSTOM};
+	bool known = false, text = f->type == FIELD_STRING || f->type == FIELD_WORD;
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		known |= f->type == types[i];
+	if (!known)
+		fail_msg("%s has a type that no query has", f->name);
+	/* Strings are borrowed from the request: nothing would free a default. */
+	assert_false(text && f->fallback);
+	assert_true(f->type != FIELD_CUSTOM || (f->check && f->schema));
+	assert_true((f->type != FIELD_WORD && f->type != FIELD_ENUM) || f->words);
+}
+
+static void query_parameters_have_types_that_a_query_can_have(void **state)
+{
+	struct route_match match, other;
+	size_t count = 0;
+
+	(void)state;
+	for (size_t i = 0; route_at(dialects, i, &match); i++) {
+		/* A handler decodes one table, whichever row led to it. */
+		for (size_t j = 0; j < i && route_at(dialects, j, &other); j++)
+			if (other.route->handle == match.route->handle)
+				assert_ptr_equal(other.route->query, match.route->query);
+		if (!match.route->query)
+			continue;
+		for (const struct field *f = match.route->query->rows; f->name; f++, count++)
+			check_parameter(f);
+	}
+	assert_true(count > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -411,6 +448,7 @@ int main(void)
 		cmocka_unit_test(any_name_does_for_a_unix_socket),
 		cmocka_unit_test(only_json_in_utf8_is_json),
 		cmocka_unit_test(every_route_names_its_scope),
+		cmocka_unit_test(query_parameters_have_types_that_a_query_can_have),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
