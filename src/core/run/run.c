@@ -23,9 +23,9 @@
 #define RUN_CTX_LEN 200
 
 static const char *const state_names[] = {
-	[RUN_NEW] = "new",           [RUN_QUEUED] = "queued",       [RUN_WAITING] = "waiting",
-	[RUN_STARTING] = "starting", [RUN_RUNNING] = "running",     [RUN_STOPPING] = "stopping",
-	[RUN_KILLING] = "killing",   [RUN_GATHERING] = "gathering", [RUN_ENDED] = "ended",
+	[RUN_QUEUED] = "queued",       [RUN_WAITING] = "waiting",   [RUN_STARTING] = "starting",
+	[RUN_RUNNING] = "running",     [RUN_STOPPING] = "stopping", [RUN_KILLING] = "killing",
+	[RUN_GATHERING] = "gathering", [RUN_ENDED] = "ended",
 };
 static_assert(ARRAY_SIZE(state_names) == RUN_STATE_COUNT, "every state has a name");
 
@@ -33,7 +33,6 @@ static_assert(ARRAY_SIZE(state_names) == RUN_STATE_COUNT, "every state has a nam
 /* Every state can end. WAITING -> QUEUED: its session was paused. To STARTING from STARTING and
  * RUNNING: handed over again, because nothing of it has run. */
 static const unsigned transitions[] = {
-	[RUN_NEW] = TO(QUEUED) | TO(WAITING) | TO(ENDED),
 	[RUN_QUEUED] = TO(WAITING) | TO(STARTING) | TO(ENDED),
 	[RUN_WAITING] = TO(QUEUED) | TO(STARTING) | TO(ENDED),
 	[RUN_STARTING] =
@@ -69,17 +68,16 @@ static void set_state(struct run *r, enum run_state next)
 	assert(transitions[r->state] & (1u << next));
 	run_log(r, LOG_LEVEL_DEBUG, "%s -> %s", state_names[r->state], state_names[next]);
 	r->state = next;
+	if (r->queued && next >= RUN_STARTING) {
+		tenant_drop_queued(r->tenant);
+		r->queued = false;
+	}
 }
 
 /* Whether events of the box are for it. */
 static bool is_in_box(const struct run *r)
 {
 	return r->state >= RUN_STARTING && r->state <= RUN_KILLING;
-}
-
-static bool is_kept(const struct run *r)
-{
-	return r->on_ended;
 }
 
 /* Life cycle. */
@@ -134,15 +132,8 @@ void run_reap(struct run *r)
 		return;
 	list_remove(&r->node);
 	run_free(r);
-	if (s)
+	if (s && s->draining)
 		run_service_check_drained(s);
-}
-
-void run_unqueue(struct run *r)
-{
-	if (r->queued)
-		tenant_drop_queued(r->tenant);
-	r->queued = false;
 }
 
 struct exec_source run_code(const struct run *r, const char *name)
@@ -204,15 +195,15 @@ void run_thaw(struct run *r, uint64_t paused_us)
 static void end_run(struct run *r)
 {
 	set_state(r, RUN_ENDED);
-	run_unqueue(r);
 	run_stop_clock(r);
-	gather_cancel(&r->gather);
+	if (r->gather.file)
+		gather_cancel(&r->gather);
 	r->start_us = r->outcome.start_us;
 	if (error_is_set(&r->failure))
 		run_record_failed(r->record, &r->failure);
 	else
 		run_record_ended(r->record, &r->outcome, r->reset);
-	if (is_kept(r)) {
+	if (r->on_ended) {
 		r->record = NULL; /* the table's; from now on it may go any time */
 		r->place->leave(r);
 		r->on_ended(r);
@@ -242,27 +233,23 @@ static uint64_t growth(uint64_t now, uint64_t before)
 	return now < before ? now : now - before;
 }
 
-/* The counters are the box's, which may have run something before. */
-static void read_counters(struct run *r)
+void run_conclude(struct run *r)
 {
 	struct box_counters *c = &r->evidence.counters;
 
+	if (r->gather.file)
+		gather_cancel(&r->gather);
 	memset(c, 0xff, sizeof(*c)); /* COUNTER_UNKNOWN is all ones */
-	if (!r->box || r->state < RUN_STARTING)
-		return;
-	box_counters(r->box, COUNTERS_FOR_RESULT, c);
-	c->cpu_us = growth(c->cpu_us, r->before.cpu_us);
-	c->oom_kills = growth(c->oom_kills, r->before.oom_kills);
-	c->pids_denied = growth(c->pids_denied, r->before.pids_denied);
-	r->outcome.layers = box_layers(r->box);
-	r->outcome.start = box_start(r->box);
-	r->outcome.layers_missing = LAYERS_ALL & ~r->outcome.layers;
-}
-
-void run_conclude(struct run *r)
-{
-	gather_cancel(&r->gather);
-	read_counters(r);
+	if (r->box && r->state >= RUN_STARTING) {
+		box_counters(r->box, COUNTERS_FOR_RESULT, c);
+		/* They are the box's, which may have run something before. */
+		c->cpu_us = growth(c->cpu_us, r->before.cpu_us);
+		c->oom_kills = growth(c->oom_kills, r->before.oom_kills);
+		c->pids_denied = growth(c->pids_denied, r->before.pids_denied);
+		r->outcome.layers = box_layers(r->box);
+		r->outcome.start = box_start(r->box);
+		r->outcome.layers_missing = LAYERS_ALL & ~r->outcome.layers;
+	}
 	outcome_take_usage(&r->evidence, &r->outcome);
 	if (!r->evidence.ended && r->started_us)
 		r->outcome.duration_us = clock_us() - r->started_us;
@@ -276,7 +263,6 @@ void run_conclude(struct run *r)
 void run_drop(struct run *r)
 {
 	set_state(r, RUN_ENDED);
-	run_unqueue(r);
 	run_stop_clock(r);
 	gather_cancel(&r->gather);
 	run_record_set_control(r->record, NULL, NULL, NULL);
@@ -323,12 +309,11 @@ void run_orphan(struct run *r)
 			box_destroy(r->box);
 		set_state(r, RUN_ENDED);
 	}
-	if (is_kept(r))
+	if (r->on_ended)
 		r->record = NULL; /* the table's */
 	list_remove(&r->node);
 	if (r->entry.place == SCHEDULER_WAITING)
 		list_remove(&r->entry.node);
-	run_unqueue(r);
 	tenant_release(TAKE_PTR(r->tenant));
 	r->service = NULL;
 	run_reap(r);
@@ -423,7 +408,6 @@ void run_launch(struct run *r)
 	r->outcome.queue_us = r->admitted_us - r->arrived_us;
 	if (r->box)
 		box_counters(r->box, COUNTERS_FOR_BASELINE, &r->before);
-	run_unqueue(r);
 	run_hand_over(r);
 }
 
@@ -432,7 +416,6 @@ void run_reattach(struct run *r)
 	r->admitted_us = clock_us();
 	r->outcome.queue_us = r->past_queue_us == COUNTER_UNKNOWN ? 0 : r->past_queue_us;
 	scheduler_resume(&r->service->scheduler, &r->entry, r->admitted_us);
-	run_unqueue(r);
 	set_state(r, RUN_STARTING);
 	set_timer(r, r->service->config.build_timeout_us);
 }
@@ -494,7 +477,7 @@ static void forbid_repeat(struct run *r)
 {
 	r->repeatable = false;
 	/* The end of a kept run compares the files that came with it. */
-	if (!is_kept(r))
+	if (!r->on_ended)
 		drop_request(r);
 }
 
@@ -563,7 +546,7 @@ void run_done(struct run *r, const struct exec_facts *facts, struct artifacts *s
 	r->gather.given = &r->given;
 	r->gather.on_over = on_gathered;
 	r->gather.ctx = r;
-	if (facts->changed_since_ns && is_kept(r))
+	if (facts->changed_since_ns && r->on_ended)
 		note_given(r);
 	if (!facts->changed_since_ns ||
 	    !gather_start(&r->gather, r->box, facts->changed_since_ns)) {

@@ -9,7 +9,7 @@
  *   where the box comes from   struct run_place (run_internal.h): a fresh box, from a pool or made
  *                              now, destroyed with the run (run_box.c); or the box of a session,
  *                              with its resident runner or a process of its own, which may have
- *                              been made by an earlier daemon (core/session/session_place.c)
+ *                              been made by an earlier daemon (core/session/session_box.c)
  *   what is kept               of a one-shot run nothing: its one watcher gets the events as they
  *                              happen. Of a session's run the record, with numbered events that
  *                              any number of callers watch
@@ -18,7 +18,6 @@
  *
  * States. run.c has the table of transitions; set_state is the only writer.
  *
- *   NEW        being made
  *   QUEUED     behind other runs of its session, or until its record is on disk
  *   WAITING    for a place among all runs (scheduler.h)
  *   STARTING   handed to its box; the timer bounds the start

@@ -32,7 +32,6 @@ struct run_service {
 };
 
 enum run_state {
-	RUN_NEW,
 	RUN_QUEUED,
 	RUN_WAITING,
 	RUN_STARTING,
@@ -89,7 +88,7 @@ struct run {
 	bool request_owned;          /* else borrowed, inside run_start */
 	struct policy_decision decision;
 	struct tenant *tenant; /* held; NULL: no quotas */
-	bool queued;           /* counts as such for the tenant */
+	bool queued;           /* counts as such for the tenant, until STARTING */
 	size_t bytes;          /* what it counts for in the sessions' queued_bytes */
 	struct image *image;   /* reference: the root of a fresh box; NULL: no import */
 
@@ -142,7 +141,7 @@ struct run {
 /** run_new - @record is taken if nothing is kept of it; what @decision owns is taken. */
 struct run *run_new(struct run_service *s, struct run_record *record,
                     struct policy_decision *decision);
-/** run_queue - NEW or WAITING: it is in the queue of its session. */
+/** run_queue - WAITING: back to the queue of its session. */
 void run_queue(struct run *r);
 /** run_enter - get a place among all runs. Return: 0: call run_launch; 1: entry.on_turn follows;
  * -1. @r is WAITING if not refused. */
@@ -153,8 +152,6 @@ void run_launch(struct run *r);
 void run_hand_over(struct run *r);
 /** run_reattach - its turn, and it is in the box already: wait for run_started. */
 void run_reattach(struct run *r);
-/** run_unqueue - it no longer counts as queued for its tenant. */
-void run_unqueue(struct run *r);
 /** run_code - its code, from the record or the request. */
 struct exec_source run_code(const struct run *r, const char *name);
 

@@ -88,24 +88,6 @@ void run_record_free(struct run_record *e)
 
 /* Shares. */
 
-static void enter_share(struct run_record *e)
-{
-	struct run_records *all = e->all;
-	struct run_record_share *share = map_get(all->shares, e->tenant);
-
-	if (!share) {
-		share = NEW(struct run_record_share);
-		memcpy(share->tenant, e->tenant, sizeof(share->tenant));
-		list_init(&share->ended);
-		(void)!map_put(all->shares, share->tenant, share); /* looked up above */
-		all->shares_count++;
-	}
-	share->count++;
-	share->bytes += e->bytes;
-	list_append(&share->ended, &e->share_node);
-	e->share = share;
-}
-
 static void leave_share(struct run_record *e)
 {
 	struct run_records *all = e->all;
@@ -447,6 +429,7 @@ void run_record_paused(struct run_record *e, uint64_t ms)
 static void count_ended(struct run_record *e)
 {
 	struct run_records *all = e->all;
+	struct run_record_share *share = map_get(all->shares, e->tenant);
 
 	e->bytes = sizeof(*e) + e->code_len + e->pieces_cap * sizeof(*e->pieces) +
 	           e->output[OUTPUT_STDOUT].cap + e->output[OUTPUT_STDERR].cap +
@@ -454,7 +437,17 @@ static void count_ended(struct run_record *e)
 	all->ended_count++;
 	all->ended_bytes += e->bytes;
 	list_append(&all->ended, &e->ended_node);
-	enter_share(e);
+	if (!share) {
+		share = NEW(struct run_record_share);
+		memcpy(share->tenant, e->tenant, sizeof(share->tenant));
+		list_init(&share->ended);
+		(void)!map_put(all->shares, share->tenant, share); /* looked up above */
+		all->shares_count++;
+	}
+	share->count++;
+	share->bytes += e->bytes;
+	list_append(&share->ended, &e->share_node);
+	e->share = share;
 	if (!all->store || e->withdrawn)
 		run_record_settle(e);
 	keep_within_bounds(all, e);
@@ -496,16 +489,6 @@ static void finish_record(struct run_record *e)
 	count_ended(e);
 }
 
-/* Events point into the output, which becomes that of the outcome. */
-static void move_output(struct buf *from, struct buf *to)
-{
-	if (from->len == 0)
-		return;
-	buf_done(to);
-	*to = *from;
-	*from = (struct buf){0};
-}
-
 void run_record_ended(struct run_record *e, struct outcome *outcome, bool session_reset)
 {
 	if (e->state == RUN_RECORD_ENDED) {
@@ -517,8 +500,16 @@ void run_record_ended(struct run_record *e, struct outcome *outcome, bool sessio
 	e->has_outcome = true;
 	e->session_reset = session_reset;
 	memcpy(e->outcome.execution_id, e->id, sizeof(e->id));
-	move_output(&e->output[OUTPUT_STDOUT], &e->outcome.out);
-	move_output(&e->output[OUTPUT_STDERR], &e->outcome.err);
+	/* Events point into the output, which becomes that of the outcome. */
+	for (int i = 0; i < OUTPUT_COUNT; i++) {
+		struct buf *to = i == OUTPUT_STDOUT ? &e->outcome.out : &e->outcome.err;
+
+		if (e->output[i].len == 0)
+			continue;
+		buf_done(to);
+		*to = e->output[i];
+		e->output[i] = (struct buf){0};
+	}
 	finish_record(e);
 }
 
@@ -576,13 +567,6 @@ void run_record_withdraw(struct run_record *e, const struct error *err)
 	e->withdrawn = true;
 	run_record_failed(e, err);
 	forget_record(e);
-}
-
-void run_record_was_written(struct run_record *e)
-{
-	if (e->state == RUN_RECORD_ENDED && !e->owner && list_is_empty(&e->watches) &&
-	    !e->delivering && list_is_empty(&e->dirty.node))
-		run_record_free(e);
 }
 
 void run_record_settle(struct run_record *e)

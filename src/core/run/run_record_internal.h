@@ -128,8 +128,6 @@ void run_record_hold(struct run_record *e, run_record_stored_fn *fn, void *ctx);
 void run_record_withdraw(struct run_record *e, const struct error *err);
 /** run_record_was_stored - the result of its first write. @e may be gone afterwards. */
 void run_record_was_stored(struct run_record *e, const struct error *err);
-/** run_record_was_written - a forgotten one may be freed now. */
-void run_record_was_written(struct run_record *e);
 /** run_records_remember - add an ended one, read from the store. Freed instead if another tenant's
  * record has its id. */
 void run_records_remember(struct run_records *all, struct run_record *e);

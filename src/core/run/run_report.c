@@ -60,49 +60,29 @@ void run_report_hash(const char *code, size_t len, char ret_hex[RUN_REPORT_HASH_
 	(void)sodium_bin2hex(ret_hex, RUN_REPORT_HASH_LEN, hash, sizeof(hash));
 }
 
-static void set(json_t *object, const char *key, json_t *value)
-{
-	(void)json_object_set_new(object, key, value); /* takes @value also when it fails */
-}
-
-static json_t *number(uint64_t value)
-{
-	return json_integer((json_int_t)value);
-}
-
-static json_t *text(const char *s)
-{
-	return s ? json_string(s) : json_null();
-}
-
 json_t *run_report_limits(const struct box_limits *l)
 {
-	json_t *j = json_object();
-
-	set(j, "memory_bytes", number(l->memory_bytes));
-	set(j, "disk_bytes", number(l->workspace_bytes));
-	set(j, "cpu_millicores", number(l->cpu_millicores));
-	set(j, "processes", number(l->pids));
-	return j;
+	return json_pack("{s:I, s:I, s:I, s:I}", "memory_bytes", (json_int_t)l->memory_bytes,
+	                 "disk_bytes", (json_int_t)l->workspace_bytes, "cpu_millicores",
+	                 (json_int_t)l->cpu_millicores, "processes", (json_int_t)l->pids);
 }
 
 static void add_outcome(json_t *j, const struct outcome *o)
 {
-	json_t *list = json_array();
+	json_t *list = o->denials_count > 0 ? json_array() : NULL;
 
-	set(j, "exit_code", o->exited ? json_integer(o->exit_code) : json_null());
-	set(j, "signal", o->signal ? json_integer(o->signal) : json_null());
-	set(j, "limit", text(outcome_limit_name(o->limit)));
-	set(j, "duration_ms", json_real((double)o->duration_us / USEC_PER_MS));
 	/* Names are ours or the kernel's. */
 	for (unsigned i = 0; i < o->denials_count && i < DENIALS_MAX; i++)
 		(void)json_array_append_new(list,
 		                            json_pack("{s:s, s:s, s:I}", "kind", o->denials[i].kind,
 		                                      "what", o->denials[i].what, "count",
 		                                      (json_int_t)o->denials[i].count));
-	if (o->denials_count > 0)
-		set(j, "denials", json_incref(list));
-	json_decref(list);
+	(void)json_object_update_new(
+		j, json_pack("{s:o, s:o, s:s?, s:f, s:o*}", "exit_code",
+	                     o->exited ? json_integer(o->exit_code) : json_null(), "signal",
+	                     o->signal ? json_integer(o->signal) : json_null(), "limit",
+	                     outcome_limit_name(o->limit), "duration_ms",
+	                     (double)o->duration_us / USEC_PER_MS, "denials", list));
 }
 
 void run_report_end(const struct run_record *e, struct metrics *metrics, struct audit *audit,
@@ -117,13 +97,10 @@ void run_report_end(const struct run_record *e, struct metrics *metrics, struct 
 		return;
 	if (e->code)
 		run_report_hash(e->code, e->code_len, hash);
-	detail = json_object();
-	set(detail, "session_id", text(e->session_id));
-	set(detail, "language", text(e->language));
-	set(detail, "code_sha256", text(e->code ? hash : e->code_hash));
-	set(detail, "timeout_ms", number(e->timeout_us / USEC_PER_MS));
-	if (limits)
-		set(detail, "limits", run_report_limits(limits));
+	detail = json_pack("{s:s?, s:s?, s:s?, s:I, s:o*}", "session_id", e->session_id, "language",
+	                   e->language, "code_sha256", e->code ? hash : e->code_hash, "timeout_ms",
+	                   (json_int_t)(e->timeout_us / USEC_PER_MS), "limits",
+	                   limits ? run_report_limits(limits) : NULL);
 	if (o)
 		add_outcome(detail, o);
 	audit_write(audit, &(struct audit_event){

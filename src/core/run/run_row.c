@@ -2,6 +2,7 @@
 #include "core/run/run_row.h"
 
 #include <jansson.h>
+#include <sodium.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -27,18 +28,11 @@
 
 #define EVENT_LEN 5 /* kind, and length in four bytes, the lowest first */
 #define ROW_MAX   (768u << 20)
+#define HEX_LEN   (2 * BOX_SHA256_LEN)
+
+#define BUF_VALUE(b) ((b)->len ? DB_BYTES((b)->data, (b)->len) : DB_NULL)
 
 /* Out. */
-
-static const char *status_of(const struct run_record *e)
-{
-	if (e->state == RUN_RECORD_PENDING)
-		return "pending";
-	if (e->state == RUN_RECORD_RUNNING)
-		return "running";
-	return e->has_outcome ? outcome_status_name(e->outcome.status)
-	                      : outcome_status_name(OUTCOME_CRASHED);
-}
 
 static char *encode_events(const struct run_record *e, size_t *ret_len)
 {
@@ -64,14 +58,28 @@ static char *encode_failure(const struct error *err)
 	return text ? text : xstrdup("{}"); /* the message is not UTF-8 */
 }
 
-static struct db_value when(uint64_t ms)
-{
-	return ms ? DB_INT(ms) : DB_NULL;
-}
+/* One file that the run made or changed; may be written more than once, with the same content. */
+struct file_row {
+	char hex[HEX_LEN + 1];
+	struct db_value values[6];
+};
 
-static struct db_value bytes_of(const struct buf *b)
+static struct db_statement insert_file(const struct run_record *e, size_t place,
+                                       struct file_row *row)
 {
-	return b->len ? DB_BYTES(b->data, b->len) : DB_NULL;
+	const struct artifact *file = &e->outcome.artifacts.list[place];
+
+	(void)sodium_bin2hex(row->hex, sizeof(row->hex), file->sha256, sizeof(file->sha256));
+	row->values[0] = DB_TEXT(e->id);
+	row->values[1] = DB_INT(place);
+	row->values[2] = DB_TEXT(file->path);
+	row->values[3] = DB_INT(file->size);
+	row->values[4] = DB_INT(file->changed_ms);
+	row->values[5] = file->hashed ? DB_TEXT(row->hex) : DB_NULL;
+	return (struct db_statement){
+		"INSERT OR REPLACE INTO files (execution, place, path, size, changed_ms, sha256)"
+		" SELECT no, ?2, ?3, ?4, ?5, ?6 FROM executions WHERE id = ?1",
+		row->values, ARRAY_SIZE(row->values)};
 }
 
 /* For the caller: a retry gets another id. The error of the database is in the log. */
@@ -115,20 +123,30 @@ static void on_written(void *ctx, const struct error *err)
 
 static int write_row(struct run_record *e, struct error *err)
 {
+	static const char *const names[] = {
+		[RUN_RECORD_PENDING] = "pending",
+		[RUN_RECORD_RUNNING] = "running",
+		[RUN_RECORD_ENDED] = "crashed",
+	};
 	bool ended = e->state == RUN_RECORD_ENDED;
+	const char *status =
+		e->has_outcome ? outcome_status_name(e->outcome.status) : names[e->state];
 	cleanup_free char *outcome =
 		e->has_outcome ? outcome_to_json(&e->outcome, e->session_reset) : NULL;
 	cleanup_free char *failure = ended && !outcome ? encode_failure(&e->failure) : NULL;
 	size_t events_len = 0;
 	cleanup_free char *events = ended ? encode_events(e, &events_len) : NULL;
-	const struct buf *out = e->has_outcome ? &e->outcome.out : &e->output[OUTPUT_STDOUT];
-	const struct buf *errors = e->has_outcome ? &e->outcome.err : &e->output[OUTPUT_STDERR];
+	const struct buf *out = run_record_printed(e, OUTPUT_STDOUT);
+	const struct buf *errors = run_record_printed(e, OUTPUT_STDERR);
 	size_t bytes = e->code_len + out->len + errors->len + e->outcome.report.len + events_len;
-	cleanup_file_steps struct store_file_steps files = {0};
+	size_t files = e->outcome.artifacts.count;
+	cleanup_free struct db_statement *steps = xcalloc(files + 1, sizeof(*steps));
+	cleanup_free struct file_row *rows = xcalloc(files + 1, sizeof(*rows));
 	struct db_job *job;
 
-	store_file_steps(&e->outcome.artifacts, e->id, &files);
-	files.steps[0] = DB_SQL(
+	for (size_t i = 0; i < files; i++)
+		steps[i + 1] = insert_file(e, i, &rows[i]);
+	steps[0] = DB_SQL(
 		"INSERT INTO executions (id, tenant, session_id, session_ms, created_ms,"
 		" started_ms, completed_ms, status, language, timeout_us, bytes, outcome,"
 		" failure, report, code, out, err, events, request, begun, request_id,"
@@ -144,15 +162,15 @@ static int write_row(struct run_record *e, struct error *err)
 		" out = excluded.out, err = excluded.err, events = excluded.events,"
 		" request = CASE WHEN excluded.completed_ms IS NULL THEN request END",
 		DB_TEXT(e->id), DB_TEXT(e->tenant), DB_TEXT(e->session_id), DB_INT(e->session_ms),
-		DB_INT(e->created_ms), when(e->started_ms), when(e->completed_ms),
-		DB_TEXT(status_of(e)), DB_TEXT(e->language), DB_INT(e->timeout_us), DB_INT(bytes),
-		DB_TEXT(outcome), DB_TEXT(failure), bytes_of(&e->outcome.report),
+		DB_INT(e->created_ms), STORE_TIME(e->started_ms), STORE_TIME(e->completed_ms),
+		DB_TEXT(status), DB_TEXT(e->language), DB_INT(e->timeout_us), DB_INT(bytes),
+		DB_TEXT(outcome), DB_TEXT(failure), BUF_VALUE(&e->outcome.report),
 		e->stored ? DB_NULL : DB_BYTES(e->code, e->code_len),
-		ended ? bytes_of(out) : DB_NULL, ended ? bytes_of(errors) : DB_NULL,
+		ended ? BUF_VALUE(out) : DB_NULL, ended ? BUF_VALUE(errors) : DB_NULL,
 		ended ? DB_BYTES(events, events_len) : DB_NULL,
 		ended ? DB_NULL : DB_TEXT(e->request), DB_INT(e->begun), DB_TEXT(e->request_id),
 		DB_TEXT(e->key_id));
-	job = db_write(store_db(e->all->store), files.steps, files.count, on_written, e, err);
+	job = db_write(store_db(e->all->store), steps, files + 1, on_written, e, err);
 	if (!job)
 		return -1;
 	if (e->writing)
@@ -169,7 +187,10 @@ static int write_item(struct store_item *item)
 	if (write_row(e, &err) < 0)
 		return -1;
 	list_remove(&item->node);
-	run_record_was_written(e);
+	/* A forgotten one was kept for this. */
+	if (e->state == RUN_RECORD_ENDED && !e->owner && list_is_empty(&e->watches) &&
+	    !e->delivering)
+		run_record_free(e);
 	return 0;
 }
 
@@ -331,6 +352,30 @@ static void read_events(struct run_record *e, const struct db_rows *rows, size_t
 	}
 }
 
+static void read_files(const char *column, struct artifacts *ret_files)
+{
+	json_t *list = column ? json_loads(column, 0, NULL) : NULL;
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (list, i, item) {
+		const char *path = json_string_value(json_array_get(item, 0));
+		const char *hex = json_string_value(json_array_get(item, 3));
+		struct artifact *file = path ? artifacts_add(ret_files, path) : NULL;
+		size_t len = 0;
+
+		if (!file)
+			continue;
+		file->size = (uint64_t)json_integer_value(json_array_get(item, 1));
+		file->changed_ms = (uint64_t)json_integer_value(json_array_get(item, 2));
+		file->hashed = hex && strlen(hex) == HEX_LEN &&
+		               sodium_hex2bin(file->sha256, sizeof(file->sha256), hex, HEX_LEN,
+		                              NULL, &len, NULL) == 0 &&
+		               len == sizeof(file->sha256);
+	}
+	json_decref(list);
+}
+
 static struct run_record *read_common(struct run_records *all, const struct db_rows *rows,
                                       size_t row)
 {
@@ -364,7 +409,7 @@ struct run_record *run_row_read(struct run_records *all, const struct db_rows *r
 	e->has_outcome = outcome && outcome_from_json(outcome, &e->outcome, &e->session_reset) == 0;
 	if (!e->has_outcome)
 		read_failure(db_rows_text(rows, row, COLUMN_FAILURE), &e->failure);
-	store_file_read(db_rows_text(rows, row, COLUMN_FILES), &e->outcome.artifacts);
+	read_files(db_rows_text(rows, row, COLUMN_FILES), &e->outcome.artifacts);
 	(void)!str_copy(e->outcome.execution_id, sizeof(e->outcome.execution_id), e->id);
 	fill_buf(&e->outcome.out, rows, row, COLUMN_OUT);
 	fill_buf(&e->outcome.err, rows, row, COLUMN_ERR);

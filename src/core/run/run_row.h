@@ -9,7 +9,6 @@
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "core/run/artifact_row.h"
 #include "core/store/store.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,23 +17,23 @@ struct run_record;
 struct run_records;
 struct store;
 
-/* Called by run_record.c; nothing happens where there is no store. */
+/* Called by run_record.c; do nothing without a store. */
 
-/** run_row_changed - it is not what is written; it will be. */
+/** run_row_changed - write it soon. */
 void run_row_changed(struct run_record *e);
 /** run_row_write_now - write it at once; run_record_was_stored follows from the loop. */
 int run_row_write_now(struct run_record *e, struct error *err) attr_must_check;
-/** run_row_flush - Return: whether something is left to write, and it must stay. */
+/** run_row_flush - write it now. Return: whether that failed, and it must stay. */
 bool run_row_flush(struct run_record *e);
-/** run_row_paused - write down for how long it has stood still so far. */
+/** run_row_paused - write for how long it was paused so far. */
 void run_row_paused(struct run_record *e);
-/** run_row_gone - its memory goes. */
+/** run_row_gone - it is about to be freed. */
 void run_row_gone(struct run_record *e);
 
 /* At the start, before store_start. */
 
 struct db_rows;
-/** run_row_live - those that had not ended when the daemon did, in the order of asking. */
+/** run_row_live - those that have not ended, in their order. */
 int run_row_live(struct store *s, struct db_rows **ret_rows, struct error *err) attr_must_check;
 /** run_row_read_live - one row as a record, pending or running. *ret_request: as in struct
  * run_record_new; borrowed from the row. */
@@ -42,8 +41,8 @@ struct run_record *run_row_read_live(struct run_records *all, const struct db_ro
                                      size_t row, const char **ret_request);
 
 /**
- * store_load_execution - bring an ended one of @tenant back into @all; ERR_BUSY. @fn is called from
- * the loop when the search is over; what was found is in memory then.
+ * store_load_execution - load an ended one of @tenant into @all; ERR_BUSY. @fn is called from the
+ * loop, after it was added.
  */
 struct store_search *store_load_execution(struct run_records *all, const char *tenant,
                                           const char *id, store_done_fn *fn, void *ctx,
@@ -53,6 +52,10 @@ struct store_search *store_load_latest(struct run_records *all, const char *tena
                                        const char *session_id, store_done_fn *fn, void *ctx,
                                        struct error *err) attr_must_check;
 
+/* A column with all files of the execution e. */
+#define STORE_FILES                                                                                \
+	"(SELECT json_group_array(json_array(f.path, f.size, f.changed_ms, f.sha256))"             \
+	" FROM files f WHERE f.execution = e.no)"
 /* The columns that run_row_read reads, in its order. */
 #define STORE_EXECUTION_HEAD                                                                       \
 	"e.id, e.tenant, e.session_id, e.session_ms, e.created_ms, e.started_ms,"                  \

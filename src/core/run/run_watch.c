@@ -165,27 +165,11 @@ static struct run_event event_at(const struct run_record *e, uint64_t number)
 	return event;
 }
 
-/* Free watches that have left or have everything. Return: whether one has more to get now. */
-static bool sweep_watches(struct run_record *e)
-{
-	struct run_watch *w;
-	bool behind = false;
-
-	LIST_FOREACH (w, &e->watches, struct run_watch, node) {
-		bool has_all = e->state == RUN_RECORD_ENDED && w->next > e->pieces_count;
-
-		if (!w->fn || has_all)
-			drop_watch(w);
-		else
-			behind |= w->next <= e->pieces_count;
-	}
-	return behind;
-}
-
 static void deliver(void *arg)
 {
 	struct run_record *e = arg;
 	struct run_watch *w;
+	bool behind = false;
 
 	e->due = false;
 	e->delivering = true;
@@ -198,7 +182,16 @@ static void deliver(void *arg)
 			w->fn(w->ctx, e, &event);
 		}
 	e->delivering = false;
-	if (sweep_watches(e))
+	/* Free watches that have left or have everything. */
+	LIST_FOREACH (w, &e->watches, struct run_watch, node) {
+		bool has_all = e->state == RUN_RECORD_ENDED && w->next > e->pieces_count;
+
+		if (!w->fn || has_all)
+			drop_watch(w);
+		else
+			behind |= w->next <= e->pieces_count;
+	}
+	if (behind)
 		want_delivery(e);
 	if (!e->owner && list_is_empty(&e->watches) && !run_row_flush(e))
 		run_record_free(e);

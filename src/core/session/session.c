@@ -68,13 +68,6 @@ const char *session_log_ctx(const struct session *session, char ret_ctx[SESSION_
 	return ret_ctx;
 }
 
-static void note_step(struct session *session)
-{
-	session->updated_ms = clock_real_ms();
-	session->steps[session->steps_count++ % SESSION_HISTORY_MAX] =
-		(struct session_step){session->state, session->updated_ms};
-}
-
 void session_service_watch(struct session_service *s, const struct session_watcher *watcher)
 {
 	s->watcher = watcher ? *watcher : (struct session_watcher){0};
@@ -96,7 +89,9 @@ void session_set_state(struct session *session, enum session_state next)
 	session_log(session, LOG_LEVEL_DEBUG, "%s -> %s", state_names[session->state],
 	            state_names[next]);
 	session->state = next;
-	note_step(session);
+	session->updated_ms = clock_real_ms();
+	session->steps[session->steps_count++ % SESSION_HISTORY_MAX] =
+		(struct session_step){next, session->updated_ms};
 	session_row_changed(session);
 	/* A list shows which sessions there are, not whether they are busy. */
 	if (before == SESSION_CREATING || session_is_over(session))
@@ -113,11 +108,6 @@ size_t session_history(const struct session *session,
 	for (size_t i = 0; i < kept; i++)
 		ret_steps[i] = session->steps[(count - kept + i) % SESSION_HISTORY_MAX];
 	return kept;
-}
-
-bool session_is_over(const struct session *session)
-{
-	return session->state == SESSION_TERMINATED || session->state == SESSION_FAILED;
 }
 
 int session_refuse(const struct session *session, const char *what, struct error *err)
@@ -222,13 +212,6 @@ void session_wake(struct session *session)
 	session->timer = timer_new(loop, on_timer, session);
 }
 
-static const char *template_of(const struct session *session)
-{
-	const char *past = session->past_template ? session->past_template : TEMPLATE_DEFAULT;
-
-	return session->template ? session->template->spec.id : past;
-}
-
 struct session *session_new(struct session_service *s, const struct session_request *request,
                             const struct policy_decision *decision)
 {
@@ -257,7 +240,8 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	session_touch(session);
 	session->created_us = session->making_us = session->active_us;
 	session->created_ms = session->active_ms;
-	note_step(session);
+	session->steps[session->steps_count++] =
+		(struct session_step){session->state, session->created_ms};
 	return session;
 }
 
@@ -381,29 +365,26 @@ void session_counters(struct session *session, struct box_counters *ret_counters
 		box_counters(session->box, COUNTERS_FOR_VIEW, ret_counters);
 }
 
-/* The narrowest: a chosen policy narrows the tenant's. */
-static const char *policy_name(const struct policy_stack *stack)
-{
-	if (stack->chosen)
-		return stack->chosen->name;
-	return stack->own ? stack->own->name : NULL;
-}
-
 void session_info(const struct session *session, struct session_info *ret_info)
 {
+	const char *template = session->past_template ? session->past_template : TEMPLATE_DEFAULT;
+	const struct policy *policy = session->stack.own;
+
+	if (session->template)
+		template = session->template->spec.id;
+	if (session->stack.chosen)
+		policy = session->stack.chosen; /* it narrows the tenant's */
 	*ret_info = (struct session_info){
 		.tenant = session->tenant,
 		.id = session->id,
 		.language = session->language,
 		.agent_id = session->agent_id,
-		.template_id = template_of(session),
+		.template_id = template,
 		.state = session->state,
 		.mode = session->mode,
 		.box_id = session->box ? box_id(session->box) : NULL,
 		.container_id = session->spec.id[0] ? session->spec.id : NULL,
 		.driver = session->service->config.driver->ops->name,
-		.policy =
-			session->past_policy ? session->past_policy : policy_name(&session->stack),
 		.network = session->spec.network,
 		.env = session->env,
 		.limits = session->spec.limits,
@@ -421,6 +402,10 @@ void session_info(const struct session *session, struct session_info *ret_info)
 		.dependencies = session->dependencies,
 		.notes = session->notes,
 	};
+	if (session->past_policy)
+		ret_info->policy = session->past_policy;
+	else if (policy)
+		ret_info->policy = policy->name;
 }
 
 void session_set_dependencies(struct session *session, const char *text)

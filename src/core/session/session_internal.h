@@ -10,8 +10,7 @@
  *   session_pause.c     pause and resume
  *   session_change.c    notes, environment, restart of the runners
  *   session_queue.c     from a request to a run in the queue, one run at a time
- *   session_place.c     the session's box as the place of its runs
- *   session_box.c       events of the box, to the current run or its runner
+ *   session_box.c       the session's box as the place of its runs, and its events
  *   session_pool.c      a box that waited in a pool
  *   session_reattach.c  a box that an earlier daemon made, what runs in it, what it remembers
  *   session_restore.c   at the start: sessions and runs of an earlier daemon
@@ -149,7 +148,10 @@ const char *session_log_ctx(const struct session *session, char ret_ctx[SESSION_
 		if (log_is_on(level))                                                              \
 			log_write(level, session_log_ctx(session, session_ctx_), __VA_ARGS__);     \
 	} while (0)
-bool session_is_over(const struct session *session);
+static inline bool session_is_over(const struct session *session)
+{
+	return session->state == SESSION_TERMINATED || session->state == SESSION_FAILED;
+}
 /** session_touch - it was used. */
 void session_touch(struct session *session);
 /** session_changed - call the watcher. */
@@ -244,7 +246,7 @@ void session_queue_put_back(struct session *session);
  * @failure: the box was never there. */
 void session_queue_end(struct session *session, bool lost, const struct error *failure);
 
-/* session_place.c */
+/* session_box.c */
 
 /* The resident runner of one language in the box of a session. */
 struct session_runner {

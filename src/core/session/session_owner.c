@@ -28,7 +28,7 @@ struct session_owner *session_owner_of(const struct session_service *s, const ch
 
 struct session *session_find(struct session_service *s, const char *tenant, const char *id)
 {
-	const struct session_owner *owner = session_owner_of(s, tenant);
+	const struct session_owner *owner = map_get(s->owners, tenant);
 
 	return owner ? map_get(owner->by_id, id) : NULL;
 }

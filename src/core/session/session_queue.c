@@ -79,7 +79,8 @@ static void on_ended(struct run *run)
 	if (session->resuming)
 		session_resumed(session); /* nothing needs a place */
 	session_pump(session);
-	session_service_check_drained(session->service);
+	if (session->service->draining)
+		session_service_check_drained(session->service);
 }
 
 static void end_queued(struct run *run, bool lost, const struct error *failure)
@@ -134,15 +135,11 @@ static void on_begun(void *ctx, struct run_record *e attr_unused, const struct e
 
 /* A fresh box does not survive a crash: persist that the run begins before it does, or the next
  * daemon could run it twice. Return: false: it has failed, or on_begun follows. */
-static bool may_begin(struct run *run)
+static bool persist_begin(struct run *run)
 {
-	const struct session *session = run->owner;
 	struct error err = {0};
-	int r;
+	int r = run_record_begin(run->record, on_begun, run, &err);
 
-	if (session->mode == SESSION_PERSISTENT)
-		return true;
-	r = run_record_begin(run->record, on_begun, run, &err);
 	run->held = r > 0;
 	if (r < 0)
 		run_fail(run, &err);
@@ -246,7 +243,7 @@ void session_pump(struct session *session)
 		return;
 	session->pumping = true;
 	while ((run = next_run(session))) {
-		if (!may_begin(run))
+		if (session->mode == SESSION_EPHEMERAL && !persist_begin(run))
 			continue;
 		list_remove(&run->queue_node);
 		session->queued--;
@@ -390,7 +387,6 @@ static struct run *enqueue(struct session *session, struct run_record *record,
 	request->code_len = 0;
 	run->request = run_request_copy(request);
 	run->request_owned = true;
-	run_queue(run);
 	list_append(&session->queue, &run->queue_node);
 	session->queued++;
 	session->service->runs++;

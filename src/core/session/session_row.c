@@ -21,20 +21,18 @@
 
 /* Out. */
 
-static struct db_value when(uint64_t ms)
-{
-	return ms ? DB_INT(ms) : DB_NULL;
-}
-
 static void encode_history(const struct session *session, char ret_text[HISTORY_LEN])
 {
-	struct session_step steps[SESSION_HISTORY_MAX];
-	size_t count = session_history(session, steps), used = 0;
+	size_t count = session->steps_count, used = 0;
 
 	ret_text[0] = '\0';
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = count < SESSION_HISTORY_MAX ? 0 : count - SESSION_HISTORY_MAX; i < count;
+	     i++) {
+		const struct session_step *step = &session->steps[i % SESSION_HISTORY_MAX];
+
 		used += (size_t)snprintf(ret_text + used, HISTORY_LEN - used, "%s %" PRIu64 "\n",
-		                         session_state_name(steps[i].state), steps[i].at_ms);
+		                         session_state_name(step->state), step->at_ms);
+	}
 }
 
 static char *encode_env(char *const *env, size_t *ret_len)
@@ -127,23 +125,13 @@ struct session_waiter {
 	struct store_task *task;
 };
 
-static void call_waiting(struct session_write *w, const struct error *err)
-{
-	struct session_waiter *waiter;
-
-	LIST_FOREACH (waiter, &w->waiting, struct session_waiter, node) {
-		list_remove(&waiter->node);
-		store_task_done(waiter->task, err);
-		free(waiter);
-	}
-}
-
 static void on_written(void *ctx, const struct error *err)
 {
 	struct session_write *w = ctx;
 	struct session *session = w->session;
 	struct store *s = w->store;
 	bool again = store_was_written(s, err);
+	struct session_waiter *waiter;
 
 	if (session)
 		session->writing = NULL;
@@ -151,7 +139,11 @@ static void on_written(void *ctx, const struct error *err)
 		list_append(&s->sessions, &session->dirty.node);
 		store_wants_flush(s, STORE_RETRY_US);
 	}
-	call_waiting(w, err);
+	LIST_FOREACH (waiter, &w->waiting, struct session_waiter, node) {
+		list_remove(&waiter->node);
+		store_task_done(waiter->task, err);
+		free(waiter);
+	}
 	list_remove(&w->orphan.node);
 	free(w);
 }
@@ -217,7 +209,7 @@ static int write_item(struct store_item *item)
 	                " ELSE " WITHOUT_MADE_OF " END",
 	                DB_TEXT(session->tenant), DB_TEXT(session->id), DB_INT(session->created_ms),
 	                DB_INT(session->updated_ms), DB_INT(session->active_ms),
-	                when(session->ended_ms), DB_TEXT(session_state_name(session->state)),
+	                STORE_TIME(session->ended_ms), DB_TEXT(session_state_name(session->state)),
 	                DB_TEXT(session_mode_name(session->mode)), DB_TEXT(session->language),
 	                DB_TEXT(session->agent_id),
 	                DB_TEXT(session->spec.id[0] ? session->spec.id : NULL),
