@@ -108,22 +108,22 @@ def test_client_creates_lists_and_terminates(runner):
 ])
 def test_client_runs_programs(runner, box, tool, language, code):
     answer = runner.run(tool, sandbox_id=box, code=code)
-    told = answer["metadata"]
-    assert not answer["is_error"] and told["exit_code"] == 0 and told["stdout"] == "42\n" and told["stderr"] == ""
-    assert told["language"] == language and not told["timed_out"] and 0 < told["duration"] < 30
-    assert told["packages_installed"] == []
+    reply = answer["metadata"]
+    assert not answer["is_error"] and reply["exit_code"] == 0 and reply["stdout"] == "42\n" and reply["stderr"] == ""
+    assert reply["language"] == language and not reply["timed_out"] and 0 < reply["duration"] < 30
+    assert reply["packages_installed"] == []
 
 
 @pytest.mark.smoke
 def test_client_runs_commands(runner, box):
-    told = runner.call("exec_command", sandbox_id=box, command="pwd; echo $A >&2; exit 3", working_dir="/workspace",
+    reply = runner.call("exec_command", sandbox_id=box, command="pwd; echo $A >&2; exit 3", working_dir="/workspace",
                                             environment={"A": "b"}, timeout=30)
-    assert told["is_error"]
-    told = told["metadata"]
-    assert (told["exit_code"], told["stdout"], told["stderr"]) == (3, "/workspace\n", "b\n")
-    assert told["command"].startswith("pwd") and told["working_dir"] == "/workspace"
-    assert told["stdout_size"] == 11 and told["stderr_size"] == 2 and told["output_truncated"] is False
-    assert told["execution_time_ms"] > 0
+    assert reply["is_error"]
+    reply = reply["metadata"]
+    assert (reply["exit_code"], reply["stdout"], reply["stderr"]) == (3, "/workspace\n", "b\n")
+    assert reply["command"].startswith("pwd") and reply["working_dir"] == "/workspace"
+    assert reply["stdout_size"] == 11 and reply["stderr_size"] == 2 and reply["output_truncated"] is False
+    assert reply["execution_time_ms"] > 0
 
 
 @pytest.mark.parametrize("code, name", [
@@ -136,11 +136,11 @@ def test_client_runs_commands(runner, box):
 def test_client_learns_how_a_program_failed(runner, box, code, name):
     """Failed code is a result with status 200, never an HTTP error."""
     answer = runner.run("run_python", sandbox_id=box, code=code, timeout=1)
-    told = answer["metadata"]
-    assert answer["is_error"] and told["code"] == name and told["details"], answer
-    assert told["timed_out"] == (name == "EXECUTION_TIMEOUT")
-    if told["timed_out"]:
-        assert told["stdout"] == "begun\n" and told["exit_code"] == -1
+    reply = answer["metadata"]
+    assert answer["is_error"] and reply["code"] == name and reply["details"], answer
+    assert reply["timed_out"] == (name == "EXECUTION_TIMEOUT")
+    if reply["timed_out"]:
+        assert reply["stdout"] == "begun\n" and reply["exit_code"] == -1
 
 
 def test_client_gets_complete_output(runner, box):
@@ -159,20 +159,20 @@ def test_client_sends_files_and_input(runner, box):
 @pytest.mark.parametrize("upload, download", [("upload_file", "download_file"), ("write_file", "read_file")])
 def test_client_moves_files(runner, box, upload, download):
     runner.done(upload, sandbox_id=box, path="/workspace/t.txt", content="Hello", encoding="utf8")
-    told = runner.done(download, sandbox_id=box, path="/workspace/t.txt", encoding="utf8")
-    assert {k: told[k] for k in ("path", "size", "encoding", "content")} == {
+    reply = runner.done(download, sandbox_id=box, path="/workspace/t.txt", encoding="utf8")
+    assert {k: reply[k] for k in ("path", "size", "encoding", "content")} == {
         "path": "/workspace/t.txt", "size": 5, "encoding": "utf8", "content": "Hello"}
     data = bytes(range(256))
     runner.done(upload, sandbox_id=box, path="b.bin", content=base64.b64encode(data).decode(), encoding="base64")
-    told = runner.done(download, sandbox_id=box, path="/workspace/b.bin", encoding="base64")
-    assert base64.b64decode(told["content"]) == data
+    reply = runner.done(download, sandbox_id=box, path="/workspace/b.bin", encoding="base64")
+    assert base64.b64decode(reply["content"]) == data
 
 
 def test_client_lists_files(runner, box):
     runner.done("write_file", sandbox_id=box, path="d/t.txt", content="Hello", encoding="utf8")
-    told = runner.done("list_files", sandbox_id=box, path="/workspace", recursive=True)
-    assert told["path"] == "/workspace" and told["total_count"] == 2
-    by_name = {f["name"]: f for f in told["files"]}
+    reply = runner.done("list_files", sandbox_id=box, path="/workspace", recursive=True)
+    assert reply["path"] == "/workspace" and reply["total_count"] == 2
+    by_name = {f["name"]: f for f in reply["files"]}
     assert by_name["d"]["is_dir"] and not by_name["t.txt"]["is_dir"]
     assert by_name["t.txt"]["path"] == "/workspace/d/t.txt" and by_name["t.txt"]["size"] == 5
     assert by_name["t.txt"]["mode"] == "0644" and by_name["t.txt"]["modified"].endswith("Z")
@@ -203,9 +203,9 @@ def test_invalid_calls_are_http_errors(runner, box, tool, arguments, status, cod
     arguments = {k: box if v == "BOX" else v for k, v in arguments.items()}
     answer = runner.ask(tool, **arguments)
     assert answer.status == status, answer
-    told = answer.json
-    assert told["code"] == code and told["message"] and told["details"] and told["context"]["request_id"]
-    assert told["is_error"] is True and told["metadata"]["code"] == code and told["text"]
+    reply = answer.json
+    assert reply["code"] == code and reply["message"] and reply["details"] and reply["context"]["request_id"]
+    assert reply["is_error"] is True and reply["metadata"]["code"] == code and reply["text"]
 
 
 def test_a_body_that_is_not_an_object(client):
@@ -215,13 +215,13 @@ def test_a_body_that_is_not_an_object(client):
 
 
 def test_tools_are_listed(client):
-    told = ok(client.get("/mcp/tools"))
-    names = {t["name"] for t in told["tools"]}
-    assert told["total_count"] == len(told["tools"])
+    reply = ok(client.get("/mcp/tools"))
+    names = {t["name"] for t in reply["tools"]}
+    assert reply["total_count"] == len(reply["tools"])
     assert {"create_sandbox", "list_sandboxes", "terminate_sandbox", "exec_command", "run_code", "upload_file", "write_file", "download_file",
             "read_file", "list_files", "run_generic"} <= names
     assert {f"run_{x}" for x in ("python", "javascript", "typescript", "go", "rust", "java", "cpp", "csharp", "shell")} <= names
-    assert all(t["inputSchema"]["additionalProperties"] is False for t in told["tools"])
+    assert all(t["inputSchema"]["additionalProperties"] is False for t in reply["tools"])
 
 
 def test_a_disabled_tool_is_missing():
@@ -244,15 +244,15 @@ def test_create_get_list_delete(client, base):
     before = ok(client.get(f"{base}/sandboxes"))["total"]
     made = client.post(f"{base}/sandboxes", {"name": "test-sandbox", "image": "ubuntu:22.04", "metadata": {"team": "red"},
                                              "resources": {"cpu": "1.0", "memory": "1G"}, "unknown": "ignored"})
-    told = ok(made, 201)
+    reply = ok(made, 201)
     assert made.headers["API-Version"] == ("v2" if base.endswith("v2") else "v1")
-    assert (told["name"], told["image"]) == ("test-sandbox", "ubuntu:22.04") and told["created_at"] and told["status"] in ("creating", "running")
-    assert told["resources"]["memory"] == "1Gi" and told["metadata"] == {"team": "red", "name": "test-sandbox"}
-    path = f"{base}/sandboxes/{told['id']}"
+    assert (reply["name"], reply["image"]) == ("test-sandbox", "ubuntu:22.04") and reply["created_at"] and reply["status"] in ("creating", "running")
+    assert reply["resources"]["memory"] == "1Gi" and reply["metadata"] == {"team": "red", "name": "test-sandbox"}
+    path = f"{base}/sandboxes/{reply['id']}"
     shown = ok(client.get(path))
-    assert shown["id"] == told["id"] and shown["name"] == "test-sandbox"
+    assert shown["id"] == reply["id"] and shown["name"] == "test-sandbox"
     listed = ok(client.get(f"{base}/sandboxes"))
-    assert listed["total"] == before + 1 and told["id"] in [s["id"] for s in listed["data"]] and listed["timestamp"]
+    assert listed["total"] == before + 1 and reply["id"] in [s["id"] for s in listed["data"]] and listed["timestamp"]
     gone = client.request("DELETE", path)
     assert gone.status == 204 and gone.body == b""
     refused(client.get(path), 404, words="no sandbox")
@@ -289,8 +289,8 @@ def test_time_to_live_in_every_form(client, ttl):
 
 def test_sandboxes_of_other_dialects_are_sandboxes(client):
     session = Session(client, mode="persistent", session_id="not-by-runner")
-    told = ok(client.get("/api/v1/sandboxes/not-by-runner"))
-    assert told["name"] == "" and told["image"] == "python-basic"
+    reply = ok(client.get("/api/v1/sandboxes/not-by-runner"))
+    assert reply["name"] == "" and reply["image"] == "python-basic"
     session.act("terminate")
     refused(client.get("/api/v1/sandboxes/not-by-runner"), 404)
     assert session.delete().status == 200
@@ -389,13 +389,13 @@ def test_features_of_the_second_version_only(client):
 
 def test_put_and_patch(client):
     with sandbox(client, name="old", metadata={"a": 1, "b": 2}, environment={"X": "1", "Y": "2"}) as path:
-        told = ok(client.request("PATCH", path, body={"name": "new", "metadata": {"b": None, "c": 3}, "environment": {"X": None, "Z": "3"}}))
-        assert told["name"] == "new" and told["metadata"] == {"a": 1, "c": 3, "name": "new"}
-        assert told["environment"] == {"Y": "2", "Z": "3"}
-        told = ok(client.request("PUT", path, body={"metadata": {"d": 4}, "environment": {"W": "0"}}))
-        assert told["name"] == "new" and told["metadata"] == {"d": 4, "name": "new"} and told["environment"] == {"W": "0"}
+        reply = ok(client.request("PATCH", path, body={"name": "new", "metadata": {"b": None, "c": 3}, "environment": {"X": None, "Z": "3"}}))
+        assert reply["name"] == "new" and reply["metadata"] == {"a": 1, "c": 3, "name": "new"}
+        assert reply["environment"] == {"Y": "2", "Z": "3"}
+        reply = ok(client.request("PUT", path, body={"metadata": {"d": 4}, "environment": {"W": "0"}}))
+        assert reply["name"] == "new" and reply["metadata"] == {"d": 4, "name": "new"} and reply["environment"] == {"W": "0"}
         assert ok(client.post(f"{path}/exec", {"command": "echo [$W$Y]"}))["stdout"] == "[0]\n"
-        assert ok(client.request("PUT", path, body={"resources": told["resources"]}))["name"] == "new"
+        assert ok(client.request("PUT", path, body={"resources": reply["resources"]}))["name"] == "new"
         before = ok(client.get(path))
         for body, field in (({"resources": {"memory": "64Mi"}, "name": "x"}, "resources"), ({"name": 5}, "name"),
                             ({"environment": {"A=B": "1"}, "name": "x"}, "environment"), ({"metadata": [], "name": "x"}, "metadata")):
@@ -496,13 +496,13 @@ def test_bad_contents_are_refused(client):
 
 def test_exec(client):
     with sandbox(client) as path:
-        told = ok(client.post(f"{path}/exec", {"command": "printf '%s,' \"$@\" x; cat; echo $V >&2; exit 4", "environment": {"V": "v"}, "input": "in"}))
-        assert (told["exit_code"], told["stdout"], told["stderr"]) == (4, "x,in", "v\n")
-        assert isinstance(told["duration"], int) and told["duration"] > 0 and told["timestamp"]
-        told = ok(client.post(f"{path}/exec", {"command": "printf '<%s>'", "args": ["it's", "$HOME", "a b; c", ""]}))
-        assert told["stdout"] == "<it's><$HOME><a b; c><>"
-        told = ok(client.post(f"{path}/exec", {"command": "sleep 60", "timeout": 10**9}))
-        assert told["timed_out"] and told["exit_code"] == -1 and told["duration"] < 30 * 10**9
+        reply = ok(client.post(f"{path}/exec", {"command": "printf '%s,' \"$@\" x; cat; echo $V >&2; exit 4", "environment": {"V": "v"}, "input": "in"}))
+        assert (reply["exit_code"], reply["stdout"], reply["stderr"]) == (4, "x,in", "v\n")
+        assert isinstance(reply["duration"], int) and reply["duration"] > 0 and reply["timestamp"]
+        reply = ok(client.post(f"{path}/exec", {"command": "printf '<%s>'", "args": ["it's", "$HOME", "a b; c", ""]}))
+        assert reply["stdout"] == "<it's><$HOME><a b; c><>"
+        reply = ok(client.post(f"{path}/exec", {"command": "sleep 60", "timeout": 10**9}))
+        assert reply["timed_out"] and reply["exit_code"] == -1 and reply["duration"] < 30 * 10**9
         for body, field in (({}, "command"), ({"command": "true", "timeout": 301}, "timeout"), ({"command": "true", "timeout": []}, "timeout"),
                             ({"command": "true", "working_dir": "/etc"}, "working_dir")):
             refused(client.post(f"{path}/exec", body), 400, field)
@@ -510,12 +510,12 @@ def test_exec(client):
 
 def test_code(client):
     with sandbox(client) as path:
-        told = ok(client.post(f"{path}/code", {"code": "print(1)", "language": "python"}))
-        assert told["output"] == "1\n" and told["error"] == "" and told["exit_code"] == 0 and told["language"] == "python"
+        reply = ok(client.post(f"{path}/code", {"code": "print(1)", "language": "python"}))
+        assert reply["output"] == "1\n" and reply["error"] == "" and reply["exit_code"] == 0 and reply["language"] == "python"
         assert ok(client.post(f"{path}/code", {"code": "echo $0", "filename": "a.sh"}))["language"] == "shell"
         assert ok(client.post(f"{path}/code", {"code": "import os\nprint(os.getpid() > 0)"}))["output"] == "True\n"
-        told = ok(client.post(f"{path}/code", {"code": "1 / 0", "filename": "a.py"}))
-        assert told["exit_code"] == 1 and "ZeroDivisionError" in told["error"]
+        reply = ok(client.post(f"{path}/code", {"code": "1 / 0", "filename": "a.py"}))
+        assert reply["exit_code"] == 1 and "ZeroDivisionError" in reply["error"]
         refused(client.post(f"{path}/code", {"code": "x", "language": "cobol"}), 400, "language")
         refused(client.post(f"{path}/code", {"code": "x", "language": "python", "packages": ["no-such-package-at-all"]}), 400, "packages")
 
@@ -550,9 +550,9 @@ def test_a_disconnected_client_ends_its_command(daemon, client):
 
 
 def test_tools_are_shown_and_executed(client):
-    told = ok(client.get("/api/v1/tools?page_size=100"))
-    assert told["total"] == len(told["data"]) > 20
-    assert {"name", "description", "schema", "version", "category"} <= set(told["data"][0])
+    reply = ok(client.get("/api/v1/tools?page_size=100"))
+    assert reply["total"] == len(reply["data"]) > 20
+    assert {"name", "description", "schema", "version", "category"} <= set(reply["data"][0])
     assert [t["name"] for t in ok(client.get("/api/v1/tools?filter_name=run_python"))["data"]] == ["run_python"]
     one = ok(client.get("/api/v2/tools/read_file"))
     assert one["category"] == "files" and one["schema"]["required"] == ["sandbox_id", "path"]
@@ -580,9 +580,9 @@ def test_resources(client):
         ident = path.split("/")[-1]
         ok(client.post(f"{path}/files", {"path": "a b.txt", "content": "text"}), 201)
         ok(client.post(f"{path}/files", {"path": "b.bin", "content": "/w==", "encoding": "base64"}), 201)
-        told = ok(client.get("/api/v1/resources?page_size=100"))
-        by_uri = {r["uri"]: r for r in told["data"]}
-        assert told["total"] == len(told["data"]) and f"sandbox://{ident}/a%20b.txt" in by_uri and "template://python-basic" in by_uri
+        reply = ok(client.get("/api/v1/resources?page_size=100"))
+        by_uri = {r["uri"]: r for r in reply["data"]}
+        assert reply["total"] == len(reply["data"]) and f"sandbox://{ident}/a%20b.txt" in by_uri and "template://python-basic" in by_uri
         assert by_uri[f"sandbox://{ident}/a%20b.txt"]["size"] == 4 and by_uri[f"sandbox://{ident}/a%20b.txt"]["mime_type"] == "text/plain"
         read = ok(client.get(f"/api/v1/resources/sandbox://{ident}/a%2520b.txt"))
         assert (read["content"], read["encoding"], read["mime_type"]) == ("text", "utf8", "text/plain")
@@ -595,8 +595,8 @@ def test_resources(client):
 
 
 def test_prompts(client):
-    told = ok(client.get("/api/v1/prompts"))
-    assert told["total"] == 3 and {"name", "description", "arguments"} <= set(told["data"][0])
+    reply = ok(client.get("/api/v1/prompts"))
+    assert reply["total"] == 3 and {"name", "description", "arguments"} <= set(reply["data"][0])
     one = ok(client.get("/api/v2/prompts/debug_program"))
     assert [a["name"] for a in one["arguments"] if a["required"]] == ["code"] and "messages" not in one
     filled = ok(client.get("/api/v1/prompts/debug_program?code=print%281%29"))
@@ -615,20 +615,20 @@ def batch(client, action, ids, parameters=None, **options):
 def test_batch(client):
     with sandbox(client) as a, sandbox(client) as b, sandbox(client) as c:
         ids = [path.split("/")[-1] for path in (a, b, c)]
-        told = ok(batch(client, "exec", ids, {"command": "echo hi"}, max_concurrency=2))
-        assert told["summary"] == {"total": 3, "succeeded": 3, "failed": 0} and told["timestamp"]
-        assert [(r["sandbox_id"], r["success"], r["result"]["stdout"], r["error"]) for r in told["results"]] == [(i, True, "hi\n", None) for i in ids]
-        told = ok(batch(client, "code", ids, {"code": "print(2)", "language": "python"}))
-        assert [r["result"]["output"] for r in told["results"]] == ["2\n"] * 3
-        told = ok(batch(client, "update", ids, {"name": "same"}))
-        assert [r["result"]["name"] for r in told["results"]] == ["same"] * 3
-        told = ok(batch(client, "exec", [ids[0], "nobody", *ids[1:]], {"command": "true"}, continue_on_error=True))
-        assert [r["success"] for r in told["results"]] == [True, False, True, True] and told["summary"]["failed"] == 1
-        assert told["results"][1]["error"]["code"] == 404
-        told = ok(batch(client, "restart", ["nobody", *ids]))
-        assert [r["success"] for r in told["results"]] == [False] * 4 and "not tried" in told["results"][3]["error"]["details"]
-        told = ok(batch(client, "delete", [*ids, ids[0]], continue_on_error=True))
-        assert [r["success"] for r in told["results"]] == [True, True, True, False]
+        reply = ok(batch(client, "exec", ids, {"command": "echo hi"}, max_concurrency=2))
+        assert reply["summary"] == {"total": 3, "succeeded": 3, "failed": 0} and reply["timestamp"]
+        assert [(r["sandbox_id"], r["success"], r["result"]["stdout"], r["error"]) for r in reply["results"]] == [(i, True, "hi\n", None) for i in ids]
+        reply = ok(batch(client, "code", ids, {"code": "print(2)", "language": "python"}))
+        assert [r["result"]["output"] for r in reply["results"]] == ["2\n"] * 3
+        reply = ok(batch(client, "update", ids, {"name": "same"}))
+        assert [r["result"]["name"] for r in reply["results"]] == ["same"] * 3
+        reply = ok(batch(client, "exec", [ids[0], "nobody", *ids[1:]], {"command": "true"}, continue_on_error=True))
+        assert [r["success"] for r in reply["results"]] == [True, False, True, True] and reply["summary"]["failed"] == 1
+        assert reply["results"][1]["error"]["code"] == 404
+        reply = ok(batch(client, "restart", ["nobody", *ids]))
+        assert [r["success"] for r in reply["results"]] == [False] * 4 and "not tried" in reply["results"][3]["error"]["details"]
+        reply = ok(batch(client, "delete", [*ids, ids[0]], continue_on_error=True))
+        assert [r["success"] for r in reply["results"]] == [True, True, True, False]
         assert client.get(a).status == 404
 
 
@@ -666,13 +666,13 @@ def test_a_disconnected_client_ends_its_batch(daemon, client):
 def test_logs(client):
     with sandbox(client, "/api/v2") as path:
         ok(client.post(f"{path}/exec", {"command": "echo one; echo two; echo three >&2"}))
-        told = ok(client.get(f"{path}/logs"))
-        lines = [(e["source"], e["level"], e["message"]) for e in told["logs"] if e["source"] != "system"]
+        reply = ok(client.get(f"{path}/logs"))
+        lines = [(e["source"], e["level"], e["message"]) for e in reply["logs"] if e["source"] != "system"]
         assert lines == [("stdout", "info", "one"), ("stdout", "info", "two"), ("stderr", "error", "three")]
-        assert told["sandbox_id"] == path.split("/")[-1] and told["total"] == len(told["logs"])
-        assert ("system", "ready") in [(e["source"], e["message"]) for e in told["logs"]]
-        assert [e["timestamp"] for e in told["logs"]] == sorted(e["timestamp"] for e in told["logs"])
-        assert told["start_time"] == told["logs"][0]["timestamp"] and told["end_time"] == told["logs"][-1]["timestamp"]
+        assert reply["sandbox_id"] == path.split("/")[-1] and reply["total"] == len(reply["logs"])
+        assert ("system", "ready") in [(e["source"], e["message"]) for e in reply["logs"]]
+        assert [e["timestamp"] for e in reply["logs"]] == sorted(e["timestamp"] for e in reply["logs"])
+        assert reply["start_time"] == reply["logs"][0]["timestamp"] and reply["end_time"] == reply["logs"][-1]["timestamp"]
         assert [e["message"] for e in ok(client.get(f"{path}/logs?source=stdout&tail=1"))["logs"]] == ["two"]
         assert ok(client.get(f"{path}/logs?tail=0"))["logs"] == []
         refused(client.get(f"{path}/logs?source=nowhere"), 400, "source")
@@ -682,39 +682,39 @@ def test_logs(client):
 def test_long_logs_are_cut(client):
     with sandbox(client, "/api/v2") as path:
         ok(client.post(f"{path}/exec", {"command": "seq 5000; head -c 10000 /dev/zero | tr '\\0' x; echo"}))
-        told = ok(client.get(f"{path}/logs?source=stdout&tail=100000"))["logs"]
-        assert len(told) == 1000 and told[-1]["message"] == "x" * 4096 and told[-2]["message"] == "5000"
+        reply = ok(client.get(f"{path}/logs?source=stdout&tail=100000"))["logs"]
+        assert len(reply) == 1000 and reply[-1]["message"] == "x" * 4096 and reply[-2]["message"] == "5000"
 
 
 def test_metrics_of_a_sandbox(client):
     with sandbox(client, "/api/v2", resources={"cpu": "1", "memory": "128Mi", "disk": "16Mi"}) as path:
         ok(client.post(f"{path}/exec", {"command": "true"}))
-        told = ok(client.get(f"{path}/metrics"))
-        assert told["sandbox_id"] == path.split("/")[-1] and told["uptime"] > 0 and told["last_updated"]
-        assert told["memory"]["total"] == 128 << 20 and told["disk"]["total"] == 16 << 20 and told["cpu"]["cores"] == 1
-        assert told["network"]["bytes_sent"] == 0 and told["memory"]["swap"]["total"] == 0
+        reply = ok(client.get(f"{path}/metrics"))
+        assert reply["sandbox_id"] == path.split("/")[-1] and reply["uptime"] > 0 and reply["last_updated"]
+        assert reply["memory"]["total"] == 128 << 20 and reply["disk"]["total"] == 16 << 20 and reply["cpu"]["cores"] == 1
+        assert reply["network"]["bytes_sent"] == 0 and reply["memory"]["swap"]["total"] == 0
 
 
 # The daemon itself.
 
 
 def test_health_info_metrics(client):
-    told = ok(client.get("/health"))
-    assert told["status"] == "ok" and told["version"] and told["uptime"] >= 0 and told["timestamp"]
+    reply = ok(client.get("/health"))
+    assert reply["status"] == "ok" and reply["version"] and reply["uptime"] >= 0 and reply["timestamp"]
     assert ok(client.get("/info"))["endpoints"]["tools"] == "/mcp/tools"
-    told = ok(client.get("/metrics", headers={"Accept": "application/json"}))
+    reply = ok(client.get("/metrics", headers={"Accept": "application/json"}))
     assert {"requests_total", "average_duration_us", "active_connections", "websocket_connections", "errors_total", "bytes_served",
-            "compression_ratio", "timestamp"} <= set(told)
+            "compression_ratio", "timestamp"} <= set(reply)
 
 
 def test_description_and_page(client):
-    told = client.get("/api/openapi.json")
-    assert ok(told)["paths"] and told.json["components"] and told.headers["Content-Type"] == "application/json"
+    reply = client.get("/api/openapi.json")
+    assert ok(reply)["paths"] and reply.json["components"] and reply.headers["Content-Type"] == "application/json"
     page = client.get("/api/docs")
     assert page.status == 200 and page.headers["Content-Type"] == "text/html"
     text = page.body.decode()
     assert "Swagger" in text and "/api/openapi.json" in text and "<script" not in text
-    for path in told.json["paths"]:
+    for path in reply.json["paths"]:
         assert f"<code>{path}</code>" in text
 
 

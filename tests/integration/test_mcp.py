@@ -224,7 +224,7 @@ def test_two_hundred_sessions_at_once(make_daemon):
             try:
                 assert m.result("ping") == {}
                 assert len(m.result("tools/list")["tools"]) > 20
-            except Exception as e:  # noqa: BLE001 - told by the test, not lost in a thread
+            except Exception as e:  # noqa: BLE001 - reported by the test, not lost in a thread
                 failures.append(repr(e))
 
         threads = [threading.Thread(target=use, args=(m,)) for m in many]

@@ -34,16 +34,16 @@ def open_sockets(client):
 
 
 def test_a_whole_conversation(ws):
-    told = ws.initialize()
-    assert told["protocolVersion"] == "2025-11-25" and told["serverInfo"]["name"] == "millibox"
+    reply = ws.initialize()
+    assert reply["protocolVersion"] == "2025-11-25" and reply["serverInfo"]["name"] == "millibox"
     assert ws.ask("ping")["result"] == {}
     names = {t["name"] for t in ws.ask("tools/list")["result"]["tools"]}
     assert "create_sandbox" in names
     made = call(ws, "create_sandbox", image="python:3.11")["structuredContent"]["sandbox_id"]
-    told = call(ws, "run_python", sandbox_id=made, code="print(6 * 7)")
-    assert told["structuredContent"]["stdout"] == "42\n" and not told["isError"]
-    told = ws.ask("resources/read", {"uri": f"log://{made}"})["result"]
-    assert "42" in told["contents"][0]["text"]
+    reply = call(ws, "run_python", sandbox_id=made, code="print(6 * 7)")
+    assert reply["structuredContent"]["stdout"] == "42\n" and not reply["isError"]
+    reply = ws.ask("resources/read", {"uri": f"log://{made}"})["result"]
+    assert "42" in reply["contents"][0]["text"]
     assert not call(ws, "terminate_sandbox", sandbox_id=made)["isError"]
 
 
@@ -61,7 +61,7 @@ def test_progress_arrives_during_a_call(ws):
     answer = ws.ask("tools/call", {"name": "execute_code", "_meta": {"progressToken": "t"},
                                    "arguments": {"language": "shell", "code": "echo one; sleep 0.3; echo two"}})
     assert answer["result"]["structuredContent"]["stdout"] == "one\ntwo\n"
-    assert any(m["method"] == "notifications/progress" and m["params"]["progressToken"] == "t" for m in ws.told), ws.told
+    assert any(m["method"] == "notifications/progress" and m["params"]["progressToken"] == "t" for m in ws.notifications), ws.notifications
 
 
 def test_requests_overlap_and_are_cancelled(ws):
@@ -70,7 +70,7 @@ def test_requests_overlap_and_are_cancelled(ws):
                         "params": {"name": "execute_code", "arguments": {"language": "shell", "code": "sleep 300"}}}))
     assert ws.ask("ping")["result"] == {}
     ws.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "slow"}}))
-    assert ws.ask("ping")["result"] == {} and ws.told == []
+    assert ws.ask("ping")["result"] == {} and ws.notifications == []
 
 
 def test_bytes_sent_with_the_handshake_are_not_lost(daemon):
@@ -205,7 +205,7 @@ class Garbage(threading.Thread):
                         ws.sock.sendall(data)
                         ws.receive()
                 self.rounds += 1
-        except Exception as e:  # noqa: BLE001 - told by the test, not lost in a thread
+        except Exception as e:  # noqa: BLE001 - reported by the test, not lost in a thread
             self.failure = repr(e)
 
     def stop(self):
@@ -324,8 +324,8 @@ def test_scopes_are_enforced(keyed):
     key = make_key(admin, "alice", scopes=["read"])
     with WebSocket(d.tcp_address(), headers={"Host": "127.0.0.1", "Authorization": f"Bearer {key}"}) as ws:
         ws.initialize()
-        told = ws.ask("tools/call", {"name": "create_sandbox", "arguments": {}})
-        assert told["result"]["isError"] and "scope sessions" in told["result"]["content"][0]["text"]
+        reply = ws.ask("tools/call", {"name": "create_sandbox", "arguments": {}})
+        assert reply["result"]["isError"] and "scope sessions" in reply["result"]["content"][0]["text"]
         assert call(ws, "list_sandboxes")["structuredContent"]["total_count"] == 0
 
 

@@ -93,18 +93,18 @@ def test_the_shipped_policies_are_listed_with_every_rule(client):
 
 
 def test_settings_decide_where_no_policy_does(client):
-    told = explain(client)
-    assert told["allowed"] and told["policy"] == "default" and told["chosen"] is None and told["refusal"] is None
-    limits = told["grants"]["limits"]
+    explained = explain(client)
+    assert explained["allowed"] and explained["policy"] == "default" and explained["chosen"] is None and explained["refusal"] is None
+    limits = explained["grants"]["limits"]
     assert limits["memory"]["granted"] == "512Mi"
     assert limits["memory"]["rule"]["text"] == "setting: limits.memory"
     assert limits["timeout"]["granted"] == 30
-    assert told["grants"]["network"]["granted"] == "none"
-    assert told["grants"]["network"]["rule"]["text"] == "policy default: network.mode"
-    told = explain(client, resources={"memory": "100Gi"}, timeout=7)["grants"]["limits"]
-    assert told["memory"]["requested"] == "100Gi" and told["memory"]["granted"] == "8Gi"
-    assert told["memory"]["rule"]["text"] == "setting: limits.memory_max"
-    assert told["timeout"]["granted"] == 7 and told["timeout"]["rule"]["by"] == "request"
+    assert explained["grants"]["network"]["granted"] == "none"
+    assert explained["grants"]["network"]["rule"]["text"] == "policy default: network.mode"
+    explained = explain(client, resources={"memory": "100Gi"}, timeout=7)["grants"]["limits"]
+    assert explained["memory"]["requested"] == "100Gi" and explained["memory"]["granted"] == "8Gi"
+    assert explained["memory"]["rule"]["text"] == "setting: limits.memory_max"
+    assert explained["timeout"]["granted"] == 7 and explained["timeout"]["rule"]["by"] == "request"
 
 
 def test_a_request_may_select_strict_only(client):
@@ -173,9 +173,9 @@ def test_network_is_refused_by_its_rule(client, network):
     assert answer.status == 403 and answer.json["field"] == "network"
     assert "policy default: network.mode" in answer.json["error_detail"]
     assert client.post("/api/v1/sessions", {"network": network}).status == 403
-    told = explain(client, network=network)
-    assert not told["allowed"] and told["grants"] is None
-    assert told["rule"]["text"] == "policy default: network.mode" and told["refusal"]["field"] == "network"
+    explained = explain(client, network=network)
+    assert not explained["allowed"] and explained["grants"] is None
+    assert explained["rule"]["text"] == "policy default: network.mode" and explained["refusal"]["field"] == "network"
     assert client.post("/api/v1/execute", {**body, "network": "none"}).status == 200
 
 
@@ -193,10 +193,10 @@ def test_a_refused_request_creates_nothing(daemon, client):
 
 
 def test_explaining_creates_nothing(daemon, client):
-    told = explain(client, kind="session", mode="persistent", session_id="ghost")
-    assert told["allowed"] and told["kind"] == "session"
-    assert told["grants"]["limits"]["lifetime"]["granted"] == 4 * 3600
-    assert told["grants"]["limits"]["timeout"]["rule"]["path"] == "sessions.idle_timeout"
+    explained = explain(client, kind="session", mode="persistent", session_id="ghost")
+    assert explained["allowed"] and explained["kind"] == "session"
+    assert explained["grants"]["limits"]["lifetime"]["granted"] == 4 * 3600
+    assert explained["grants"]["limits"]["timeout"]["rule"]["path"] == "sessions.idle_timeout"
     assert client.get("/api/v1/sessions/ghost").status == 404 and not daemon.box_pids()
 
 
@@ -215,8 +215,8 @@ def test_malformed_explain_requests_are_errors(client, body, field):
 
 
 def test_an_unknown_language_can_be_explained(client):
-    told = explain(client, language="cobol")
-    assert not told["allowed"] and told["rule"] is None and told["refusal"]["field"] == "language"
+    explained = explain(client, language="cobol")
+    assert not explained["allowed"] and explained["rule"] is None and explained["refusal"]["field"] == "language"
 
 
 # Custom policies.
@@ -238,9 +238,9 @@ def test_a_tenants_policy_is_enforced_rule_by_rule(make_daemon, policies):
             assert "s3cret" not in json.dumps(answer.json)
             assert explain(client, **fields)["rule"]["text"] == rule
         assert "s3cret" not in daemon.log()
-        told = explain(client, timeout=60)["grants"]["limits"]
-        assert told["timeout"]["granted"] == 20 and told["timeout"]["rule"]["text"] == "policy team: limits.timeout.max"
-        assert told["timeout"]["rule"]["line"] == 6
+        explained = explain(client, timeout=60)["grants"]["limits"]
+        assert explained["timeout"]["granted"] == 20 and explained["timeout"]["rule"]["text"] == "policy team: limits.timeout.max"
+        assert explained["timeout"]["rule"]["line"] == 6
         result = client.post("/api/v1/execute", {"language": "python", "code": "print('z' * 80)"}).json
         assert result["limit"] == "output" and len(result["stdout"]) == 64
 
@@ -339,28 +339,28 @@ def millibox(*words, daemon=None, env=None):
 
 
 def test_the_command_line_explains(daemon):
-    told = millibox("policy", "explain", "--memory", "100Gi", "-t", "7", daemon=daemon)
-    assert told.returncode == 0 and told.stderr == ""
-    rows = {line.split()[0]: line.split(maxsplit=3) for line in told.stdout.splitlines()}
+    explained = millibox("policy", "explain", "--memory", "100Gi", "-t", "7", daemon=daemon)
+    assert explained.returncode == 0 and explained.stderr == ""
+    rows = {line.split()[0]: line.split(maxsplit=3) for line in explained.stdout.splitlines()}
     assert rows["memory"][1:] == ["100Gi", "8Gi", "setting: limits.memory_max"]
     assert rows["timeout"][1:3] == ["7", "7"] and rows["timeout"][3].startswith("request")
-    told = millibox("policy", "explain", "--policy", "strict", "--memory", "1Gi", daemon=daemon)
-    assert told.returncode == 1 and "policy strict: limits.memory.max" in told.stderr
-    told = millibox("policy", "explain", "--session", "--lifetime", "10m", "--json", daemon=daemon)
-    assert json.loads(told.stdout)["grants"]["limits"]["lifetime"]["granted"] == 600
+    explained = millibox("policy", "explain", "--policy", "strict", "--memory", "1Gi", daemon=daemon)
+    assert explained.returncode == 1 and "policy strict: limits.memory.max" in explained.stderr
+    explained = millibox("policy", "explain", "--session", "--lifetime", "10m", "--json", daemon=daemon)
+    assert json.loads(explained.stdout)["grants"]["limits"]["lifetime"]["granted"] == 600
     assert millibox("policy", "explain", "--lifetime", "10m", daemon=daemon).returncode == 2
     assert millibox("policy", "explain", "--network", "lan", daemon=daemon).returncode == 125
 
 
 def test_the_command_line_lists_and_shows(daemon):
-    told = millibox("policy", "list", daemon=daemon)
-    assert [line.split()[:2] for line in told.stdout.splitlines()[1:]] == [
+    explained = millibox("policy", "list", daemon=daemon)
+    assert [line.split()[:2] for line in explained.stdout.splitlines()[1:]] == [
         ["default", "yours"], ["permissive", "-"], ["strict", "selectable"],
     ]  # fmt: skip
-    told = millibox("policy", "show", "strict", daemon=daemon)
+    explained = millibox("policy", "show", "strict", daemon=daemon)
     assert any(
         line.split()[:2] == ["limits.memory.max", "256Mi"] and "(strict, line" in line
-        for line in told.stdout.splitlines()
+        for line in explained.stdout.splitlines()
     )
     assert millibox("policy", "show", "nobody", daemon=daemon).returncode == 125
     assert millibox("policy", "show", "../x", daemon=daemon).returncode == 2
@@ -406,10 +406,10 @@ def test_each_tenant_has_its_policy_and_sees_no_other(make_daemon, policies):
         assert {p["name"] for p in listed} == {"team", "strict"}
         assert client.get("/api/v1/policies/permissive", **acme).status == 404
         # its own and strict both apply: the smaller value
-        told = explain_as(client, acme, {"language": "python", "policy": "strict"})["grants"]["limits"]
-        assert told["max_output"]["granted"] == "100" and told["max_processes"]["granted"] == 32
-        assert told["max_output"]["rule"]["text"] == "policy team: limits.output.max"
-        assert told["memory"]["granted"] == "128Mi" and told["memory"]["rule"]["policy"] == "strict"
+        explained = explain_as(client, acme, {"language": "python", "policy": "strict"})["grants"]["limits"]
+        assert explained["max_output"]["granted"] == "100" and explained["max_processes"]["granted"] == 32
+        assert explained["max_output"]["rule"]["text"] == "policy team: limits.output.max"
+        assert explained["memory"]["granted"] == "128Mi" and explained["memory"]["rule"]["policy"] == "strict"
         patched = client.request("PATCH", "/api/v1/tenants/acme", {"policy": "nobody"})
         assert patched.status == 400 and patched.json["field"] == "policy"
         assert client.request("PATCH", "/api/v1/tenants/acme", {"policy": "default"}).status == 200

@@ -297,8 +297,8 @@ def test_tar_is_unpacked(files, py):
             info = tarfile.TarInfo(name)
             info.type, info.linkname, info.size, info.mode, info.mtime = kind, link, len(data), 0o640, 1_000_000_000
             tar.addfile(info, io.BytesIO(data))
-    told = files.put("in/here", out.getvalue(), 200, format="tar")
-    assert told["entries"] == 5 and told["bytes"] == 16
+    reply = files.put("in/here", out.getvalue(), 200, format="tar")
+    assert reply["entries"] == 5 and reply["bytes"] == 16
     r = py.run("import os\nos.chdir('in/here'); s = os.stat('d/f')\n"
                "(open('d/s').read(), open('d/' + 'k' * 150).read(), s.st_nlink, oct(s.st_mode & 0o7777), s.st_mtime)")
     assert r["result"] == ["content", "long name", 2, "0o640", 1_000_000_000.0], r
@@ -316,8 +316,8 @@ def test_a_tree_survives_the_round_trip(files, py):
     (b"this is no archive" * 100, "archive"), (pack({"a": b"x" * 1000})[:700], "archive"), (b"", None),
 ], ids=["text", "cut", "empty"])
 def test_bytes_that_are_not_an_archive_are_refused(files, data, word):
-    told = files.put("t", data, 400 if word else 200, format="tar")
-    assert not word or word in told["error_detail"], told
+    reply = files.put("t", data, 400 if word else 200, format="tar")
+    assert not word or word in reply["error_detail"], reply
 
 
 # Sizes
@@ -384,11 +384,11 @@ def test_a_full_disk_is_reported_and_leaves_nothing(make):
     session = make(resources={"disk": "32Mi"})
     files = Files(session)
     files.put("half", b"h" * (20 * MIB))
-    told = files.put("more", b"m" * (20 * MIB), 507)
-    assert told["error_code"] == "Sandbox.InsufficientStorage"
+    reply = files.put("more", b"m" * (20 * MIB), 507)
+    assert reply["error_code"] == "Sandbox.InsufficientStorage"
     files.client.close()
     assert files.names() == ["half"]
-    told = files.put("t", pack({"a": b"x" * MIB, "b": b"x" * (20 * MIB)}), 507, format="tar")
+    reply = files.put("t", pack({"a": b"x" * MIB, "b": b"x" * (20 * MIB)}), 507, format="tar")
     files.client.close()
     assert sorted(files.names(recursive="true")) == ["half", "t", "t/a"]
 
@@ -516,9 +516,9 @@ TRICKY = b"\r\n--b0undar\r\n--b0undarx\r\r\n--\r\n" * 10
     ([("file", "C/x/orig.bin", TRICKY)], "?path=dir/", "dir/orig.bin"),
 ], ids=["before", "behind", "query", "own", "directory"])
 def test_forms_are_accepted(files, fields, query, path):
-    told = upload(files, form(*fields), query=query)
-    assert told["path"] == told["file_path"] == path and told["size"] == len(TRICKY)
-    assert told["session_id"] == files.session.id
+    reply = upload(files, form(*fields), query=query)
+    assert reply["path"] == reply["file_path"] == path and reply["size"] == len(TRICKY)
+    assert reply["session_id"] == files.session.id
     assert files.get(path).body == TRICKY
     assert [n for n in files.names(recursive="true") if "part" in n] == []
 

@@ -343,18 +343,18 @@ def test_counters_do_not_go_back(own, how):
         session = Session(client, mode="ephemeral", language="shell")
         for _ in range(3):
             session.run("echo 1")
-        told = metrics.read(client)
-        assert told.value("sandbox_executions_total", language="shell", status="success") == 3
+        reported = metrics.read(client)
+        assert reported.value("sandbox_executions_total", language="shell", status="success") == 3
         # Reported totals are written after the response; this waits for the disk after that.
         session.start("true")
     daemon.stop() if how == "stop" else daemon.kill()
     again(daemon)
     with daemon.client() as client:
         after = metrics.read(client)
-    kept = {n for n, kind in told.types.items() if kind != "gauge" and not n.startswith("process_")}
-    grows = [k for k in told.samples if re.sub(r"_(bucket|sum|count)$", "", k[0]) in kept or k[0] in kept]
+    kept = {n for n, kind in reported.types.items() if kind != "gauge" and not n.startswith("process_")}
+    grows = [k for k in reported.samples if re.sub(r"_(bucket|sum|count)$", "", k[0]) in kept or k[0] in kept]
     assert len(grows) > 20
-    assert not [k for k in grows if after.samples.get(k, 0) < told.samples[k]]
+    assert not [k for k in grows if after.samples.get(k, 0) < reported.samples[k]]
     assert after.value("process_cpu_seconds_total") < 60  # another process
 
 
@@ -563,8 +563,8 @@ def test_every_page_of_a_long_list_is_exact(own):
             for offset in (0, 1, 1000, 1800, 2047, 2048, 2049, 2600, 4000, len(ids) - 1, len(ids), 100_000):
                 query = f"limit=3&offset={offset}" + (f"&status={status}" if status else "")
                 page = client.get(f"{V1}/sessions/past/executions?{query}").json
-                told = [e["execution_id"] for e in page["executions"]]
-                assert page["total"] == len(ids) and told == ids[offset : offset + 3], (status, offset)
+                reported = [e["execution_id"] for e in page["executions"]]
+                assert page["total"] == len(ids) and reported == ids[offset : offset + 3], (status, offset)
 
 
 # A full disk

@@ -118,16 +118,16 @@ class WebSocket:
         return json.loads(data)
 
     def ask(self, method, params=None, ident=None):
-        """The answer to a request; notifications that come first go to .told."""
+        """The answer to a request; notifications that come first go to .notifications."""
         self.id += 1
         ident = self.id if ident is None else ident
         self.send(json.dumps({"jsonrpc": "2.0", "id": ident, "method": method, **({"params": params} if params is not None else {})}))
-        self.told = []
+        self.notifications = []
         while True:
             message = self.message()
             if message.get("id") == ident and "method" not in message:
                 return message
-            self.told.append(message)
+            self.notifications.append(message)
 
     def initialize(self, version="2025-11-25"):
         answer = self.ask("initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}})

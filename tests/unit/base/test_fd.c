@@ -499,7 +499,7 @@ static ssize_t hear(int fd, int way)
 }
 
 /* The kernel sometimes reports EOF before them: see fd.c. */
-static void last_words_are_heard_before_the_end(void **state)
+static void last_messages_are_read_before_the_end(void **state)
 {
 	const time_t end = time(NULL) + LAST_WORDS_S;
 	pthread_t thread;
@@ -552,7 +552,7 @@ static void an_empty_message_is_not_the_end_of_those_behind_it(void **state)
 }
 
 /* Another thread may have the numbers by then. */
-static void what_comes_with_an_empty_message_is_closed_once(void **state)
+static void descriptors_of_an_empty_message_are_closed_once(void **state)
 {
 	int pair[2], got[FD_PASS_MAX];
 	size_t count = 99;
@@ -597,9 +597,9 @@ int main(void)
 		fd_test(too_many_descriptors_are_all_closed),
 		fd_test(other_ancillary_data_is_passed_over),
 		fd_test(a_dead_peer_is_an_error_and_no_signal),
-		fd_test(last_words_are_heard_before_the_end),
+		fd_test(last_messages_are_read_before_the_end),
 		fd_test(an_empty_message_is_not_the_end_of_those_behind_it),
-		fd_test(what_comes_with_an_empty_message_is_closed_once),
+		fd_test(descriptors_of_an_empty_message_are_closed_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

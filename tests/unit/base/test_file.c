@@ -125,7 +125,7 @@ static void a_file_beyond_the_maximum_adds_nothing(void **state)
 	assert_int_equal(b.len, 1);
 }
 
-static void what_cannot_be_read_says_why(void **state)
+static void unreadable_files_return_their_errno(void **state)
 {
 	cleanup_buf struct buf b = BUF_INIT(5);
 	char text[8] = "old";
@@ -325,7 +325,7 @@ int main(void)
 		file_test(a_file_is_appended_whole),
 		file_test(a_large_file_is_read_in_pieces),
 		file_test(a_file_beyond_the_maximum_adds_nothing),
-		file_test(what_cannot_be_read_says_why),
+		file_test(unreadable_files_return_their_errno),
 		file_test(a_short_text_loses_its_last_newline),
 		file_test(a_text_that_is_too_long_or_not_text_is_refused),
 		file_test(numbers_are_strict_and_max_is_the_largest),

@@ -31,7 +31,7 @@ struct db_unit {
 	struct db_config config;
 	struct loop *loop;
 	struct db *db;
-	int told;                          /* number of callbacks */
+	int callbacks;
 	char order[4096];                  /* the letter of each callback's context */
 	enum error_code codes[UNIT_CODES]; /* of the first callbacks */
 	struct error last;                 /* of the last callback; clear: success */

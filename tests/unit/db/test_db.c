@@ -28,9 +28,9 @@ static void on_done(void *ctx, const struct error *err)
 {
 	struct db_unit *u = ctx;
 
-	if (u->told < UNIT_CODES)
-		u->codes[u->told] = err ? err->code : ERR_NONE;
-	u->told++;
+	if (u->callbacks < UNIT_CODES)
+		u->codes[u->callbacks] = err ? err->code : ERR_NONE;
+	u->callbacks++;
 	u->last = err ? *err : (struct error){0};
 }
 
@@ -44,9 +44,9 @@ static void on_rows(void *ctx, const struct db_rows *rows, const struct error *e
 		               (long long)db_rows_int(rows, 0, 0));
 }
 
-static void wait_for(struct db_unit *u, int told)
+static void wait_for(struct db_unit *u, int callbacks)
 {
-	while (u->told < told)
+	while (u->callbacks < callbacks)
 		loop_run_once(u->loop, true);
 }
 
@@ -87,7 +87,7 @@ static void a_write_is_committed_before_its_callback(void **state)
 
 		(void)snprintf(name, sizeof(name), "%d", i);
 		insert(u, name);
-		assert_int_equal(u->told, i - 1);
+		assert_int_equal(u->callbacks, i - 1);
 		wait_for(u, i);
 		assert_false(error_is_set(&u->last));
 		assert_int_equal(committed(u), i);
@@ -118,8 +118,8 @@ static void in_order(void *ctx, const struct error *err)
 	struct numbered *n = ctx;
 
 	assert_null(err);
-	assert_int_equal(n->u->told, n->number);
-	n->u->told++;
+	assert_int_equal(n->u->callbacks, n->number);
+	n->u->callbacks++;
 }
 
 static void callbacks_come_in_the_order_of_queueing(void **state)
@@ -292,7 +292,7 @@ static void a_forgotten_job_happens_in_silence(void **state)
 	insert(u, "c");
 	wait_for(u, 2);
 	loop_run_once(u->loop, false);
-	assert_int_equal(u->told, 2);
+	assert_int_equal(u->callbacks, 2);
 	assert_int_equal(committed(u), 3);
 }
 
@@ -325,7 +325,7 @@ static void closing_does_what_is_queued(void **state)
 		insert(u, name);
 	}
 	db_close(TAKE_PTR(u->db));
-	assert_int_equal(u->told, 0);
+	assert_int_equal(u->callbacks, 0);
 	assert_int_equal(committed(u), 500);
 }
 

@@ -158,7 +158,7 @@ static void old_engine_that_is_ours_is_taken_over(void **state)
 }
 
 /* Another configuration would enforce other rules. It is told to end before ours starts. */
-static void old_engine_that_tells_of_the_past_is_taken_over(void **state)
+static void old_engine_with_late_replies_is_taken_over(void **state)
 {
 	struct old_engine *c = *state;
 	struct native_engine engine = {.sock = -1, .pidfd = -1};
@@ -182,7 +182,7 @@ static void old_engine_of_other_settings_is_told_to_end(void **state)
 	assert_int_equal(engine.sock, -1);
 }
 
-static void old_engine_that_ends_meanwhile_is_none(void **state)
+static void old_engine_that_ends_meanwhile_is_not_used(void **state)
 {
 	struct old_engine *c = *state;
 	struct native_engine engine = {.sock = -1, .pidfd = -1};
@@ -192,7 +192,7 @@ static void old_engine_that_ends_meanwhile_is_none(void **state)
 	assert_int_equal(status_of(c), 0);
 }
 
-static void old_engine_that_talks_nonsense_is_none(void **state)
+static void old_engine_that_sends_garbage_is_not_used(void **state)
 {
 	struct old_engine *c = *state;
 	struct native_engine engine = {.sock = -1, .pidfd = -1};
@@ -202,7 +202,7 @@ static void old_engine_that_talks_nonsense_is_none(void **state)
 	assert_int_equal(status_of(c), 0);
 }
 
-static void where_nobody_listens_there_is_none(void **state)
+static void without_a_listener_there_is_no_old_engine(void **state)
 {
 	struct old_engine *c = *state;
 	struct native_engine engine = {.sock = -1, .pidfd = -1};
@@ -268,7 +268,7 @@ static int ask(struct native_rig *rig)
 	return native_handover_list(native_of_rig(rig), &rig->err);
 }
 
-static void boxes_are_told_adopted_and_what_nobody_wants_ends(void **state)
+static void boxes_are_listed_adopted_and_unclaimed_ones_end(void **state)
 {
 	struct native_rig *rig = *state;
 	struct engine_reply first = kept_reply("b1"), second = kept_reply("b2");
@@ -356,12 +356,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FIND(old_engine_that_is_ours_is_taken_over),
-		FIND(old_engine_that_tells_of_the_past_is_taken_over),
+		FIND(old_engine_with_late_replies_is_taken_over),
 		FIND(old_engine_of_other_settings_is_told_to_end),
-		FIND(old_engine_that_ends_meanwhile_is_none),
-		FIND(old_engine_that_talks_nonsense_is_none),
-		FIND(where_nobody_listens_there_is_none),
-		ASK(boxes_are_told_adopted_and_what_nobody_wants_ends),
+		FIND(old_engine_that_ends_meanwhile_is_not_used),
+		FIND(old_engine_that_sends_garbage_is_not_used),
+		FIND(without_a_listener_there_is_no_old_engine),
+		ASK(boxes_are_listed_adopted_and_unclaimed_ones_end),
 		ASK(box_that_lacks_what_is_required_now_is_not_adopted),
 		ASK(bad_descriptions_are_refused),
 		ASK(other_answers_are_refused),

@@ -116,7 +116,7 @@ static void oldest_gives_way(void **state)
 		assert_int_equal(is_open(rig, i), i >= 4);
 }
 
-static void none_is_none(void **state)
+static void a_missing_descriptor_is_ignored(void **state)
 {
 	struct rig *rig = *state;
 
@@ -132,7 +132,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			pipes_at_their_end_are_forgotten_whatever_their_place, setup, teardown),
 		cmocka_unit_test_setup_teardown(oldest_gives_way, setup, teardown),
-		cmocka_unit_test_setup_teardown(none_is_none, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_missing_descriptor_is_ignored, setup, teardown),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN);

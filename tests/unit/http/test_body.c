@@ -197,7 +197,7 @@ static bool has_some(void *ctx)
 	return ((struct fixture *)ctx)->body.len > 0;
 }
 
-static void a_body_of_any_size_is_taken_as_it_comes(void **state)
+static void a_body_of_any_size_is_streamed(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf got = BUF_INIT(PEER_BUF_MAX);
@@ -230,7 +230,7 @@ static void chunks_have_no_length(void **state)
 	assert_memory_equal(f->body.data, "abcdefg", 7);
 }
 
-static void who_takes_less_gets_the_rest_when_it_says_so(void **state)
+static void a_sink_that_takes_less_gets_the_rest_on_resume(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf got = BUF_INIT(PEER_BUF_MAX);
@@ -283,7 +283,7 @@ static void an_answer_in_the_middle_closes_the_connection(void **state)
 	assert_int_equal(f->gone, 0);
 }
 
-static void a_client_that_leaves_is_told_of_once(void **state)
+static void a_disconnect_is_reported_once(void **state)
 {
 	struct fixture *f = *state;
 	int fd = peer_connect(f->port);
@@ -297,7 +297,7 @@ static void a_client_that_leaves_is_told_of_once(void **state)
 	assert_int_equal(f->ended, 0);
 }
 
-static void who_sends_nothing_more_is_cut_off(void **state)
+static void a_client_that_stops_sending_is_cut_off(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_close int fd = peer_connect(f->port);
@@ -324,7 +324,7 @@ static void an_answer_is_made_as_fast_as_it_is_taken(void **state)
 	assert_int_equal(f->gone, 0);
 }
 
-static void who_reads_nothing_of_a_stream_is_cut_off(void **state)
+static void a_client_that_reads_nothing_of_a_stream_is_cut_off(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_close int fd = peer_connect(f->port);
@@ -341,15 +341,15 @@ static void who_reads_nothing_of_a_stream_is_cut_off(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		UNIT(a_body_of_any_size_is_taken_as_it_comes),
+		UNIT(a_body_of_any_size_is_streamed),
 		UNIT(chunks_have_no_length),
-		UNIT(who_takes_less_gets_the_rest_when_it_says_so),
+		UNIT(a_sink_that_takes_less_gets_the_rest_on_resume),
 		UNIT(an_empty_body_ends_at_once),
 		UNIT(an_answer_in_the_middle_closes_the_connection),
-		UNIT(a_client_that_leaves_is_told_of_once),
-		HASTY(who_sends_nothing_more_is_cut_off),
+		UNIT(a_disconnect_is_reported_once),
+		HASTY(a_client_that_stops_sending_is_cut_off),
 		UNIT(an_answer_is_made_as_fast_as_it_is_taken),
-		HASTY(who_reads_nothing_of_a_stream_is_cut_off),
+		HASTY(a_client_that_reads_nothing_of_a_stream_is_cut_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

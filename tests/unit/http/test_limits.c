@@ -16,7 +16,7 @@ static void an_announced_body_over_the_limit_is_refused_unread(void **state)
 	assert_int_equal(f->requests, 0);
 }
 
-static void who_sends_a_large_body_anyway_still_reads_the_refusal(void **state)
+static void a_client_that_sends_a_large_body_anyway_reads_the_refusal(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
@@ -91,7 +91,7 @@ static int begin_body(struct fixture *f, const char *quota)
 	return fd;
 }
 
-static void who_fills_the_room_for_bodies_leaves_others_their_share(void **state)
+static void a_caller_that_fills_the_body_quota_leaves_others_their_share(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf refused = BUF_INIT(PEER_BUF_MAX);
@@ -175,7 +175,7 @@ static void a_request_with_many_arguments_is_answered_at_once(void **state)
 	peer_wait(f->loop, is_empty, f);
 }
 
-static void a_header_within_its_limit_is_taken_whatever_is_in_it(void **state)
+static void any_header_within_its_limit_is_accepted(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
@@ -275,7 +275,7 @@ static void a_client_that_does_not_take_its_answer_is_cut(void **state)
 	fd_close(fd);
 }
 
-static void a_stream_that_nobody_reads_is_bounded(void **state)
+static void an_unread_stream_is_bounded(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_free char *big = xcalloc(1, BIG_LEN);
@@ -318,7 +318,7 @@ static int ask_and_sleep(struct fixture *f, const char *path)
 	return fd;
 }
 
-static void answers_that_nobody_reads_are_bounded_together(void **state)
+static void unread_responses_are_bounded_together(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
@@ -339,7 +339,7 @@ static void answers_that_nobody_reads_are_bounded_together(void **state)
 	peer_wait(f->loop, is_empty, f);
 }
 
-static void a_stream_that_nobody_reads_gives_way_to_others(void **state)
+static void an_unread_stream_gives_way_to_others(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_free char *big = xcalloc(1, BIG_LEN);
@@ -367,7 +367,7 @@ static void a_stream_that_nobody_reads_gives_way_to_others(void **state)
 	peer_wait(f->loop, is_empty, f);
 }
 
-static void more_connections_than_a_peer_may_have_are_told(void **state)
+static void connections_beyond_a_peers_limit_get_an_error(void **state)
 {
 	struct fixture *f = *state;
 	int fds[MAX_PER_PEER];
@@ -406,22 +406,22 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		UNIT(an_announced_body_over_the_limit_is_refused_unread),
-		UNIT(who_sends_a_large_body_anyway_still_reads_the_refusal),
+		UNIT(a_client_that_sends_a_large_body_anyway_reads_the_refusal),
 		UNIT(a_body_that_grows_over_the_limit_is_refused),
 		UNIT(bodies_of_all_requests_together_are_bounded),
-		UNIT(who_fills_the_room_for_bodies_leaves_others_their_share),
+		UNIT(a_caller_that_fills_the_body_quota_leaves_others_their_share),
 		UNIT(large_headers_are_refused),
 		UNIT(a_request_with_many_arguments_is_answered_at_once),
-		UNIT(a_header_within_its_limit_is_taken_whatever_is_in_it),
+		UNIT(any_header_within_its_limit_is_accepted),
 		HASTY(a_client_that_drips_is_cut),
 		HASTY(a_body_that_drips_is_cut),
 		HASTY(an_idle_connection_is_closed),
 		HASTY(a_waiting_request_has_no_time_out),
 		HASTY(a_client_that_does_not_take_its_answer_is_cut),
-		UNIT(a_stream_that_nobody_reads_is_bounded),
-		UNIT(answers_that_nobody_reads_are_bounded_together),
-		UNIT(a_stream_that_nobody_reads_gives_way_to_others),
-		UNIT(more_connections_than_a_peer_may_have_are_told),
+		UNIT(an_unread_stream_is_bounded),
+		UNIT(unread_responses_are_bounded_together),
+		UNIT(an_unread_stream_gives_way_to_others),
+		UNIT(connections_beyond_a_peers_limit_get_an_error),
 		UNIT(a_flood_of_connections_is_bounded),
 	};
 

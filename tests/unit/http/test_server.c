@@ -37,7 +37,7 @@ static void pipelined_requests_are_answered_in_order(void **state)
 	assert_true(strstr(b.data, "third") < strstr(b.data, "/fourth"));
 }
 
-static void a_client_that_leaves_behind_a_pipelined_request_is_noticed(void **state)
+static void a_disconnect_after_a_pipelined_request_is_noticed(void **state)
 {
 	struct fixture *f = *state;
 	int fd = peer_connect(f->port);
@@ -146,7 +146,7 @@ static void a_large_answer_arrives_whole(void **state)
 	assert_int_equal(b.data[b.len - 1], 'b');
 }
 
-static void a_client_that_leaves_is_told_to_the_handler(void **state)
+static void a_disconnect_reaches_the_handler(void **state)
 {
 	struct fixture *f = *state;
 	int fd = peer_connect(f->port);
@@ -159,7 +159,7 @@ static void a_client_that_leaves_is_told_to_the_handler(void **state)
 	assert_int_equal(f->gone, 1);
 }
 
-static void a_client_that_leaves_at_once_is_told_to_the_handler(void **state)
+static void an_immediate_disconnect_reaches_the_handler(void **state)
 {
 	struct fixture *f = *state;
 	int fd = peer_connect(f->port);
@@ -213,7 +213,7 @@ static void a_large_stream_arrives_whole(void **state)
 	assert_non_null(memmem(b.data + b.len - 16, 16, "\r\n0\r\n\r\n", 7));
 }
 
-static void a_client_that_leaves_a_stream_is_told_to_the_handler(void **state)
+static void a_disconnect_during_a_stream_reaches_the_handler(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
@@ -297,7 +297,7 @@ static void quiescing_lets_the_running_request_end(void **state)
 	assert_int_equal(f->quiet, 1);
 }
 
-static void quiescing_without_connections_is_told_too(void **state)
+static void quiescing_without_connections_is_reported(void **state)
 {
 	struct fixture *f = *state;
 
@@ -305,7 +305,7 @@ static void quiescing_without_connections_is_told_too(void **state)
 	peer_wait(f->loop, is_quiet, f);
 }
 
-static void freeing_the_server_tells_the_handlers(void **state)
+static void freeing_the_server_notifies_the_handlers(void **state)
 {
 	struct fixture *f = *state;
 	cleanup_close int fd = peer_connect(f->port);
@@ -347,24 +347,24 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		UNIT(a_request_is_answered_and_the_connection_kept),
 		UNIT(pipelined_requests_are_answered_in_order),
-		UNIT(a_client_that_leaves_behind_a_pipelined_request_is_noticed),
+		UNIT(a_disconnect_after_a_pipelined_request_is_noticed),
 		UNIT(a_body_comes_in_any_framing),
 		UNIT(a_body_in_single_bytes_is_whole),
 		UNIT(a_refused_header_ends_the_connection_when_a_body_follows),
 		UNIT(ambiguous_framing_is_refused),
 		UNIT(a_path_that_is_not_well_formed_is_refused),
 		UNIT(a_large_answer_arrives_whole),
-		UNIT(a_client_that_leaves_is_told_to_the_handler),
-		UNIT(a_client_that_leaves_at_once_is_told_to_the_handler),
+		UNIT(a_disconnect_reaches_the_handler),
+		UNIT(an_immediate_disconnect_reaches_the_handler),
 		UNIT(a_stream_arrives_in_pieces),
 		UNIT(a_large_stream_arrives_whole),
-		UNIT(a_client_that_leaves_a_stream_is_told_to_the_handler),
+		UNIT(a_disconnect_during_a_stream_reaches_the_handler),
 		UNIT(head_is_answered_without_a_body),
 		UNIT(the_request_id_is_taken_only_when_well_formed),
 		UNIT(a_query_is_decoded_once),
 		UNIT(quiescing_lets_the_running_request_end),
-		UNIT(quiescing_without_connections_is_told_too),
-		UNIT(freeing_the_server_tells_the_handlers),
+		UNIT(quiescing_without_connections_is_reported),
+		UNIT(freeing_the_server_notifies_the_handlers),
 		UNIT(a_connection_that_ends_in_its_header_leaks_nothing),
 	};
 

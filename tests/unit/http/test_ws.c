@@ -221,7 +221,7 @@ static void the_answer_proves_that_it_was_understood(void **state)
 	assert_non_null(strstr(f->came.data, "Sec-WebSocket-Protocol: mcp\r\n"));
 }
 
-static void what_is_no_handshake_names_the_header(void **state)
+static void a_bad_handshake_names_the_header(void **state)
 {
 	static const struct {
 		const char *headers, *field;
@@ -258,7 +258,7 @@ static void what_is_no_handshake_names_the_header(void **state)
 	}
 }
 
-static void what_comes_with_the_handshake_is_taken(void **state)
+static void bytes_with_the_handshake_are_read(void **state)
 {
 	static const char frame[] = {(char)(FIN | TEXT), (char)0x82, 0, 0, 0, 0, 'h', 'i'};
 	struct fixture *f = *state;
@@ -299,7 +299,7 @@ static void messages_come_whole(void **state)
 	assert_int_equal(f->messages, 4);
 }
 
-static void a_long_one_is_taken_and_a_longer_one_is_not(void **state)
+static void the_longest_message_is_accepted(void **state)
 {
 	struct fixture *f = *state;
 	char text[MESSAGE_MAX + 1];
@@ -328,7 +328,7 @@ static void too_much_in_pieces_is_too_much(void **state)
 }
 
 /* A violation closes the connection with a code; later input is ignored. */
-static void what_is_wrong_closes_it(void **state)
+static void violations_close_it(void **state)
 {
 	static const struct {
 		int first;
@@ -387,7 +387,7 @@ static void a_frame_without_a_mask_closes_it(void **state)
 }
 
 /* Frames that cannot be parsed: there is no close code. */
-static void control_frames_that_are_none_close_it(void **state)
+static void invalid_control_frames_close_it(void **state)
 {
 	struct fixture *f = *state;
 	char text[126] = {0};
@@ -412,7 +412,7 @@ static void control_frames_that_are_none_close_it(void **state)
 
 /* Ends. */
 
-static void we_say_why_we_close(void **state)
+static void the_server_sends_its_close_code(void **state)
 {
 	struct fixture *f = *state;
 
@@ -423,7 +423,7 @@ static void we_say_why_we_close(void **state)
 	assert_int_equal(f->closed, 1);
 }
 
-static void a_client_that_leaves_is_noticed(void **state)
+static void a_disconnect_is_noticed(void **state)
 {
 	struct fixture *f = *state;
 
@@ -435,7 +435,7 @@ static void a_client_that_leaves_is_noticed(void **state)
 	assert_int_equal(f->messages, 0);
 }
 
-static void what_nobody_fetches_cuts_it_off(void **state)
+static void a_client_that_does_not_read_is_cut_off(void **state)
 {
 	struct fixture *f = *state;
 	char *text = xmalloc(MESSAGE_MAX);
@@ -451,7 +451,7 @@ static void what_nobody_fetches_cuts_it_off(void **state)
 	free(text);
 }
 
-static void pings_that_nobody_fetches_answers_of_are_not_read(void **state)
+static void pings_with_unread_answers_are_not_read(void **state)
 {
 	static const char ping[PING_LEN] = {(char)(FIN | PING), (char)0x80};
 	struct fixture *f = *state;
@@ -491,18 +491,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		UNIT(the_answer_proves_that_it_was_understood),
-		UNIT(what_is_no_handshake_names_the_header),
-		UNIT(what_comes_with_the_handshake_is_taken),
+		UNIT(a_bad_handshake_names_the_header),
+		UNIT(bytes_with_the_handshake_are_read),
 		UNIT(messages_come_whole),
-		UNIT(a_long_one_is_taken_and_a_longer_one_is_not),
+		UNIT(the_longest_message_is_accepted),
 		UNIT(too_much_in_pieces_is_too_much),
-		UNIT(what_is_wrong_closes_it),
+		UNIT(violations_close_it),
 		UNIT(a_frame_without_a_mask_closes_it),
-		UNIT(control_frames_that_are_none_close_it),
-		UNIT(we_say_why_we_close),
-		UNIT(a_client_that_leaves_is_noticed),
-		UNIT(what_nobody_fetches_cuts_it_off),
-		UNIT(pings_that_nobody_fetches_answers_of_are_not_read),
+		UNIT(invalid_control_frames_close_it),
+		UNIT(the_server_sends_its_close_code),
+		UNIT(a_disconnect_is_noticed),
+		UNIT(a_client_that_does_not_read_is_cut_off),
+		UNIT(pings_with_unread_answers_are_not_read),
 		UNIT(a_server_that_ends_takes_it_along),
 	};
 

@@ -140,7 +140,7 @@ static void a_tenant_is_deleted_with_its_objects(void **state)
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM tenants WHERE name = 'acme'"), 0);
 }
 
-static void a_long_past_is_left_to_the_clean_up(void **state)
+static void a_long_history_is_left_to_the_cleanup(void **state)
 {
 	struct rig *rig = *state;
 	struct leaving leaving = {rig, false};
@@ -239,7 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(every_field_comes_back),
 		RIG_TEST(a_tenant_is_deleted_with_its_objects),
-		RIG_TEST(a_long_past_is_left_to_the_clean_up),
+		RIG_TEST(a_long_history_is_left_to_the_cleanup),
 		RIG_TEST(a_refused_scan_is_left_to_the_cleanup),
 		RIG_TEST(a_tenant_that_cannot_be_written_stays),
 		RIG_TEST(a_key_of_an_unknown_tenant_is_refused),

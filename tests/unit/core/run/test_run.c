@@ -13,7 +13,7 @@ static void everything_is_handed_over_at_once(void **state)
 	struct run_request_file files[] = {{(char *)"a/b.txt", (char *)"data", 4}};
 	char *args[] = {(char *)"-v", NULL};
 	char *env[] = {(char *)"MINE=1", NULL};
-	const struct fake_exec *told;
+	const struct fake_exec *received;
 	struct heard h = {0};
 	struct box *box;
 
@@ -25,26 +25,26 @@ static void everything_is_handed_over_at_once(void **state)
 	f->request.stdin_len = 6;
 	start(f, &h);
 	box = box_at(f, 0);
-	told = fake_exec_last(box);
-	assert_non_null(told);
-	assert_int_equal(told->id, EXEC_ID);
-	assert_string_equal(told->argv[0], "/bin/sh");
-	assert_string_equal(told->argv[3], "-v");
-	assert_string_equal(told->env[str_list_count(told->env) - 1], "MINE=1");
-	assert_string_equal(told->cwd, "");
-	assert_int_equal(told->files_count, 2);
-	assert_string_equal(told->files[0].path, "main.x");
-	assert_string_equal(told->files[0].data, "print");
-	assert_true(told->files[0].source);
-	assert_int_equal(told->files[0].mode, 0444);
-	assert_string_equal(told->files[1].path, "a/b.txt");
-	assert_string_equal(told->files[1].data, "data");
-	assert_false(told->files[1].source);
-	assert_int_equal(told->stdin_len, 6);
-	assert_memory_equal(told->stdin_data, "in\0put", 6);
-	assert_false(told->stdin_open); /* its end was sent, too */
-	assert_int_equal(told->stdout_max, 9);
-	assert_int_equal(told->report_max, 4 * 1024 * 1024);
+	received = fake_exec_last(box);
+	assert_non_null(received);
+	assert_int_equal(received->id, EXEC_ID);
+	assert_string_equal(received->argv[0], "/bin/sh");
+	assert_string_equal(received->argv[3], "-v");
+	assert_string_equal(received->env[str_list_count(received->env) - 1], "MINE=1");
+	assert_string_equal(received->cwd, "");
+	assert_int_equal(received->files_count, 2);
+	assert_string_equal(received->files[0].path, "main.x");
+	assert_string_equal(received->files[0].data, "print");
+	assert_true(received->files[0].source);
+	assert_int_equal(received->files[0].mode, 0444);
+	assert_string_equal(received->files[1].path, "a/b.txt");
+	assert_string_equal(received->files[1].data, "data");
+	assert_false(received->files[1].source);
+	assert_int_equal(received->stdin_len, 6);
+	assert_memory_equal(received->stdin_data, "in\0put", 6);
+	assert_false(received->stdin_open); /* its end was sent, too */
+	assert_int_equal(received->stdout_max, 9);
+	assert_int_equal(received->report_max, 4 * 1024 * 1024);
 	assert_int_equal(fake_spec(box)->limits.memory_bytes, f->config->memory_bytes);
 	assert_true(strlen(box_id(box)) == 26);
 	run_unwatch(h.watch);
@@ -318,7 +318,7 @@ static void cancel_by_the_record_is_answered(void **state)
 	expect_idle(f);
 }
 
-static void watch_that_is_cancelled_hears_nothing_more(void **state)
+static void a_cancelled_watch_receives_nothing_more(void **state)
 {
 	struct fixture *f = *state;
 	struct heard h[3] = {0};
@@ -500,7 +500,7 @@ int main(void)
 		TEST(cancel_from_a_callback_is_safe),
 		TEST(cancel_at_the_start_is_safe),
 		TEST(cancel_by_the_record_is_answered),
-		TEST(watch_that_is_cancelled_hears_nothing_more),
+		TEST(a_cancelled_watch_receives_nothing_more),
 		TEST(abort_waits_for_answer_and_box_in_any_order),
 		TEST(report_may_be_as_large_as_allowed_and_no_larger),
 		TEST(request_can_be_freed),

@@ -197,7 +197,7 @@ static void on_begun(void *ctx, struct run_record *e, const struct error *err)
 	rig_told(ctx, err);
 }
 
-static void that_it_begins_is_on_the_disk_before_it_does(void **state)
+static void a_start_is_on_disk_before_it_happens(void **state)
 {
 	struct rig *rig = *state;
 	struct run_record *e = add(rig, true);
@@ -356,7 +356,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(every_field_comes_back),
 		RIG_TEST(a_failure_is_restored),
-		RIG_TEST(that_it_begins_is_on_the_disk_before_it_does),
+		RIG_TEST(a_start_is_on_disk_before_it_happens),
 		RIG_TEST(a_run_whose_start_cannot_be_recorded_does_not_start),
 		RIG_TEST(files_go_with_their_execution),
 		RIG_TEST(the_latest_of_a_session_is_found),

@@ -79,13 +79,13 @@ void __wrap_box_file_cancel(struct box_file *file)
 static struct {
 	int entries, data, rooms, done, failed;
 	struct error err;
-} told;
+} callbacks;
 
 static void on_entry(void *ctx, const struct box_file_entry *entry)
 {
 	(void)ctx;
 	(void)entry;
-	told.entries++;
+	callbacks.entries++;
 }
 
 static void on_data(void *ctx, const char *data, size_t len)
@@ -93,34 +93,34 @@ static void on_data(void *ctx, const char *data, size_t len)
 	(void)ctx;
 	(void)data;
 	(void)len;
-	told.data++;
+	callbacks.data++;
 }
 
 static void on_room(void *ctx)
 {
 	(void)ctx;
-	told.rooms++;
+	callbacks.rooms++;
 }
 
 static void on_done(void *ctx, const struct box_file_summary *summary)
 {
 	(void)ctx;
 	(void)summary;
-	told.done++;
+	callbacks.done++;
 }
 
 static void on_failed(void *ctx, const struct error *err)
 {
 	(void)ctx;
-	told.failed++;
-	told.err = *err;
+	callbacks.failed++;
+	callbacks.err = *err;
 }
 
 static int setup_files(void **state)
 {
 	asked_count = 0;
 	refuse_next = false;
-	memset(&told, 0, sizeof(told));
+	memset(&callbacks, 0, sizeof(callbacks));
 	return setup(state);
 }
 
@@ -167,8 +167,8 @@ static void an_operation_goes_to_the_box_and_its_result_returns(void **state)
 	a->events.on_entry(a->events.ctx, &(struct box_file_entry){.path = ""});
 	a->events.on_data(a->events.ctx, "x", 1);
 	a->events.on_done(a->events.ctx, &(struct box_file_summary){0});
-	assert_int_equal(told.rooms + told.entries + told.data + told.done, 4);
-	assert_int_equal(told.failed, 0);
+	assert_int_equal(callbacks.rooms + callbacks.entries + callbacks.data + callbacks.done, 4);
+	assert_int_equal(callbacks.failed, 0);
 	assert_false(a->cancelled);
 }
 
@@ -181,10 +181,10 @@ static void a_box_failure_is_reported_once(void **state)
 	(void)opened(f, s, BOX_FILE_READ);
 	(void)error_set(&why, ERR_FILE_NOT_FOUND, 0, "no such file");
 	asked[0].events.on_failed(asked[0].events.ctx, &why);
-	assert_int_equal(told.failed, 1);
-	assert_int_equal(told.err.code, ERR_FILE_NOT_FOUND);
+	assert_int_equal(callbacks.failed, 1);
+	assert_int_equal(callbacks.err.code, ERR_FILE_NOT_FOUND);
 	session_terminate(s, "enough");
-	assert_int_equal(told.failed, 1);
+	assert_int_equal(callbacks.failed, 1);
 }
 
 static void six_at_a_time(void **state)
@@ -199,7 +199,8 @@ static void six_at_a_time(void **state)
 	file_cancel(ops[3]);
 	assert_true(asked[3].cancelled);
 	(void)opened(f, s, BOX_FILE_STAT);
-	assert_int_equal(told.failed + told.done, 0); /* a cancelled caller gets no callback */
+	assert_int_equal(callbacks.failed + callbacks.done,
+	                 0); /* a cancelled caller gets no callback */
 }
 
 static void refused_operation_leaves_nothing(void **state)
@@ -210,7 +211,7 @@ static void refused_operation_leaves_nothing(void **state)
 
 	refuse_next = true;
 	expect_refused(f, try_open(f, s, BOX_FILE_STAT, &op), ERR_BUSY);
-	assert_int_equal(told.failed, 0);
+	assert_int_equal(callbacks.failed, 0);
 	for (int i = 0; i < FILES_PER_SESSION; i++)
 		(void)opened(f, s, BOX_FILE_STAT);
 }
@@ -226,8 +227,8 @@ static void paused_and_ended_sessions_have_no_files(void **state)
 	assert_int_equal(session_resume(s, &f->err), 0);
 	(void)opened(f, s, BOX_FILE_STAT);
 	session_terminate(s, "enough");
-	assert_int_equal(told.failed, 1);
-	assert_int_equal(told.err.code, ERR_CONFLICT);
+	assert_int_equal(callbacks.failed, 1);
+	assert_int_equal(callbacks.err.code, ERR_CONFLICT);
 	assert_true(asked[0].cancelled);
 	expect_refused(f, try_open(f, s, BOX_FILE_STAT, &op), ERR_CONFLICT);
 }
@@ -251,7 +252,7 @@ static void ephemeral_session_gets_a_box_for_its_files(void **state)
 	assert_int_equal(fake_box_count(f->driver), 1);
 	done(box_at(f, 0), begin(box_at(f, 0)), 0);
 	expect_status(e, OUTCOME_SUCCESS);
-	assert_int_equal(told.failed, 1);
+	assert_int_equal(callbacks.failed, 1);
 	assert_true(asked[1].cancelled);
 }
 
@@ -282,7 +283,7 @@ static void an_operation_waits_for_the_box(void **state)
 	settle(f);
 	assert_int_equal(asked_count, 2);
 	assert_int_equal(asked[1].request.op, BOX_FILE_WRITE);
-	assert_int_equal(told.rooms, 1);
+	assert_int_equal(callbacks.rooms, 1);
 	assert_int_equal(file_write(op, "abc", 3), 3);
 	file_cancel(op);
 }
@@ -309,9 +310,9 @@ static void an_operation_ended_early_stays_ended(void **state)
 	settle(f);
 	assert_int_equal(asked_count, 2);
 	assert_true(asked[1].ended);
-	assert_int_equal(told.rooms, 0);
+	assert_int_equal(callbacks.rooms, 0);
 	asked[1].events.on_done(asked[1].events.ctx, &(struct box_file_summary){0});
-	assert_int_equal(told.done, 1);
+	assert_int_equal(callbacks.done, 1);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_files, teardown)

@@ -245,7 +245,7 @@ static void progress_is_shown_and_then_the_template_is_there(void **state)
 	assert_false(take_order(f));
 }
 
-static void what_the_importer_refuses_is_told(void **state)
+static void an_importers_refusal_is_reported(void **state)
 {
 	struct fixture *f = *state;
 	static const struct {
@@ -293,7 +293,7 @@ static void a_root_that_exceeds_the_quota_after_all_is_removed(void **state)
 	assert_null(templates_find(f->templates, "alice", "img"));
 }
 
-static void more_than_was_agreed_is_no_answer(void **state)
+static void an_oversized_result_is_a_failure(void **state)
 {
 	struct fixture *f = *state;
 	char junk[4096];
@@ -353,7 +353,7 @@ static void there_is_room_again_when_the_importer_has_read(void **state)
 	import_cancel(f->import);
 }
 
-static void what_may_not_begin_is_refused_before_a_byte(void **state)
+static void a_refused_import_reads_no_byte(void **state)
 {
 	struct fixture *f = *state;
 	struct import *first;
@@ -400,12 +400,12 @@ int main(void)
 		UNIT(an_order_has_the_limits_and_what_the_quota_leaves),
 		UNIT(those_under_way_have_the_quota_among_them),
 		UNIT(progress_is_shown_and_then_the_template_is_there),
-		UNIT(what_the_importer_refuses_is_told),
+		UNIT(an_importers_refusal_is_reported),
 		UNIT(a_root_that_exceeds_the_quota_after_all_is_removed),
-		UNIT(more_than_was_agreed_is_no_answer),
+		UNIT(an_oversized_result_is_a_failure),
 		UNIT(an_archive_has_a_bound_however_it_comes),
 		UNIT(there_is_room_again_when_the_importer_has_read),
-		UNIT(what_may_not_begin_is_refused_before_a_byte),
+		UNIT(a_refused_import_reads_no_byte),
 		UNIT(leftovers_are_swept_and_what_is_used_is_not),
 	};
 

@@ -98,7 +98,7 @@ static void settle(struct fixture *f, const char *image, bool has_roots)
 	template_settle(f->t, &host);
 }
 
-static void what_an_image_names(void **state)
+static void the_kind_of_a_root_follows_its_image(void **state)
 {
 	struct fixture *f = *state;
 	static const struct {
@@ -197,7 +197,7 @@ static void lists_are_of_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		UNIT(what_an_image_names),
+		UNIT(the_kind_of_a_root_follows_its_image),
 		UNIT(an_imported_root_is_looked_into),
 		UNIT(languages_and_packages_must_be_there),
 		UNIT(lists_are_of_names),

@@ -193,7 +193,7 @@ static void a_quota_of_templates_is_kept_and_given_back(void **state)
 	assert_int_equal(f->done, 4);
 }
 
-static void what_cannot_be_written_counts_for_nothing(void **state)
+static void a_failed_write_does_not_count_for_the_quota(void **state)
 {
 	struct fixture *f = *state;
 
@@ -243,7 +243,7 @@ static void ids_names_and_built_ins(void **state)
 	assert_int_equal(templates_made(f->all), 1);
 }
 
-static void a_root_goes_with_the_last_who_stands_on_it(void **state)
+static void a_root_is_removed_with_its_last_user(void **state)
 {
 	struct fixture *f = *state;
 	struct template *t = adopt(f, "img", "img-one");
@@ -386,9 +386,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		UNIT(a_quota_of_templates_is_kept_and_given_back),
-		UNIT(what_cannot_be_written_counts_for_nothing),
+		UNIT(a_failed_write_does_not_count_for_the_quota),
 		UNIT(ids_names_and_built_ins),
-		UNIT(a_root_goes_with_the_last_who_stands_on_it),
+		UNIT(a_root_is_removed_with_its_last_user),
 		UNIT(an_update_that_was_not_written_keeps_its_root),
 		UNIT(templates_share_an_image),
 		UNIT(a_box_of_before_stands_on_what_was_then),
