@@ -66,15 +66,6 @@ static int check_words(const struct args *args, struct error *err)
 	return 0;
 }
 
-static bool is_rotated_file(const char *name, const char *base)
-{
-	size_t len = strlen(base);
-
-	return strncmp(name, base, len) == 0 && name[len] == '.' &&
-	       strspn(name + len + 1, "0123456789") == SUFFIX_LEN &&
-	       name[len + 1 + SUFFIX_LEN] == '\0';
-}
-
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -90,11 +81,15 @@ static char **find_files(const char *path)
 	int fd = fd_open(folder, O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
-	size_t count = 0;
+	size_t count = 0, len = strlen(base);
 
-	while (dir && count < FILES_MAX && (entry = readdir(dir)))
-		if (is_rotated_file(entry->d_name, base))
+	while (dir && count < FILES_MAX && (entry = readdir(dir))) {
+		const char *suffix = entry->d_name + len + 1;
+
+		if (strncmp(entry->d_name, base, len) == 0 && entry->d_name[len] == '.' &&
+		    strspn(suffix, "0123456789") == SUFFIX_LEN && !suffix[SUFFIX_LEN])
 			list[count++] = xasprintf("%s/%s", folder, entry->d_name);
+	}
 	if (dir)
 		(void)closedir(dir);
 	qsort(list, count, sizeof(*list), by_name);

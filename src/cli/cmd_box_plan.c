@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "cli/client/program.h"
+#include "cli/common_options.h"
 #include "cli/message.h"
 
 #define PLAN_OUTPUT_MAX (256 * KIB)
@@ -149,10 +150,7 @@ static int run(const void *values, const struct args *args attr_unused, struct e
 }
 
 static const struct option_row rows[] = {
-	{"memory", 'm', OPTION_SIZE, AT(memory_bytes), "SIZE", "memory limit: 512Mi, 1Gi"},
-	{"cpu", 0, OPTION_CPU, AT(cpu_millicores), "CORES", "CPU limit: 1, 0.5, 500m"},
-	{"disk", 0, OPTION_SIZE, AT(disk_bytes), "SIZE", "disk limit: 256Mi"},
-	{"processes", 0, OPTION_NUMBER, AT(processes), "N", "limit of processes and threads"},
+	LIMIT_ROWS(AT),
 	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the steps as JSON"},
 };
 

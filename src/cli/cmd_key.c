@@ -32,10 +32,8 @@ static const struct resource keys = {
 	.base = "/api/v1/keys",
 	.what = "key id",
 	.list = "keys",
-	.fields = fields,
-	.fields_count = ARRAY_SIZE(fields),
-	.columns = columns,
-	.columns_count = ARRAY_SIZE(columns),
+	RESOURCE_FIELDS(fields),
+	RESOURCE_COLUMNS(columns),
 };
 
 static int run_create(const void *values, const struct args *args, struct error *err)

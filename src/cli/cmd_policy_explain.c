@@ -19,7 +19,8 @@ struct explain_options {
 	bool session;
 };
 
-#define AT(member) offsetof(struct explain_options, member)
+#define AT(member)     offsetof(struct explain_options, member)
+#define AT_RUN(member) AT(run.member)
 
 static const struct resource_field fields[] = {
 	{"lifetime", RESOURCE_SECONDS, AT(lifetime_us), "lifetime", NULL},
@@ -122,16 +123,12 @@ static const struct option_row rows[] = {
 	{"session",    0,   OPTION_FLAG,     AT(session),            NULL,         "explain a session instead of an execution"},
 	{"mode",       0,   OPTION_TEXT,     AT(mode),               "MODE",       "mode of the session: persistent (default) or ephemeral"},
 	{"lifetime",   0,   OPTION_DURATION, AT(lifetime_us),        "TIME",       "lifetime of the session"},
-	{"policy",     0,   OPTION_TEXT,     AT(run.policy),         "NAME",       "apply this policy in addition to your own"},
-	{"network",    0,   OPTION_TEXT,     AT(run.network),        "MODE",       "none, allowlist, bridge or host"},
+	POLICY_ROWS(AT_RUN),
 	{"language",   'l', OPTION_TEXT,     AT(run.language),       "LANGUAGE",   "python (default) or shell"},
 	{"timeout",    't', OPTION_DURATION, AT(run.timeout_us),     "TIME",       "time limit; idle time-out of a session"},
-	{"memory",     'm', OPTION_SIZE,     AT(run.memory_bytes),   "SIZE",       "memory limit: 512Mi, 1Gi"},
-	{"cpu",        0,   OPTION_CPU,      AT(run.cpu_millicores), "CORES",      "CPU limit: 1, 0.5, 500m"},
-	{"disk",       0,   OPTION_SIZE,     AT(run.disk_bytes),     "SIZE",       "disk limit: 256Mi"},
-	{"processes",  0,   OPTION_NUMBER,   AT(run.processes),      "N",          "limit of processes and threads"},
-	{"max-output", 0,   OPTION_SIZE,     AT(run.output_bytes),   "SIZE",       "output limit of each stream: 1Mi"},
-	{"env",        'e', OPTION_LIST,     AT(run.env),            "NAME=VALUE", "set an environment variable; may be repeated"},
+	LIMIT_ROWS(AT_RUN),
+	OUTPUT_ROW(AT_RUN),
+	ENV_ROW(AT_RUN),
 	{"json",       0,   OPTION_FLAG,     AT(run.json),           NULL,         "print the daemon's response as JSON"},
 	ENDPOINT_ROWS(AT(run.at)),
 };

@@ -22,8 +22,7 @@ static const struct resource pools = {
 	.base = "/api/v1/pools",
 	.what = "pool id",
 	.list = "pools",
-	.columns = columns,
-	.columns_count = ARRAY_SIZE(columns),
+	RESOURCE_COLUMNS(columns),
 };
 
 COMMAND(pool_list, "pool list", "", "List the pools of prepared boxes", resource_run_list,

@@ -57,8 +57,7 @@ static const struct resource_column columns[] = {
 
 static const struct resource sessions = {
 	.list = "sessions",
-	.columns = columns,
-	.columns_count = ARRAY_SIZE(columns),
+	RESOURCE_COLUMNS(columns),
 };
 
 static int run_list(const void *values, const struct args *args attr_unused, struct error *err)

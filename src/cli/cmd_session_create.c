@@ -15,7 +15,8 @@ struct create_options {
 	uint64_t lifetime_us;
 };
 
-#define AT(member) offsetof(struct create_options, member)
+#define AT(member)     offsetof(struct create_options, member)
+#define AT_RUN(member) AT(run.member)
 
 static const struct resource_field fields[] = {
 	{"mode", RESOURCE_TEXT, AT(mode), "mode", NULL},
@@ -56,13 +57,9 @@ static const struct option_row rows[] = {
 	{"agent",     0,   OPTION_TEXT,     AT(agent),              "ID",         "reuse the idle session of this agent, if any"},
 	{"timeout",   't', OPTION_DURATION, AT(run.timeout_us),     "TIME",       "terminate the session after it was idle for TIME"},
 	{"lifetime",  0,   OPTION_DURATION, AT(lifetime_us),        "TIME",       "terminate the session at this age"},
-	{"memory",    'm', OPTION_SIZE,     AT(run.memory_bytes),   "SIZE",       "memory limit: 512Mi, 1Gi"},
-	{"cpu",       0,   OPTION_CPU,      AT(run.cpu_millicores), "CORES",      "CPU limit: 1, 0.5, 500m"},
-	{"disk",      0,   OPTION_SIZE,     AT(run.disk_bytes),     "SIZE",       "disk limit: 256Mi"},
-	{"processes", 0,   OPTION_NUMBER,   AT(run.processes),      "N",          "limit of processes and threads"},
-	{"env",       'e', OPTION_LIST,     AT(run.env),            "NAME=VALUE", "set an environment variable; may be repeated"},
-	{"policy",    0,   OPTION_TEXT,     AT(run.policy),         "NAME",       "apply this policy in addition to your own"},
-	{"network",   0,   OPTION_TEXT,     AT(run.network),        "MODE",       "none, allowlist, bridge or host"},
+	LIMIT_ROWS(AT_RUN),
+	ENV_ROW(AT_RUN),
+	POLICY_ROWS(AT_RUN),
 	{"json",      0,   OPTION_FLAG,     AT(run.json),           NULL,         "print the session instead of its id"},
 	ENDPOINT_ROWS(AT(run.at)),
 };

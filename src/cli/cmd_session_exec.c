@@ -97,7 +97,7 @@ static const struct option_row rows[] = {
 	{"language", 'l', OPTION_TEXT,     AT(language),   "LANGUAGE",   "python or shell; default: from the file name, else the session's"},
 	{"code",     'c', OPTION_TEXT,     AT(code),       "CODE",       "run this text instead of a file"},
 	{"timeout",  't', OPTION_DURATION, AT(timeout_us), "TIME",       "time limit: 30, 1.5, 5m"},
-	{"env",      'e', OPTION_LIST,     AT(env),        "NAME=VALUE", "set an environment variable; may be repeated"},
+	ENV_ROW(AT),
 	{"file",     'f', OPTION_LIST,     AT(files),      "NAME=PATH",  "copy a file into the workspace; may be repeated"},
 	{"stdin",    'i', OPTION_TEXT,     AT(stdin_path), "FILE",       "standard input of the program; '-': that of millibox"},
 	{"json",     0,   OPTION_FLAG,     AT(json),       NULL,         "print the result object instead of the output"},

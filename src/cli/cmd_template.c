@@ -43,10 +43,8 @@ static const struct resource templates = {
 	.what = "template id",
 	.list = "templates",
 	.name_key = "id",
-	.fields = fields,
-	.fields_count = ARRAY_SIZE(fields),
-	.columns = columns,
-	.columns_count = ARRAY_SIZE(columns),
+	RESOURCE_FIELDS(fields),
+	RESOURCE_COLUMNS(columns),
 };
 
 /* Prints why the template cannot be used yet, if so. */

@@ -196,8 +196,7 @@ static const struct resource imports = {
 	.base = IMPORTS,
 	.what = "template id",
 	.list = "imports",
-	.columns = columns,
-	.columns_count = ARRAY_SIZE(columns),
+	RESOURCE_COLUMNS(columns),
 };
 
 /* A row is one option, however long its line. */

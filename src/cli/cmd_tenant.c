@@ -40,10 +40,8 @@ static const struct resource tenants = {
 	.what = "tenant name",
 	.list = "tenants",
 	.name_key = "name",
-	.fields = fields,
-	.fields_count = ARRAY_SIZE(fields),
-	.columns = columns,
-	.columns_count = ARRAY_SIZE(columns),
+	RESOURCE_FIELDS(fields),
+	RESOURCE_COLUMNS(columns),
 };
 
 static int run_create(const void *values, const struct args *args, struct error *err)

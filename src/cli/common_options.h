@@ -27,4 +27,15 @@ struct common_options {
 	{"json", 0, OPTION_FLAG, (offset) + offsetof(struct common_options, json), NULL, "print the daemon's response as JSON"}, \
 	ENDPOINT_ROWS((offset) + offsetof(struct common_options, at))
 
+/* Limits and variables; @AT_ is the macro for the offset of a member of struct run_options. */
+#define LIMIT_ROWS(AT_) \
+	{"memory",    'm', OPTION_SIZE,   AT_(memory_bytes),   "SIZE",  "memory limit: 512Mi, 1Gi"}, \
+	{"cpu",       0,   OPTION_CPU,    AT_(cpu_millicores), "CORES", "CPU limit: 1, 0.5, 500m"}, \
+	{"disk",      0,   OPTION_SIZE,   AT_(disk_bytes),     "SIZE",  "disk limit: 256Mi"}, \
+	{"processes", 0,   OPTION_NUMBER, AT_(processes),      "N",     "limit of processes and threads"}
+#define OUTPUT_ROW(AT_) {"max-output", 0, OPTION_SIZE, AT_(output_bytes), "SIZE", "output limit of each stream: 1Mi"}
+#define ENV_ROW(AT_) {"env", 'e', OPTION_LIST, AT_(env), "NAME=VALUE", "set an environment variable; may be repeated"}
+#define POLICY_ROWS(AT_) \
+	{"policy",  0, OPTION_TEXT, AT_(policy),  "NAME", "apply this policy in addition to your own"}, \
+	{"network", 0, OPTION_TEXT, AT_(network), "MODE", "none, allowlist, bridge or host"}
 /* clang-format on */

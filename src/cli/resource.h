@@ -53,6 +53,10 @@ struct resource {
 	size_t columns_count;
 };
 
+/* Initialisers of a struct resource. */
+#define RESOURCE_FIELDS(table)  .fields = (table), .fields_count = ARRAY_SIZE(table)
+#define RESOURCE_COLUMNS(table) .columns = (table), .columns_count = ARRAY_SIZE(table)
+
 /**
  * resource_call - send one request. Return: CLI_OK with the owned response. On an error response
  * the problem is printed. With --json the response is printed and *ret_answer stays NULL.

@@ -43,8 +43,6 @@ bool key_matches(const struct key *key, const uint8_t hash[KEY_HASH_LEN]);
 void key_wipe(struct key *key);
 #define cleanup_key attr_cleanup(key_wipe)
 
-#define KEY_HEADER_MAX 256
-
 /**
  * key_from_headers - the credential of a request: "Bearer KEY" in @authorization, or @api_key;
  * NULL: not sent. Return: 1 with a key in *ret_key; 0: none sent; -EINVAL: not a key; -EEXIST:

@@ -55,22 +55,13 @@ static int move_away(const struct audit_file *f, const char *suffix)
 	return renameat(f->dir, f->name, f->dir, name) < 0 ? -errno : 0;
 }
 
-static bool is_full_file(const struct audit_file *f, const char *name)
-{
-	size_t len = strlen(f->name);
-
-	return strncmp(name, f->name, len) == 0 && name[len] == '.' &&
-	       strspn(name + len + 1, "0123456789") == SUFFIX_LEN &&
-	       name[len + 1 + SUFFIX_LEN] == '\0';
-}
-
 /* Count rotated files and find the one with the lowest number. */
 static size_t count_full(const struct audit_file *f, char ret_oldest[NAME_LEN])
 {
 	int fd = fd_open_at(f->dir, ".", O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
-	size_t count = 0;
+	size_t count = 0, len = strlen(f->name);
 
 	ret_oldest[0] = '\0';
 	if (!dir) {
@@ -78,7 +69,10 @@ static size_t count_full(const struct audit_file *f, char ret_oldest[NAME_LEN])
 		return 0;
 	}
 	while ((entry = readdir(dir))) {
-		if (!is_full_file(f, entry->d_name))
+		const char *suffix = entry->d_name + len + 1;
+
+		if (strncmp(entry->d_name, f->name, len) != 0 || entry->d_name[len] != '.' ||
+		    strspn(suffix, "0123456789") != SUFFIX_LEN || suffix[SUFFIX_LEN])
 			continue;
 		count++;
 		if (!ret_oldest[0] || strcmp(entry->d_name, ret_oldest) < 0)

@@ -20,8 +20,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct buf;
-
 #define POLICIES_MAX       64
 #define POLICIES_CHAIN_MAX 8 /* policies in an extends chain */
 #define POLICIES_LIST_MAX  256

@@ -581,18 +581,6 @@ static void take_member(struct pool *pool, struct member *m, struct pool_hit *re
 	free(m); /* the new owner of its box calls box_give before any event */
 }
 
-/* The youngest ready member; NULL: none. */
-static struct member *choose_member(const struct pool *pool, uint64_t now_us)
-{
-	const struct list *ready = &pool->members[MEMBER_READY];
-	struct member *m;
-
-	if (list_is_empty(ready))
-		return NULL;
-	m = LIST_ENTRY(ready->prev, struct member, node);
-	return now_us - m->asked_us < pool->all->config.age_us ? m : NULL;
-}
-
 static void count_take(struct pools *p, const char *result)
 {
 	metrics_count_for(p->config.metrics, METRIC_POOL_TAKES, METRIC_LABELS(result), 1);
@@ -612,7 +600,13 @@ bool pools_take(struct pools *p, const struct policy_decision *decision, const c
 	if (!pool)
 		pool = consider_shape(p, &shape, tenant, now_us);
 	if (pool) {
-		m = choose_member(pool, now_us);
+		const struct list *ready = &pool->members[MEMBER_READY];
+
+		/* The youngest. */
+		if (!list_is_empty(ready))
+			m = LIST_ENTRY(ready->prev, struct member, node);
+		if (m && now_us - m->asked_us >= p->config.age_us)
+			m = NULL;
 		*(m ? &pool->hits : &pool->misses) += 1;
 		pool_demand_asked(&pool->demand, m != NULL, now_us);
 		schedule(p, DELAY_US);

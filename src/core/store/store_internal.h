@@ -10,7 +10,6 @@
 #include "db/db.h"
 #include <stdint.h>
 
-struct config;
 struct timer;
 
 struct store {

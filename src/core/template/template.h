@@ -17,7 +17,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct run_request;
 struct image;
 struct runner;
 

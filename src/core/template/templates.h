@@ -19,11 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct run_request;
 struct image;
 struct image_record;
 struct images;
-struct runners;
 struct templates;
 struct tenants;
 

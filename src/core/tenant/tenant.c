@@ -79,26 +79,19 @@ void tenants_set(struct tenants *all, struct tenant *t, const struct tenant_sett
 		scheduler_release(s, &t->queue, 0, clock_us());
 }
 
-static int check_settings(const struct tenants *all, const struct tenant_settings *settings,
-                          struct error *err)
-{
-	if (!settings->name || !id_is_valid(settings->name, TENANT_NAME_MAX))
-		return error_field(err, "name", "must be 1 to %d of A-Z a-z 0-9 _ -",
-		                   TENANT_NAME_MAX);
-	if (tenants_find(all, settings->name))
-		return error_set(err, ERR_CONFLICT, 0, "tenant %s already exists", settings->name);
-	if (tenants_count(all) >= TENANT_COUNT_MAX)
-		return error_set(err, ERR_BUSY, 0, "there are already %d tenants",
-		                 TENANT_COUNT_MAX);
-	return 0;
-}
-
 struct tenant *tenants_add(struct tenants *all, const struct tenant_settings *settings,
                            struct error *err)
 {
 	struct tenant *t;
+	int r = 0;
 
-	if (check_settings(all, settings, err) < 0)
+	if (!settings->name || !id_is_valid(settings->name, TENANT_NAME_MAX))
+		r = error_field(err, "name", "must be 1 to %d of A-Z a-z 0-9 _ -", TENANT_NAME_MAX);
+	else if (tenants_find(all, settings->name))
+		r = error_set(err, ERR_CONFLICT, 0, "tenant %s already exists", settings->name);
+	else if (tenants_count(all) >= TENANT_COUNT_MAX)
+		r = error_set(err, ERR_BUSY, 0, "there are already %d tenants", TENANT_COUNT_MAX);
+	if (r < 0)
 		return NULL;
 	t = NEW(struct tenant);
 	(void)!str_copy(t->name, sizeof(t->name), settings->name); /* checked above */
