@@ -259,7 +259,7 @@ static int print_from(int fd, off_t *at)
 }
 
 /* Prints new records, across rotations. Takes @fd. */
-static int follow(const char *path, int fd, off_t at)
+static int follow_log(const char *path, int fd, off_t at)
 {
 	cleanup_close int current = fd;
 	int r = 0;
@@ -300,7 +300,7 @@ static int run_tail(const void *values, const struct args *args, struct error *e
 	if (r == 0)
 		r = print_from(fd, &at);
 	if (r == 0 && options->follow)
-		r = follow(path, fd, at); /* takes fd */
+		r = follow_log(path, fd, at); /* takes fd */
 	else
 		fd_close(fd);
 	if (r < 0)

@@ -125,7 +125,7 @@ static int show_steps(char *text, json_t *list, struct error *err)
 	return 0;
 }
 
-static int run(const void *values, const struct args *args attr_unused, struct error *err)
+static int run_plan(const void *values, const struct args *args attr_unused, struct error *err)
 {
 	const struct plan_options *options = values;
 	cleanup_buf struct buf out = BUF_INIT(PLAN_OUTPUT_MAX);
@@ -154,7 +154,7 @@ static const struct option_row rows[] = {
 	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the steps as JSON"},
 };
 
-COMMAND(box_plan, "box plan", "", "Print the steps that build a box, in order", run, rows,
+COMMAND(box_plan, "box plan", "", "Print the steps that build a box, in order", run_plan, rows,
         struct plan_options,
         .text = "The plan is for a host with every layer of isolation. Nothing is built, and no "
                 "privilege\nis needed.\n");

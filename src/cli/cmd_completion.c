@@ -68,7 +68,8 @@ static void print_arms(void)
 	}
 }
 
-static int run(const void *values attr_unused, const struct args *args, struct error *err)
+static int run_completion(const void *values attr_unused, const struct args *args,
+                          struct error *err)
 {
 	if (args->words_count != 1 || !str_equal(args->words[0], "bash"))
 		return error_set(err, ERR_INVALID, 0, "expected a shell: bash");
@@ -105,5 +106,5 @@ const struct command command_completion = {
 	.summary = "Print a completion script for a shell",
 	.text = "Try it with: source <(millibox completion bash)\n",
 	.values_size = 1,
-	.run = run,
+	.run = run_completion,
 };

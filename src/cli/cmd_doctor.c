@@ -134,7 +134,7 @@ static void print_json(const struct checks *checks, bool strict)
 	message_print_json(object);
 }
 
-static int run(const void *values, const struct args *args attr_unused, struct error *err)
+static int run_doctor(const void *values, const struct args *args attr_unused, struct error *err)
 {
 	const struct doctor_options *options = values;
 	cleanup_checks struct checks checks = {0};
@@ -163,7 +163,7 @@ static const struct option_row rows[] = {
 	ENDPOINT_ROWS(AT(at)),
 };
 
-COMMAND(doctor, "doctor", "", "Check which layers of isolation this host supports", run, rows,
-        struct doctor_options,
+COMMAND(doctor, "doctor", "", "Check which layers of isolation this host supports", run_doctor,
+        rows, struct doctor_options,
         .text = "For each failed check it prints the loss and the remedy. The exit status is 0 "
                 "only if all\nrequired layers are available.\n");

@@ -134,8 +134,8 @@ static int rm_one(const struct file_options *options, const char *id, const char
 }
 
 /* Sends @body, which is taken; NULL: a path is not UTF-8. */
-static int post(const struct file_options *options, const char *url, json_t *body,
-                struct error *err)
+static int post_body(const struct file_options *options, const char *url, json_t *body,
+                     struct error *err)
 {
 	cleanup_free char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	const struct api_call call = {.method = "POST", .path = url, .body = text};
@@ -152,7 +152,7 @@ static int mkdir_one(const struct file_options *options, const char *id, const c
 {
 	cleanup_free char *url = api_path(id, "/files/mkdir", err);
 
-	return url ? post(options, url, json_pack("{s:s}", "path", path), err) : -1;
+	return url ? post_body(options, url, json_pack("{s:s}", "path", path), err) : -1;
 }
 
 static int run_mv(const void *values, const struct args *args, struct error *err)
@@ -166,10 +166,10 @@ static int run_mv(const void *values, const struct args *args, struct error *err
 	url = api_path(args->words[0], "/files/move", err);
 	if (!url)
 		return -1;
-	return post(options, url,
-	            json_pack("{s:s, s:s, s:b}", "path", args->words[1], "to", args->words[2],
-	                      "replace", options->replace),
-	            err);
+	return post_body(options, url,
+	                 json_pack("{s:s, s:s, s:b}", "path", args->words[1], "to", args->words[2],
+	                           "replace", options->replace),
+	                 err);
 }
 
 /* A row is one option, however long its line. */

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 
-static int run(const void *values attr_unused, const struct args *args, struct error *err)
+static int run_help(const void *values attr_unused, const struct args *args, struct error *err)
 {
 	const struct command *command = NULL;
 	cleanup_free char **words = NULL;
@@ -30,5 +30,5 @@ const struct command command_help = {
 	.arguments = "[COMMAND]",
 	.summary = "List the commands, or show the help of one",
 	.values_size = 1,
-	.run = run,
+	.run = run_help,
 };

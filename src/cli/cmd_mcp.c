@@ -20,7 +20,7 @@ static void own_daemon_endp(struct own_daemon **d)
 }
 
 /* Only the protocol writes to stdout. */
-static int run(const void *values, const struct args *args attr_unused, struct error *err)
+static int run_mcp(const void *values, const struct args *args attr_unused, struct error *err)
 {
 	const struct mcp_options *options = values;
 	cleanup_endpoint struct endpoint endpoint = {0};
@@ -51,8 +51,8 @@ static const struct option_row rows[] = {
 	ENDPOINT_ROWS(AT(at)),
 };
 
-COMMAND(mcp, "mcp", "", "Serve the Model Context Protocol on standard input and output", run, rows,
-        struct mcp_options,
+COMMAND(mcp, "mcp", "", "Serve the Model Context Protocol on standard input and output", run_mcp,
+        rows, struct mcp_options,
         .text = "For MCP clients that start their servers: Claude Desktop, Claude Code, Cursor, VS "
                 "Code.\n"
                 "If no daemon listens at the default socket, one is started for this command.\n");

@@ -89,7 +89,7 @@ static void print_grants(const json_t *grants)
 		print_grant(words[i], json_object_get(grants, words[i]));
 }
 
-static int run(const void *values, const struct args *args attr_unused, struct error *err)
+static int run_explain(const void *values, const struct args *args attr_unused, struct error *err)
 {
 	const struct explain_options *options = values;
 	cleanup_endpoint struct endpoint endpoint = {0};
@@ -135,7 +135,7 @@ static const struct option_row rows[] = {
 /* clang-format on */
 
 COMMAND(policy_explain, "policy explain", "",
-        "Explain what a request would be granted, and by which rule", run, rows,
+        "Explain what a request would be granted, and by which rule", run_explain, rows,
         struct explain_options,
         .text = "Nothing is run or created. The exit status is 0 if the request would be granted, "
                 "1 if it\nwould be refused.\n");

@@ -10,7 +10,7 @@
 #include "cli/run_request.h"
 #include "cli/run_send.h"
 
-static int run(const void *values, const struct args *args, struct error *err)
+static int run_program(const void *values, const struct args *args, struct error *err)
 {
 	const struct run_options *options = values;
 	size_t programs = args->words_count + (options->code ? 1 : 0) + (options->handler ? 1 : 0);
@@ -63,7 +63,7 @@ static const struct option_row rows[] = {
 /* clang-format on */
 
 COMMAND(run, "run", "(FILE | -c CODE | --handler FILE | -) [-- ARGUMENT...]",
-        "Run a program in a new box and print its output", run, rows, struct run_options,
+        "Run a program in a new box and print its output", run_program, rows, struct run_options,
         .text = "The exit status is the program's own; 128 + N after signal N; 124 at the time "
                 "limit;\n"
                 "125 if Millibox failed; 2 for an invalid command line. If no daemon listens at "

@@ -317,8 +317,8 @@ static int send_body(const struct sandbox_options *o, const struct show *show, c
 	return status == CLI_USAGE ? SANDBOX_GENERAL : status;
 }
 
-static int execute(const struct sandbox_options *o, const struct show *show, const char *path,
-                   const json_t *config, struct error *err)
+static int execute_script(const struct sandbox_options *o, const struct show *show,
+                          const char *path, const json_t *config, struct error *err)
 {
 	cleanup_buf struct buf code = BUF_INIT(INPUT_MAX);
 	cleanup_free char *text = NULL;
@@ -332,7 +332,7 @@ static int execute(const struct sandbox_options *o, const struct show *show, con
 	return send_body(o, show, text, err);
 }
 
-static int run(const void *values, const struct args *args, struct error *err)
+static int run_sandbox(const void *values, const struct args *args, struct error *err)
 {
 	const struct sandbox_options *o = values;
 	json_auto_t *config = read_config();
@@ -349,7 +349,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 	}
 	if (check_options(o, args, show.format, err) < 0)
 		return SANDBOX_GENERAL;
-	return execute(o, &show, args->words[0], config, err);
+	return execute_script(o, &show, args->words[0], config, err);
 }
 
 #define AT(member) offsetof(struct sandbox_options, member)
@@ -374,7 +374,7 @@ static const struct option_row rows[] = {
 /* clang-format on */
 
 COMMAND(sandbox_run, "sandbox-run", "SCRIPT.py",
-        "Call the handler of a Python script, compatible with SandboxRunner", run, rows,
+        "Call the handler of a Python script, compatible with SandboxRunner", run_sandbox, rows,
         struct sandbox_options,
         .text = "The exit status is 0; 1 for a general failure; 2 if a file cannot be read; 3 for "
                 "a syntax\n"

@@ -26,7 +26,7 @@ static const struct resource_field fields[] = {
 	{"lifetime", RESOURCE_SECONDS, AT(lifetime_us), "lifetime", NULL},
 };
 
-static int run(const void *values, const struct args *args attr_unused, struct error *err)
+static int run_create(const void *values, const struct args *args attr_unused, struct error *err)
 {
 	struct create_options options = *(const struct create_options *)values;
 	const struct common_options common = {options.run.at, options.run.json};
@@ -65,5 +65,5 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
-COMMAND(session_create, "session create", "", "Create a session and print its id", run, rows,
+COMMAND(session_create, "session create", "", "Create a session and print its id", run_create, rows,
         struct create_options);

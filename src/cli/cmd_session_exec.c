@@ -44,8 +44,8 @@ static void warn_if_paused(const struct endpoint *endpoint, const char *session)
 		message_show("the session is paused; run 'millibox session resume %s'", session);
 }
 
-static int execute(const struct run_options *options, const struct endpoint *endpoint,
-                   const char *path, const char *body, struct error *err)
+static int execute_in_session(const struct run_options *options, const struct endpoint *endpoint,
+                              const char *path, const char *body, struct error *err)
 {
 	const struct run_send what = {.body = body, .json = options->json};
 	cleanup_close int interrupt_fd = interrupt_open(err);
@@ -64,7 +64,7 @@ static int execute(const struct run_options *options, const struct endpoint *end
 	return status;
 }
 
-static int run(const void *values, const struct args *args, struct error *err)
+static int run_exec(const void *values, const struct args *args, struct error *err)
 {
 	struct run_options options = *(const struct run_options *)values;
 	const char *word = args->words_count > 1 ? args->words[1] : NULL;
@@ -86,7 +86,7 @@ static int run(const void *values, const struct args *args, struct error *err)
 	if (!body || api_endpoint(&options.at, &endpoint, err) < 0)
 		return -1;
 	warn_if_paused(&endpoint, args->words[0]);
-	return execute(&options, &endpoint, path, body, err);
+	return execute_in_session(&options, &endpoint, path, body, err);
 }
 
 #define AT(member) offsetof(struct run_options, member)
@@ -106,7 +106,7 @@ static const struct option_row rows[] = {
 /* clang-format on */
 
 COMMAND(session_exec, "session exec", "SESSION (FILE | -c CODE | -) [-- ARGUMENT...]",
-        "Run a program in a session and print its output", run, rows, struct run_options,
+        "Run a program in a session and print its output", run_exec, rows, struct run_options,
         .text = "The exit status is that of 'millibox run'. Ctrl-C cancels the execution, not the "
                 "session.\n"
                 "In a paused session the execution waits until the session is resumed.\n"

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-static int run(const void *values attr_unused, const struct args *args attr_unused,
-               struct error *err attr_unused)
+static int run_version(const void *values attr_unused, const struct args *args attr_unused,
+                       struct error *err attr_unused)
 {
 	(void)puts("millibox " MILLIBOX_VERSION);
 	return CLI_OK;
@@ -16,5 +16,5 @@ const struct command command_version = {
 	.arguments = "",
 	.summary = "Show the version",
 	.values_size = 1,
-	.run = run,
+	.run = run_version,
 };

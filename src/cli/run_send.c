@@ -9,7 +9,7 @@
 
 #define EXECUTE_PATH "/api/v1/execute"
 
-static int report(const struct run_send *run, const struct exec_call *call)
+static int report_result(const struct run_send *run, const struct exec_call *call)
 {
 	const json_t *object = call->problem ? call->problem : call->result;
 	int status = call->problem ? exit_status_of_problem(object) : exit_status_of_result(object);
@@ -47,7 +47,7 @@ int run_send_to(const struct run_send *run, const struct endpoint *endpoint, con
 {
 	if (exec_call_run(call, endpoint, path, run->body, err) < 0)
 		return report_failure(call, NULL, err);
-	return report(run, call);
+	return report_result(run, call);
 }
 
 static int send_to_own_daemon(const struct run_send *run, struct exec_call *call, struct error *err)
@@ -63,7 +63,7 @@ static int send_to_own_daemon(const struct run_send *run, struct exec_call *call
 	if (exec_call_run(call, &endpoint, EXECUTE_PATH, run->body, err) < 0)
 		status = report_failure(call, own, err);
 	else
-		status = report(run, call);
+		status = report_result(run, call);
 	own_daemon_end(own);
 	return status;
 }

@@ -40,7 +40,7 @@ char *program_find_engine(struct error *err)
 	return path && *path ? xstrdup(path) : program_find("millibox-engine", err);
 }
 
-static int spawn(const char *const *argv, int out, pid_t *ret_pid)
+static int spawn_program(const char *const *argv, int out, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
 	int r = posix_spawn_file_actions_init(&actions);
@@ -78,7 +78,7 @@ int program_read(const char *const *argv, struct buf *ret_out, int *ret_status, 
 	pid_t pid = 0;
 
 	if (r >= 0)
-		r = spawn(argv, out, &pid);
+		r = spawn_program(argv, out, &pid);
 	if (r < 0)
 		return error_set(err, ERR_SYSTEM, -r, "start %s", argv[0]);
 	out = fd_close(out);

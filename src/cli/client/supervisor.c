@@ -107,7 +107,7 @@ static void close_others(int a, int b)
 }
 
 /* Holding the command's streams open would keep pipes alive after it exits. */
-static int detach(const struct supervisor_job *job)
+static int detach_process(const struct supervisor_job *job)
 {
 	int null = fd_open("/dev/null", O_RDWR, 0); /* closed by close_others */
 	sigset_t all;
@@ -150,7 +150,7 @@ void supervisor_main(const struct supervisor_job *job)
 	pid_t self, daemon;
 	int pidfd, status;
 
-	if (detach(job) < 0)
+	if (detach_process(job) < 0)
 		_exit(1);
 	self = getpid();
 	daemon = fork();

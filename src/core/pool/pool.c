@@ -147,7 +147,7 @@ void pools_free(struct pools *p)
 }
 
 /* Keeps an earlier time. */
-static void schedule(struct pools *p, uint64_t delay_us)
+static void schedule_timer(struct pools *p, uint64_t delay_us)
 {
 	uint64_t due_us = clock_us() + delay_us;
 
@@ -209,7 +209,7 @@ static void fail_member(struct member *m, const struct error *err)
 	}
 	pool->not_before_us = clock_us() + delay;
 	end_member(m);
-	schedule(pool->all, delay);
+	schedule_timer(pool->all, delay);
 }
 
 static void set_ready(struct member *m)
@@ -229,7 +229,7 @@ static void set_ready(struct member *m)
 	pool_demand_made(&pool->demand, fill_us);
 	metrics_observe(m->all->config.metrics, METRIC_POOL_FILL, (double)fill_us / 1e6);
 	set_state(m, MEMBER_READY);
-	schedule(m->all, 0);
+	schedule_timer(m->all, 0);
 }
 
 static void on_ready(void *ctx)
@@ -354,7 +354,7 @@ static void make_member(struct pool *pool)
 		log_debug("no box for a pool: %s", err.msg);
 		pool->failures++;
 		pool->not_before_us = clock_us() + (BACKOFF_US << pool->failed_in_row);
-		schedule(pool->all, BACKOFF_US << pool->failed_in_row);
+		schedule_timer(pool->all, BACKOFF_US << pool->failed_in_row);
 		pool->failed_in_row += pool->failed_in_row < BACKOFF_MAX;
 		free(m);
 		return;
@@ -466,7 +466,7 @@ static void fill_pools(struct pools *p, uint64_t now_us)
 	       p->memory_bytes < p->config.memory_max &&
 	       (pool = find_neediest(p, now_us, &waits))) {
 		if (p->counts[MEMBER_MAKING] >= making_max) {
-			schedule(p, BUSY_US);
+			schedule_timer(p, BUSY_US);
 			return;
 		}
 		make_member(pool); /* a failure delays the next attempt */
@@ -475,7 +475,7 @@ static void fill_pools(struct pools *p, uint64_t now_us)
 		list_append(&p->list, &pool->node);
 	}
 	if (waits)
-		schedule(p, LOOK_US);
+		schedule_timer(p, LOOK_US);
 }
 
 static void on_timer(void *ctx)
@@ -495,7 +495,7 @@ static void on_timer(void *ctx)
 	}
 	fill_pools(p, now_us);
 	if (!list_is_empty(&p->list))
-		schedule(p, TICK_US);
+		schedule_timer(p, TICK_US);
 }
 
 static struct pool *find_pool(struct pools *p, const struct pool_shape *shape)
@@ -535,7 +535,7 @@ void pools_keep(struct pools *p, const struct policy_decision *decision, size_t 
 	if (!pool)
 		return;
 	pool->floor = floor;
-	schedule(p, 0);
+	schedule_timer(p, 0);
 }
 
 /* Whether this shape was requested recently; if not, remember it. */
@@ -609,7 +609,7 @@ bool pools_take(struct pools *p, const struct policy_decision *decision, const c
 			m = NULL;
 		*(m ? &pool->hits : &pool->misses) += 1;
 		pool_demand_asked(&pool->demand, m != NULL, now_us);
-		schedule(p, DELAY_US);
+		schedule_timer(p, DELAY_US);
 	}
 	*(m ? &p->hits : &p->misses) += 1;
 	if (m)
@@ -661,7 +661,7 @@ void pools_flush(struct pools *p)
 		pool->floor = 0;
 	}
 	if (!list_is_empty(&p->list))
-		schedule(p, 0);
+		schedule_timer(p, 0);
 }
 
 void pools_forget(struct pools *p, const char *tenant)
