@@ -40,7 +40,7 @@ struct load {
 	const struct route *route;
 	struct route_args args; /* its texts are the request's */
 	enum route_load next;   /* still to be loaded */
-	struct store_search *search;
+	struct store_load *search;
 };
 
 static void on_loaded(void *ctx, const struct error *err);
@@ -49,7 +49,7 @@ static void on_left(struct pending *p)
 {
 	struct load *l = CONTAINER_OF(p, struct load, pending);
 
-	store_search_cancel(l->search);
+	store_load_cancel(l->search);
 	free(l);
 }
 
@@ -59,20 +59,20 @@ static bool has_session(const struct load *l)
 }
 
 /* NULL with a clear *err: nothing is missing. */
-static struct store_search *search_next(struct load *l, struct error *err)
+static struct store_load *search_next(struct load *l, struct error *err)
 {
 	const struct router_config *p = &l->router->parts;
 	const char *tenant = l->args.principal->tenant, *id = l->args.id;
 	enum route_load load = TAKE(l->next, ROUTE_LOAD_NONE);
 
 	if (load == ROUTE_LOAD_EXECUTION && !run_records_find(p->executions, tenant, id))
-		return store_load_execution(p->executions, tenant, id, on_loaded, l, err);
+		return run_row_load(p->executions, tenant, id, on_loaded, l, err);
 	if ((load == ROUTE_LOAD_SESSION || load == ROUTE_LOAD_LATEST) && !has_session(l)) {
 		l->next = load == ROUTE_LOAD_LATEST ? load : ROUTE_LOAD_NONE;
-		return store_load_session(p->sessions, tenant, id, on_loaded, l, err);
+		return session_row_load(p->sessions, tenant, id, on_loaded, l, err);
 	}
 	if (load == ROUTE_LOAD_LATEST && !run_records_of(p->executions, tenant, id, 0))
-		return store_load_latest(p->executions, tenant, id, on_loaded, l, err);
+		return run_row_load_latest(p->executions, tenant, id, on_loaded, l, err);
 	return NULL;
 }
 

@@ -76,10 +76,10 @@ void call_wait(struct call *call, void *work, void (*cancel)(void *work))
 
 static void cancel_search(void *work)
 {
-	store_search_cancel(work);
+	store_load_cancel(work);
 }
 
-void call_wait_store(struct call *call, struct store_search *search)
+void call_wait_store(struct call *call, struct store_load *search)
 {
 	call_wait(call, search, cancel_search);
 }

@@ -27,7 +27,7 @@ struct op_file;
 struct principal;
 struct router;
 struct session;
-struct store_search;
+struct store_load;
 struct tool;
 
 struct call_events {
@@ -80,5 +80,5 @@ void call_fail(struct call *call, const struct error *err);
 void call_end(struct call *call, json_t *result, const struct error *failure);
 /** call_wait - call_cancel calls @cancel with @work. */
 void call_wait(struct call *call, void *work, void (*cancel)(void *work));
-void call_wait_store(struct call *call, struct store_search *search);
+void call_wait_store(struct call *call, struct store_load *search);
 void call_wait_file(struct call *call, struct op_file *collect);

@@ -125,7 +125,7 @@ static void on_found(void *ctx, const struct error *err)
 		read_kind(w);
 }
 
-static void wait_for_store(struct reading *w, struct store_search *search, const struct error *err)
+static void wait_for_store(struct reading *w, struct store_load *search, const struct error *err)
 {
 	if (search)
 		call_wait_store(w->call, search);
@@ -146,8 +146,8 @@ static struct session *need_session(struct reading *w)
 		fail_not_found(w);
 	else
 		wait_for_store(w,
-		               store_load_session(p->sessions, w->call->principal->tenant,
-		                                  w->uri.id, on_found, w, &err),
+		               session_row_load(p->sessions, w->call->principal->tenant, w->uri.id,
+		                                on_found, w, &err),
 		               &err);
 	return NULL;
 }
@@ -252,8 +252,8 @@ static void read_execution(struct reading *w)
 		finish_stream(w, kept);
 	else if (is_stream && !w->searched && p->store)
 		wait_for_store(w,
-		               store_load_execution(p->executions, w->call->principal->tenant,
-		                                    w->uri.id, on_found, w, &err),
+		               run_row_load(p->executions, w->call->principal->tenant, w->uri.id,
+		                            on_found, w, &err),
 		               &err);
 	else
 		fail_not_found(w);

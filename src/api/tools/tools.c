@@ -415,7 +415,7 @@ void tool_with_session(struct call *call, call_session_fn *fn)
 {
 	const struct router_config *p = &call->router->parts;
 	const char *id = call->args.sandbox_id;
-	struct store_search *search;
+	struct store_load *search;
 	struct error err = {0};
 
 	call->with_session = fn;
@@ -424,8 +424,7 @@ void tool_with_session(struct call *call, call_session_fn *fn)
 		on_loaded(call, NULL);
 		return;
 	}
-	search =
-		store_load_session(p->sessions, call->principal->tenant, id, on_loaded, call, &err);
+	search = session_row_load(p->sessions, call->principal->tenant, id, on_loaded, call, &err);
 	if (search)
 		call_wait_store(call, search);
 	else

@@ -420,8 +420,8 @@ struct run_record *run_row_read(struct run_records *all, const struct db_rows *r
 
 static void on_found(void *ctx, const struct db_rows *rows, const struct error *err)
 {
-	struct store_search *search = ctx;
-	struct store_search found = *search;
+	struct store_load *search = ctx;
+	struct store_load found = *search;
 
 	free(search);
 	for (size_t i = 0; rows && i < db_rows_count(rows); i++) {
@@ -436,10 +436,10 @@ static void on_found(void *ctx, const struct db_rows *rows, const struct error *
 	found.fn(found.ctx, err);
 }
 
-static struct store_search *begin_search(struct run_records *all, const struct db_statement *query,
-                                         store_done_fn *fn, void *ctx, struct error *err)
+static struct store_load *begin_search(struct run_records *all, const struct db_statement *query,
+                                       store_done_fn *fn, void *ctx, struct error *err)
 {
-	struct store_search *search = NEW(struct store_search);
+	struct store_load *search = NEW(struct store_load);
 
 	search->executions = all;
 	search->fn = fn;
@@ -452,9 +452,8 @@ static struct store_search *begin_search(struct run_records *all, const struct d
 	return NULL;
 }
 
-struct store_search *store_load_execution(struct run_records *all, const char *tenant,
-                                          const char *id, store_done_fn *fn, void *ctx,
-                                          struct error *err)
+struct store_load *run_row_load(struct run_records *all, const char *tenant, const char *id,
+                                store_done_fn *fn, void *ctx, struct error *err)
 {
 	return begin_search(all,
 	                    &DB_SQL(SELECT_EXECUTION " AND e.tenant = ?1 AND e.id = ?2",
@@ -462,7 +461,7 @@ struct store_search *store_load_execution(struct run_records *all, const char *t
 	                    fn, ctx, err);
 }
 
-struct store_search *store_load_latest(struct run_records *all, const char *tenant,
+struct store_load *run_row_load_latest(struct run_records *all, const char *tenant,
                                        const char *session_id, store_done_fn *fn, void *ctx,
                                        struct error *err)
 {

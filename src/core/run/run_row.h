@@ -41,14 +41,13 @@ struct run_record *run_row_read_live(struct run_records *all, const struct db_ro
                                      size_t row, const char **ret_request);
 
 /**
- * store_load_execution - load an ended one of @tenant into @all; ERR_BUSY. @fn is called from the
+ * run_row_load - load an ended one of @tenant into @all; ERR_BUSY. @fn is called from the
  * loop, after it was added.
  */
-struct store_search *store_load_execution(struct run_records *all, const char *tenant,
-                                          const char *id, store_done_fn *fn, void *ctx,
-                                          struct error *err) attr_must_check;
-/** store_load_latest - the newest of a session. */
-struct store_search *store_load_latest(struct run_records *all, const char *tenant,
+struct store_load *run_row_load(struct run_records *all, const char *tenant, const char *id,
+                                store_done_fn *fn, void *ctx, struct error *err) attr_must_check;
+/** run_row_load_latest - the newest of a session. */
+struct store_load *run_row_load_latest(struct run_records *all, const char *tenant,
                                        const char *session_id, store_done_fn *fn, void *ctx,
                                        struct error *err) attr_must_check;
 

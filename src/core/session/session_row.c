@@ -463,8 +463,8 @@ struct session *session_row_read(struct session_service *sessions, const struct 
 
 static void on_found(void *ctx, const struct db_rows *rows, const struct error *err)
 {
-	struct store_search *search = ctx;
-	struct store_search found = *search;
+	struct store_load *search = ctx;
+	struct store_load found = *search;
 
 	free(search);
 	if (rows && db_rows_count(rows) > 0 &&
@@ -474,11 +474,10 @@ static void on_found(void *ctx, const struct db_rows *rows, const struct error *
 	found.fn(found.ctx, err);
 }
 
-struct store_search *store_load_session(struct session_service *sessions, const char *tenant,
-                                        const char *id, store_done_fn *fn, void *ctx,
-                                        struct error *err)
+struct store_load *session_row_load(struct session_service *sessions, const char *tenant,
+                                    const char *id, store_done_fn *fn, void *ctx, struct error *err)
 {
-	struct store_search *search = NEW(struct store_search);
+	struct store_load *search = NEW(struct store_load);
 
 	search->sessions = sessions;
 	search->fn = fn;

@@ -38,10 +38,10 @@ int session_row_when_written(struct session *session, store_done_fn *fn, void *c
 /** session_row_gone - it is about to be freed: write pending changes now. */
 void session_row_gone(struct session *session);
 
-/** store_load_session - load an ended one of @tenant; @fn as in store_load_execution. */
-struct store_search *store_load_session(struct session_service *sessions, const char *tenant,
-                                        const char *id, store_done_fn *fn, void *ctx,
-                                        struct error *err) attr_must_check;
+/** session_row_load - load an ended one of @tenant; @fn as in run_row_load. */
+struct store_load *session_row_load(struct session_service *sessions, const char *tenant,
+                                    const char *id, store_done_fn *fn, void *ctx,
+                                    struct error *err) attr_must_check;
 
 /* At the start, before store_start. */
 

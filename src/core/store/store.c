@@ -184,8 +184,8 @@ void store_close(struct store *s)
 	free(s);
 }
 
-void store_search_cancel(struct store_search *search)
+void store_load_cancel(struct store_load *load)
 {
-	db_forget(search->job);
-	free(search);
+	db_forget(load->job);
+	free(load);
 }

@@ -54,6 +54,6 @@ bool store_is_failing(const struct store *s);
 /** store_db - for the owners of tables. */
 struct db *store_db(struct store *s);
 
-struct store_search;
-/** store_search_cancel - @fn will not be called. */
-void store_search_cancel(struct store_search *search);
+struct store_load;
+/** store_load_cancel - @fn will not be called. */
+void store_load_cancel(struct store_load *load);

@@ -22,8 +22,8 @@ struct store {
 	bool failing;                     /* the last write failed, and that was logged */
 };
 
-/* A search and its callback. */
-struct store_search {
+/* A load of one row and its callback. */
+struct store_load {
 	struct db_job *job;
 	struct run_records *executions;
 	struct session_service *sessions;

@@ -31,7 +31,7 @@ static struct run_record *load(struct rig *rig, struct run_records *all, const c
 	struct error err = {0};
 
 	run_records_set_store(all, rig->store);
-	assert_non_null(store_load_execution(all, tenant, id, rig_told, rig, &err));
+	assert_non_null(run_row_load(all, tenant, id, rig_told, rig, &err));
 	rig_wait(rig, before + 1);
 	assert_false(error_is_set(&rig->last));
 	return run_records_find(all, tenant, id);
@@ -265,7 +265,7 @@ static void the_latest_of_a_session_is_found(void **state)
 	e = add(rig, false);
 	run_record_ended(e, &outcome, false);
 	run_records_set_store(other, rig->store);
-	assert_non_null(store_load_latest(other, "acme", "mine", rig_told, rig, &err));
+	assert_non_null(run_row_load_latest(other, "acme", "mine", rig_told, rig, &err));
 	rig_wait(rig, 2);
 	assert_non_null(run_records_find(other, "acme", e->id));
 	assert_int_equal(run_records_count_of(other, "acme", "mine"), 1);

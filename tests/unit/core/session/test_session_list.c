@@ -323,9 +323,9 @@ static void use_everything(struct rig *rig)
 	run_record_ended(e, &outcome, false);
 	rig_flush(rig);
 	before = rig->told;
-	assert_non_null(store_load_execution(f->executions, "acme", "e1", rig_told, rig, &err));
-	assert_non_null(store_load_latest(f->executions, "acme", "s3", rig_told, rig, &err));
-	assert_non_null(store_load_session(f->service, "acme", "s3", rig_told, rig, &err));
+	assert_non_null(run_row_load(f->executions, "acme", "e1", rig_told, rig, &err));
+	assert_non_null(run_row_load_latest(f->executions, "acme", "s3", rig_told, rig, &err));
+	assert_non_null(session_row_load(f->service, "acme", "s3", rig_told, rig, &err));
 	assert_int_equal(session_delete_kept(session, rig_told, rig, &err), 0);
 	rig_wait(rig, before + 4);
 	(void)sessions(rig, NULL, 2, 0);

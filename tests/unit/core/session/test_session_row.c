@@ -30,7 +30,7 @@ static struct session *load(struct rig *rig, struct session_service *service)
 	int before = rig->told;
 	struct error err = {0};
 
-	assert_non_null(store_load_session(service, "acme", "mine", rig_told, rig, &err));
+	assert_non_null(session_row_load(service, "acme", "mine", rig_told, rig, &err));
 	rig_wait(rig, before + 1);
 	return session_find(service, "acme", "mine");
 }
