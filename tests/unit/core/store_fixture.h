@@ -18,15 +18,15 @@ struct rig {
 	struct fixture *f;
 	struct store *store;
 	char dir[64], path[96];
-	int told; /* callbacks */
+	int callbacks;
 	struct error last;
 };
 
-static inline void rig_told(void *ctx, const struct error *err)
+static inline void rig_on_done(void *ctx, const struct error *err)
 {
 	struct rig *rig = ctx;
 
-	rig->told++;
+	rig->callbacks++;
 	rig->last = err ? *err : (struct error){0};
 }
 
@@ -86,7 +86,7 @@ static inline void rig_wait(struct rig *rig, int count)
 {
 	uint64_t end = clock_us() + 10 * USEC_PER_SEC;
 
-	while (rig->told < count) {
+	while (rig->callbacks < count) {
 		assert_true(clock_us() < end);
 		loop_run_once(rig->f->loop, false);
 	}
@@ -107,9 +107,9 @@ static inline void rig_flush(struct rig *rig)
 static inline void rig_sql(struct rig *rig, const char *sql)
 {
 	const struct db_statement step = {.sql = sql};
-	int before = rig->told;
+	int before = rig->callbacks;
 
-	if (!db_write(rig->store->db, &step, 1, rig_told, rig, &rig->f->err))
+	if (!db_write(rig->store->db, &step, 1, rig_on_done, rig, &rig->f->err))
 		fail_msg("%s", rig->f->err.msg);
 	rig_wait(rig, before + 1);
 	if (error_is_set(&rig->last))
@@ -119,7 +119,7 @@ static inline void rig_sql(struct rig *rig, const char *sql)
 static inline void rig_rows(void *ctx, const struct db_rows *rows, const struct error *err)
 {
 	(void)rows;
-	rig_told(ctx, err);
+	rig_on_done(ctx, err);
 }
 
 /* Writes fail, as on a broken disk; or succeed again. */
@@ -131,7 +131,7 @@ static inline void rig_break(struct rig *rig, bool broken)
 
 	if (broken)
 		rig_flush(rig);
-	before = rig->told;
+	before = rig->callbacks;
 	/* Not in a transaction, which could not begin. */
 	assert_non_null(db_read(rig->store->db, &pragma, 4096, rig_rows, rig, &rig->f->err));
 	rig_wait(rig, before + 1);

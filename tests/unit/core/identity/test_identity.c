@@ -26,7 +26,7 @@ struct fixture {
 	struct identity *identity;
 	struct error err;
 	int done;
-	struct error told;
+	struct error result;
 };
 
 static void on_done(void *ctx, const struct error *err)
@@ -34,7 +34,7 @@ static void on_done(void *ctx, const struct error *err)
 	struct fixture *f = ctx;
 
 	f->done++;
-	f->told = err ? *err : (struct error){0};
+	f->result = err ? *err : (struct error){0};
 }
 
 static struct identity_done done_of(struct fixture *f)
@@ -129,7 +129,7 @@ static struct key make(struct fixture *f, const char *tenant, uint64_t expires_m
 	error_clear(&f->err);
 	assert_int_equal(identity_create_key(f->identity, &request, done_of(f), &key, &f->err), 0);
 	settle(f);
-	assert_int_equal(f->told.code, ERR_NONE);
+	assert_int_equal(f->result.code, ERR_NONE);
 	return key;
 }
 
@@ -251,7 +251,7 @@ static void a_tenant_with_a_key_is_not_deleted(void **state)
 	                                        done_of(f), &f->err),
 	                 0);
 	settle(f);
-	assert_int_equal(f->told.code, ERR_NONE);
+	assert_int_equal(f->result.code, ERR_NONE);
 	assert_null(tenants_find(f->tenants, "alice"));
 	assert_int_equal(identity_key_count(f->identity), 0);
 	/* Its keys, the last ones, were deleted with it: authentication stays on. */
@@ -310,7 +310,7 @@ static void pending_changes_are_answered_at_the_end(void **state)
 	identity_free(f->identity);
 	f->identity = NULL;
 	assert_int_equal(f->done, 1);
-	assert_int_equal(f->told.code, ERR_UNAVAILABLE);
+	assert_int_equal(f->result.code, ERR_UNAVAILABLE);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)

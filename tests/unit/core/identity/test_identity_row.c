@@ -37,9 +37,9 @@ static void other_done(struct other *o)
 	store_close(o->store);
 }
 
-static struct identity_row_done told(struct rig *rig)
+static struct identity_row_done done_of(struct rig *rig)
 {
-	return (struct identity_row_done){rig_told, rig};
+	return (struct identity_row_done){rig_on_done, rig};
 }
 
 static struct tenant make_tenant(void)
@@ -76,10 +76,10 @@ static void every_field_comes_back(void **state)
 	struct other o;
 
 	assert_int_equal(key_setup(), 0);
-	assert_int_equal(identity_row_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
-	assert_int_equal(identity_row_add_key(rig->store, &key, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_put_tenant(rig->store, &t, done_of(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_add_key(rig->store, &key, done_of(rig), &rig->f->err), 0);
 	key.revoked_ms = 13;
-	assert_int_equal(identity_row_revoke_key(rig->store, &key, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_revoke_key(rig->store, &key, done_of(rig), &rig->f->err), 0);
 	identity_row_used(rig->store, key.id, 14);
 	rig_wait(rig, 3);
 	o = later(rig);
@@ -112,7 +112,7 @@ static void on_left(void *ctx, bool left, const struct error *err)
 	struct leaving *l = ctx;
 
 	l->left = left;
-	rig_told(l->rig, err);
+	rig_on_done(l->rig, err);
 }
 
 static void a_tenant_is_deleted_with_its_objects(void **state)
@@ -123,8 +123,8 @@ static void a_tenant_is_deleted_with_its_objects(void **state)
 	struct tenant t = make_tenant();
 	struct identity_key key = make_key();
 
-	assert_int_equal(identity_row_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
-	assert_int_equal(identity_row_add_key(rig->store, &key, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_put_tenant(rig->store, &t, done_of(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_add_key(rig->store, &key, done_of(rig), &rig->f->err), 0);
 	rig_sql(rig, "INSERT INTO executions (id, tenant, session_id, session_ms, created_ms,"
 	             " completed_ms, status, language, timeout_us, bytes) VALUES ('e', 'acme', 's',"
 	             " 1, 1, 1, 'success', 'python', 1, 1)");
@@ -150,7 +150,7 @@ static void a_long_history_is_left_to_the_cleanup(void **state)
 	struct error err = {0};
 	struct other o;
 
-	assert_int_equal(identity_row_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_put_tenant(rig->store, &t, done_of(rig), &rig->f->err), 0);
 	rig_sql(rig,
 	        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)"
 	        " INSERT INTO executions (id, tenant, session_id, session_ms, created_ms,"
@@ -179,7 +179,7 @@ static void a_refused_scan_is_left_to_the_cleanup(void **state)
 	struct store_departure departure = {on_left, &leaving, NULL};
 	struct tenant t = make_tenant();
 
-	assert_int_equal(identity_row_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_put_tenant(rig->store, &t, done_of(rig), &rig->f->err), 0);
 	rig_wait(rig, 1);
 	db_set_queue_max(rig->store->db, 1); /* one job at a time: the scan is refused */
 	assert_int_equal(identity_row_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
@@ -198,7 +198,7 @@ static void a_tenant_that_cannot_be_written_stays(void **state)
 	struct store_departure departure = {on_left, &leaving, NULL};
 	struct tenant t = make_tenant();
 
-	assert_int_equal(identity_row_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_put_tenant(rig->store, &t, done_of(rig), &rig->f->err), 0);
 	rig_break(rig, true);
 	assert_int_equal(identity_row_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
 	rig_wait(rig, 3);
@@ -212,7 +212,7 @@ static void a_key_of_an_unknown_tenant_is_refused(void **state)
 	struct rig *rig = *state;
 	struct identity_key key = make_key();
 
-	assert_int_equal(identity_row_add_key(rig->store, &key, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_add_key(rig->store, &key, done_of(rig), &rig->f->err), 0);
 	rig_wait(rig, 1);
 	assert_int_equal(rig->last.code, ERR_CONFLICT);
 }
@@ -225,9 +225,9 @@ static void a_key_created_after_its_tenant_ended_is_refused(void **state)
 	struct tenant t = make_tenant();
 	struct identity_key key = make_key();
 
-	assert_int_equal(identity_row_put_tenant(rig->store, &t, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_put_tenant(rig->store, &t, done_of(rig), &rig->f->err), 0);
 	assert_int_equal(identity_row_delete_tenant(rig->store, &t, &departure, &rig->f->err), 0);
-	assert_int_equal(identity_row_add_key(rig->store, &key, told(rig), &rig->f->err), 0);
+	assert_int_equal(identity_row_add_key(rig->store, &key, done_of(rig), &rig->f->err), 0);
 	rig_wait(rig, 3);
 	assert_int_equal(rig->last.code, ERR_CONFLICT);
 	assert_false(leaving.left);

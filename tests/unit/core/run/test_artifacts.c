@@ -101,7 +101,7 @@ static const uint8_t abc[BOX_SHA256_LEN] = {
 };
 
 /* One scan from 1 s on, after "f" was given as "abc". Return: whether @entry is reported. */
-static bool told(struct given_files *given, const struct box_file_entry *entry)
+static bool is_reported(struct given_files *given, const struct box_file_entry *entry)
 {
 	struct artifacts found = {0};
 	int overs = 0;
@@ -126,15 +126,15 @@ static void request_files_are_compared_by_content(void **state)
 	(void)state;
 	given_add(&given, "e", "", 0);
 	given_add(&given, "f", "abc", 3);
-	assert_false(told(&given, &entry));
+	assert_false(is_reported(&given, &entry));
 	entry.ctime_ns += 60000000000; /* rewritten with the same content: no change */
-	assert_false(told(&given, &entry));
+	assert_false(is_reported(&given, &entry));
 	entry.ctime_ns = 1000000000; /* changed in the tick in which it was given */
 	entry.sha256 = other;
-	assert_true(told(&given, &entry));
+	assert_true(is_reported(&given, &entry));
 	entry.sha256 = abc;
 	entry.path = "g";
-	assert_true(told(&given, &entry));
+	assert_true(is_reported(&given, &entry));
 	given_done(&given);
 	assert_int_equal(given.count, 0);
 }
@@ -147,12 +147,12 @@ static void unhashed_request_files_are_compared_by_time(void **state)
 
 	(void)state;
 	given_add(&given, "f", "abc", 3);
-	assert_false(told(&given, &entry));
+	assert_false(is_reported(&given, &entry));
 	entry.ctime_ns += 60000000000;
-	assert_true(told(&given, &entry));
+	assert_true(is_reported(&given, &entry));
 	entry.ctime_ns = 1000000000;
 	entry.size = 4;
-	assert_true(told(&given, &entry));
+	assert_true(is_reported(&given, &entry));
 	given_done(&given);
 }
 

@@ -27,11 +27,11 @@ static struct run_record *add(struct rig *rig, bool waits)
 static struct run_record *load(struct rig *rig, struct run_records *all, const char *tenant,
                                const char *id)
 {
-	int before = rig->told;
+	int before = rig->callbacks;
 	struct error err = {0};
 
 	run_records_set_store(all, rig->store);
-	assert_non_null(run_row_load(all, tenant, id, rig_told, rig, &err));
+	assert_non_null(run_row_load(all, tenant, id, rig_on_done, rig, &err));
 	rig_wait(rig, before + 1);
 	assert_false(error_is_set(&rig->last));
 	return run_records_find(all, tenant, id);
@@ -194,7 +194,7 @@ static void a_failure_is_restored(void **state)
 static void on_begun(void *ctx, struct run_record *e, const struct error *err)
 {
 	(void)e;
-	rig_told(ctx, err);
+	rig_on_done(ctx, err);
 }
 
 static void a_start_is_on_disk_before_it_happens(void **state)
@@ -206,7 +206,7 @@ static void a_start_is_on_disk_before_it_happens(void **state)
 	rig_flush(rig);
 	assert_int_equal(rig_number(rig, "SELECT begun FROM executions"), 0);
 	assert_int_equal(run_record_begin(e, on_begun, rig, &err), 1);
-	assert_int_equal(rig->told, 0); /* from the loop */
+	assert_int_equal(rig->callbacks, 0); /* from the loop */
 	rig_wait(rig, 1);
 	assert_false(error_is_set(&rig->last));
 	assert_int_equal(rig_number(rig, "SELECT begun FROM executions"), 1);
@@ -223,7 +223,7 @@ static void a_run_whose_start_cannot_be_recorded_does_not_start(void **state)
 	int before;
 
 	rig_break(rig, true);
-	before = rig->told;
+	before = rig->callbacks;
 	assert_int_equal(run_record_begin(e, on_begun, rig, &err), 1);
 	rig_wait(rig, before + 1);
 	assert_int_equal(rig->last.code, ERR_STORAGE);
@@ -265,7 +265,7 @@ static void the_latest_of_a_session_is_found(void **state)
 	e = add(rig, false);
 	run_record_ended(e, &outcome, false);
 	run_records_set_store(other, rig->store);
-	assert_non_null(run_row_load_latest(other, "acme", "mine", rig_told, rig, &err));
+	assert_non_null(run_row_load_latest(other, "acme", "mine", rig_on_done, rig, &err));
 	rig_wait(rig, 2);
 	assert_non_null(run_records_find(other, "acme", e->id));
 	assert_int_equal(run_records_count_of(other, "acme", "mine"), 1);

@@ -39,7 +39,7 @@ static void queued_request_is_copied_whole(void **state)
 	struct run_request_file files[] = {{name, data, 1}};
 	char *args[] = {arg, NULL};
 	char *env[] = {var, NULL};
-	const struct fake_exec *told;
+	const struct fake_exec *received;
 	struct heard h[3] = {0};
 
 	start(f, &h[0]);
@@ -54,11 +54,11 @@ static void queued_request_is_copied_whole(void **state)
 	name[0] = data[0] = arg[0] = var[0] = in[0] = '#';
 	done(run(f, 0), 0);
 	settle(f);
-	told = fake_exec_last(box_at(f, 1));
-	assert_string_equal(told->files[1].path, "f");
-	assert_string_equal(told->files[1].data, "d");
-	assert_string_equal(told->argv[3], "arg");
-	assert_string_equal(told->stdin_data, "in");
+	received = fake_exec_last(box_at(f, 1));
+	assert_string_equal(received->files[1].path, "f");
+	assert_string_equal(received->files[1].data, "d");
+	assert_string_equal(received->argv[3], "arg");
+	assert_string_equal(received->stdin_data, "in");
 	for (int i = 1; i < 3; i++)
 		run_unwatch(h[i].watch);
 	expect_idle(f);

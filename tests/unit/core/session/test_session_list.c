@@ -58,7 +58,7 @@ static void on_page(void *ctx, const struct store_page *page, const struct error
 {
 	struct page *p = ctx;
 
-	rig_told(p->rig, err);
+	rig_on_done(p->rig, err);
 	if (!page)
 		return;
 	p->count = page->count;
@@ -82,7 +82,7 @@ static struct page sessions(struct rig *rig, const char *status, size_t limit, s
 	const struct store_query query = {
 		.tenant = "acme", .status = status, .limit = limit, .offset = offset};
 	struct page p = {.rig = rig};
-	int before = rig->told;
+	int before = rig->callbacks;
 
 	assert_non_null(store_list_sessions(rig->f->service, &query, on_page, &p, &rig->f->err));
 	rig_wait(rig, before + 1);
@@ -99,7 +99,7 @@ static struct page executions(struct rig *rig, const char *status, size_t limit,
 	                                  .limit = limit,
 	                                  .offset = offset};
 	struct page p = {.rig = rig};
-	int before = rig->told;
+	int before = rig->callbacks;
 
 	assert_non_null(
 		store_list_executions(rig->f->executions, &query, on_page, &p, &rig->f->err));
@@ -322,11 +322,11 @@ static void use_everything(struct rig *rig)
 	                                             .code = ""});
 	run_record_ended(e, &outcome, false);
 	rig_flush(rig);
-	before = rig->told;
-	assert_non_null(run_row_load(f->executions, "acme", "e1", rig_told, rig, &err));
-	assert_non_null(run_row_load_latest(f->executions, "acme", "s3", rig_told, rig, &err));
-	assert_non_null(session_row_load(f->service, "acme", "s3", rig_told, rig, &err));
-	assert_int_equal(session_delete_kept(session, rig_told, rig, &err), 0);
+	before = rig->callbacks;
+	assert_non_null(run_row_load(f->executions, "acme", "e1", rig_on_done, rig, &err));
+	assert_non_null(run_row_load_latest(f->executions, "acme", "s3", rig_on_done, rig, &err));
+	assert_non_null(session_row_load(f->service, "acme", "s3", rig_on_done, rig, &err));
+	assert_int_equal(session_delete_kept(session, rig_on_done, rig, &err), 0);
 	rig_wait(rig, before + 4);
 	(void)sessions(rig, NULL, 2, 0);
 	(void)sessions(rig, "failed", 2, 0);

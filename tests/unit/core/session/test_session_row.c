@@ -27,10 +27,10 @@ static struct session *make(struct rig *rig)
 /* As a later daemon reads it. */
 static struct session *load(struct rig *rig, struct session_service *service)
 {
-	int before = rig->told;
+	int before = rig->callbacks;
 	struct error err = {0};
 
-	assert_non_null(session_row_load(service, "acme", "mine", rig_told, rig, &err));
+	assert_non_null(session_row_load(service, "acme", "mine", rig_on_done, rig, &err));
 	rig_wait(rig, before + 1);
 	return session_find(service, "acme", "mine");
 }
@@ -110,18 +110,18 @@ static void waiters_are_answered_when_it_is_on_disk(void **state)
 	struct session *session = make(rig);
 	struct error err = {0};
 
-	assert_int_equal(session_when_kept(session, rig_told, rig, &err), 0);
-	assert_int_equal(rig->told, 0);
+	assert_int_equal(session_when_kept(session, rig_on_done, rig, &err), 0);
+	assert_int_equal(rig->callbacks, 0);
 	rig_wait(rig, 1);
 	assert_false(error_is_set(&rig->last));
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM sessions"), 1);
 	/* Nothing has changed since: nothing to wait for. */
-	assert_int_equal(session_when_kept(session, rig_told, rig, &err), 1);
+	assert_int_equal(session_when_kept(session, rig_on_done, rig, &err), 1);
 	/* A later write includes an earlier one: both are answered. */
 	session_set_dependencies(session, "1");
-	assert_int_equal(session_when_kept(session, rig_told, rig, &err), 0);
+	assert_int_equal(session_when_kept(session, rig_on_done, rig, &err), 0);
 	session_set_dependencies(session, "2");
-	assert_int_equal(session_when_kept(session, rig_told, rig, &err), 0);
+	assert_int_equal(session_when_kept(session, rig_on_done, rig, &err), 0);
 	rig_wait(rig, 3);
 	assert_int_equal(
 		rig_number(rig, "SELECT dependencies FROM sessions WHERE dependencies = 2"),
@@ -137,8 +137,8 @@ static void waiters_get_the_reason_of_a_failure(void **state)
 
 	rig_break(rig, true);
 	session_set_dependencies(session, "1");
-	before = rig->told;
-	assert_int_equal(session_when_kept(session, rig_told, rig, &err), 0);
+	before = rig->callbacks;
+	assert_int_equal(session_when_kept(session, rig_on_done, rig, &err), 0);
 	rig_wait(rig, before + 1);
 	assert_int_equal(rig->last.code, ERR_STORAGE);
 	assert_true(store_is_failing(rig->store));
@@ -155,7 +155,7 @@ static void waiters_of_a_deleted_session_are_answered(void **state)
 	struct session *session = make(rig);
 	struct error err = {0};
 
-	assert_int_equal(session_when_kept(session, rig_told, rig, &err), 0);
+	assert_int_equal(session_when_kept(session, rig_on_done, rig, &err), 0);
 	session_delete(session);
 	rig_wait(rig, 1);
 	assert_false(error_is_set(&rig->last));
@@ -168,8 +168,8 @@ static void a_deleted_one_goes_when_that_is_on_the_disk(void **state)
 	struct error err = {0};
 
 	/* Never written before: a write in progress must not bring it back. */
-	assert_int_equal(session_delete_kept(session, rig_told, rig, &err), 0);
-	assert_int_equal(session_delete_kept(session, rig_told, rig, &err), 0); /* two waiters */
+	assert_int_equal(session_delete_kept(session, rig_on_done, rig, &err), 0);
+	assert_int_equal(session_delete_kept(session, rig_on_done, rig, &err), 0); /* two waiters */
 	assert_non_null(session_find(rig->f->service, "acme", "mine"));
 	rig_wait(rig, 2);
 	assert_null(session_find(rig->f->service, "acme", "mine"));
@@ -187,8 +187,8 @@ static void a_failed_delete_changes_nothing(void **state)
 	int before;
 
 	rig_break(rig, true);
-	before = rig->told;
-	assert_int_equal(session_delete_kept(session, rig_told, rig, &err), 0);
+	before = rig->callbacks;
+	assert_int_equal(session_delete_kept(session, rig_on_done, rig, &err), 0);
 	rig_wait(rig, before + 1);
 	assert_int_equal(rig->last.code, ERR_STORAGE);
 	assert_ptr_equal(session_find(rig->f->service, "acme", "mine"), session);
@@ -202,10 +202,10 @@ static void waiters_are_answered_at_the_end(void **state)
 	struct session *session = make(rig);
 	struct error err = {0};
 
-	assert_int_equal(session_when_kept(session, rig_told, rig, &err), 0);
+	assert_int_equal(session_when_kept(session, rig_on_done, rig, &err), 0);
 	session_service_free(TAKE_PTR(rig->f->service));
 	store_close(TAKE_PTR(rig->store));
-	assert_int_equal(rig->told, 1);
+	assert_int_equal(rig->callbacks, 1);
 	assert_int_equal(rig->last.code, ERR_UNAVAILABLE);
 	assert_int_equal(rig->last.sys, ECANCELED);
 	run_records_set_store(rig->f->executions, NULL);
@@ -272,9 +272,9 @@ static void template_data_is_cleared_when_a_session_is_deleted(void **state)
 	struct rig *rig = *state;
 	struct session *session = make_of_template(rig);
 	struct error err = {0};
-	int before = rig->told;
+	int before = rig->callbacks;
 
-	assert_int_equal(session_delete_kept(session, rig_told, rig, &err), 0);
+	assert_int_equal(session_delete_kept(session, rig_on_done, rig, &err), 0);
 	rig_wait(rig, before + 1);
 	rig_flush(rig);
 	expect_made_of(rig, 0);

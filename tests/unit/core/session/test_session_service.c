@@ -269,7 +269,7 @@ static void ephemeral_executions_have_a_box_each(void **state)
 	char *session_env[] = {(char *)"A=session", (char *)"B=session", NULL};
 	char *env[] = {(char *)"B=own", NULL};
 	const struct exec_facts facts = {.stdout_bytes = 2};
-	const struct fake_exec *told;
+	const struct fake_exec *received;
 	struct session *session;
 	struct run_record *e, *second;
 	struct box *box;
@@ -285,12 +285,12 @@ static void ephemeral_executions_have_a_box_each(void **state)
 	expect_state(session, SESSION_RUNNING);
 	assert_int_equal(fake_box_count(f->driver), 1); /* one after the other */
 	box = start_once(f);
-	told = fake_exec_last(box);
-	assert_string_equal(told->argv[1], "/run/millibox/main.py");
-	assert_string_equal(told->files[0].data, "x = 1");
-	last = str_list_count(told->env) - 1;
-	assert_string_equal(told->env[last - 1], "A=session");
-	assert_string_equal(told->env[last], "B=own");
+	received = fake_exec_last(box);
+	assert_string_equal(received->argv[1], "/run/millibox/main.py");
+	assert_string_equal(received->files[0].data, "x = 1");
+	last = str_list_count(received->env) - 1;
+	assert_string_equal(received->env[last - 1], "A=session");
+	assert_string_equal(received->env[last], "B=own");
 	assert_int_equal(fake_spec(box)->limits.memory_bytes, 64 << 20);
 	assert_int_equal(record_of(e).state, RUN_RECORD_RUNNING);
 	fake_output(box, 1, OUTPUT_STDOUT, "hi", 2);

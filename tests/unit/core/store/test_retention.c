@@ -13,9 +13,9 @@ static void fill(struct rig *rig, const char *tenant, int count, int bytes, int6
 		" completed_ms, status, language, timeout_us, bytes) SELECT ?1 || i, ?1, 's', 1,"
 		" 1, ?4 + i, 'success', 'python', 1, ?3 FROM n",
 		DB_TEXT(tenant), DB_INT(count), DB_INT(bytes), DB_INT(first));
-	int before = rig->told;
+	int before = rig->callbacks;
 
-	assert_non_null(db_write(rig->store->db, &step, 1, rig_told, rig, &rig->f->err));
+	assert_non_null(db_write(rig->store->db, &step, 1, rig_on_done, rig, &rig->f->err));
 	rig_wait(rig, before + 1);
 	assert_false(error_is_set(&rig->last));
 }
@@ -131,7 +131,7 @@ static void a_deleted_tenants_rows_are_removed(void **state)
 {
 	struct rig *rig = *state;
 	struct fixture *f = rig->f;
-	char told[32] = "";
+	char departed[32] = "";
 	struct retention_config config = rig_retention(rig);
 	struct retention *c;
 
@@ -141,13 +141,13 @@ static void a_deleted_tenants_rows_are_removed(void **state)
 	config.forget_run = NULL;
 	config.forget_session = NULL;
 	config.forget_tenant = on_departed;
-	config.ctx = told;
+	config.ctx = departed;
 	c = retention_new(&config);
 	retention_hurry(c);
 	wait_for(rig, "SELECT count(*) FROM departed", 0);
 	pass(f, 50 * USEC_PER_MS);
 	retention_free(c);
-	assert_string_equal(told, "gone");
+	assert_string_equal(departed, "gone");
 	assert_int_equal(kept(rig, "gone"), 0);
 	assert_int_equal(kept(rig, "other"), 5);
 	assert_int_equal(rig_number(rig, "SELECT count(*) FROM execution_counts WHERE tenant ="

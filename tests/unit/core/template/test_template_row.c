@@ -79,9 +79,9 @@ static const struct template_spec *full_spec(void)
 	return &spec;
 }
 
-static struct templates_done told(struct rig *rig)
+static struct templates_done done_of(struct rig *rig)
 {
-	return (struct templates_done){rig_told, rig};
+	return (struct templates_done){rig_on_done, rig};
 }
 
 static void expect_same_list(char *const *a, char *const *b)
@@ -115,11 +115,11 @@ static void expect_same_spec(const struct template_spec *a, const struct templat
 static struct template *create_full(struct rig *rig, struct templates *all)
 {
 	struct template *t = NULL;
-	int before = rig->told;
+	int before = rig->callbacks;
 
-	if (templates_create(all, "acme", full_spec(), told(rig), &t, &rig->f->err) != 0)
+	if (templates_create(all, "acme", full_spec(), done_of(rig), &t, &rig->f->err) != 0)
 		fail_msg("%s", rig->f->err.msg);
-	assert_int_equal(rig->told, before); /* from the loop */
+	assert_int_equal(rig->callbacks, before); /* from the loop */
 	rig_wait(rig, before + 1);
 	return t;
 }
@@ -149,11 +149,11 @@ static void changes_and_the_end_are_kept(void **state)
 	const struct templates_update update = {"acme", "mine", &renamed};
 	struct template *t = create_full(rig, all);
 
-	assert_int_equal(templates_update(all, &update, told(rig), &t, &rig->f->err), 0);
+	assert_int_equal(templates_update(all, &update, done_of(rig), &t, &rig->f->err), 0);
 	rig_wait(rig, 2);
 	assert_string_equal(find_again(rig, &later, "mine")->spec.name, "Renamed");
 	templates_free(later);
-	assert_int_equal(templates_delete(all, "acme", "mine", told(rig), &rig->f->err), 0);
+	assert_int_equal(templates_delete(all, "acme", "mine", done_of(rig), &rig->f->err), 0);
 	rig_wait(rig, 3);
 	assert_null(find_again(rig, &later, "mine"));
 	templates_free(later);
@@ -176,12 +176,12 @@ static void a_failed_write_is_undone(void **state)
 	rig_break(rig, false);
 	(void)create_full(rig, all);
 	rig_break(rig, true);
-	before = rig->told;
-	assert_int_equal(templates_update(all, &update, told(rig), &t, &rig->f->err), 0);
+	before = rig->callbacks;
+	assert_int_equal(templates_update(all, &update, done_of(rig), &t, &rig->f->err), 0);
 	rig_wait(rig, before + 1);
 	assert_int_equal(rig->last.code, ERR_STORAGE);
 	assert_string_equal(templates_find(all, "acme", "mine")->spec.name, "Mine");
-	assert_int_equal(templates_delete(all, "acme", "mine", told(rig), &rig->f->err), 0);
+	assert_int_equal(templates_delete(all, "acme", "mine", done_of(rig), &rig->f->err), 0);
 	assert_null(templates_find(all, "acme", "mine"));
 	rig_wait(rig, before + 2);
 	assert_int_equal(rig->last.code, ERR_STORAGE);
@@ -196,13 +196,13 @@ static void waiters_are_answered_on_free(void **state)
 	struct templates *all = begin_templates(rig);
 	struct template *t = NULL;
 
-	assert_int_equal(templates_create(all, "acme", full_spec(), told(rig), &t, &rig->f->err),
+	assert_int_equal(templates_create(all, "acme", full_spec(), done_of(rig), &t, &rig->f->err),
 	                 0);
 	templates_free(all);
-	assert_int_equal(rig->told, 1);
+	assert_int_equal(rig->callbacks, 1);
 	assert_int_equal(rig->last.code, ERR_UNAVAILABLE);
 	rig_flush(rig);
-	assert_int_equal(rig->told, 1);
+	assert_int_equal(rig->callbacks, 1);
 }
 
 int main(void)
