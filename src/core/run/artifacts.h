@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: the files that a run made or changed in the workspace: regular files except hidden ones,
- * found by their change times after the run ended. Bounded in number, in hashed bytes and in time;
- * a list that is not complete is marked truncated. Costs nothing if the workspace is empty.
+ * DOC: files that a run made or changed in the workspace: regular, not hidden, found by change time
+ * after the run. Bounded in number, hashed bytes and time; an incomplete list is marked truncated.
  */
 
 #include "driver/driver.h"
@@ -59,9 +58,8 @@ void given_done(struct given_files *given);
 struct gather {
 	struct box_file *file; /* NULL: not under way */
 	struct artifacts *into;
-	/* The clock of files ticks every few milliseconds: files that were there in the tick in
-	 * which the run began look new. Files that an earlier search found in the same state, with
-	 * the same hash if there is one, are left out. */
+	/* Change times tick every few milliseconds: files of the tick in which the run began look
+	 * new. Files that an earlier search found in the same state are left out. */
 	struct artifacts *seen; /* NULL: none; replaced by what is there now */
 	struct artifacts now;
 	uint64_t since_ns;

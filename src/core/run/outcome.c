@@ -17,12 +17,10 @@
  *              (the agent may be among the dead), and the program failed rather than crashed us
  *   ended      exit status or signal, as waited for by the agent
  *
- * Limit, first row of the table that was hit and could have ended the program. A program that
- * succeeded was not ended by a limit: a fork that was refused and retried is a denial, not a
- * verdict. Truncation is the exception: the output was cut however the program ended.
- * A cancelled execution names no limit: the caller ended it.
- *
- * Every hit is listed in denials[] all the same, verdict or not.
+ * Limit: the first row of the table that was hit and could have ended the program. A program that
+ * succeeded was not ended by a limit: a fork that was refused and retried is only a denial.
+ * Truncation is the exception: the output was cut however the program ended. A cancelled run names
+ * no limit. Every hit is listed in denials[] all the same.
  */
 
 static const char *const status_names[] = {
@@ -53,16 +51,6 @@ const char *outcome_limit_name(enum outcome_limit limit)
 	return limit_names[limit];
 }
 
-static uint64_t known(uint64_t counter)
-{
-	return counter == COUNTER_UNKNOWN ? 0 : counter;
-}
-
-static bool died_of(const struct outcome_evidence *e, int signo)
-{
-	return e->ended && e->signalled && e->status == signo;
-}
-
 /* In order of precedence. */
 static const struct limit_rule {
 	enum outcome_limit limit;
@@ -81,16 +69,19 @@ static const struct limit_rule {
  * workspace. */
 static void count_hits(const struct outcome_evidence *e, uint64_t ret_hits[OUTCOME_LIMIT_COUNT])
 {
+	uint64_t oom_kills = e->counters.oom_kills, pids_denied = e->counters.pids_denied;
+	int signo = e->ended && e->signalled ? e->status : 0;
+
 	ret_hits[OUTCOME_LIMIT_NONE] = 0;
 	ret_hits[OUTCOME_LIMIT_TIME] = e->timed_out;
-	ret_hits[OUTCOME_LIMIT_MEMORY] = known(e->counters.oom_kills);
-	ret_hits[OUTCOME_LIMIT_CPU] = died_of(e, SIGXCPU);
-	ret_hits[OUTCOME_LIMIT_PROCESSES] = known(e->counters.pids_denied);
-	ret_hits[OUTCOME_LIMIT_DISK] = e->disk_full || died_of(e, SIGXFSZ);
+	ret_hits[OUTCOME_LIMIT_MEMORY] = oom_kills == COUNTER_UNKNOWN ? 0 : oom_kills;
+	ret_hits[OUTCOME_LIMIT_CPU] = signo == SIGXCPU;
+	ret_hits[OUTCOME_LIMIT_PROCESSES] = pids_denied == COUNTER_UNKNOWN ? 0 : pids_denied;
+	ret_hits[OUTCOME_LIMIT_DISK] = e->disk_full || signo == SIGXFSZ;
 	ret_hits[OUTCOME_LIMIT_OUTPUT] = (uint64_t)e->out_truncated + (uint64_t)e->err_truncated;
 }
 
-/* So many places in denials[] are kept free for limits: a flood of refused calls hides none. */
+/* Places in denials[] reserved for limits: a flood of refused calls hides none. */
 #define DENIALS_FOR_LIMITS ARRAY_SIZE(rules)
 static_assert(DENIALS_FOR_LIMITS < DENIALS_MAX, "room for others is left");
 
@@ -116,13 +107,13 @@ void outcome_add_syscall(struct outcome *out, const char *what, uint64_t count)
 		put_denial(out, &denial);
 }
 
-static enum outcome_status judge_status(const struct outcome_evidence *e)
+static enum outcome_status judge_status(const struct outcome_evidence *e, bool out_of_memory)
 {
 	if (e->cancelled)
 		return OUTCOME_CANCELLED;
 	if (e->timed_out)
 		return OUTCOME_TIMEOUT;
-	if (e->lost && known(e->counters.oom_kills) > 0)
+	if (e->lost && out_of_memory)
 		return OUTCOME_FAILED;
 	if (e->lost || !e->ended)
 		return OUTCOME_CRASHED;
@@ -151,7 +142,7 @@ void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out)
 	uint64_t hits[OUTCOME_LIMIT_COUNT];
 
 	count_hits(evidence, hits);
-	out->status = judge_status(evidence);
+	out->status = judge_status(evidence, hits[OUTCOME_LIMIT_MEMORY] > 0);
 	out->limit = OUTCOME_LIMIT_NONE;
 	out->out_truncated = evidence->out_truncated;
 	out->err_truncated = evidence->err_truncated;

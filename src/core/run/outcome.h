@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: how an execution ended: the one result object that every dialect renders. Status, limit,
- * times and usage come from the kernel by way of agent and counters; @report_* fields come from the
- * runner and carry only the payload's authority: nothing of them can change a status field.
+ * DOC: how a run ended: the one result object that every dialect renders. Status, limit, times and
+ * usage come from the kernel by way of agent and counters. @report comes from the runner, that is
+ * from the untrusted program: it never changes a status field.
  */
 
 #include "base/buf.h"

@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: a run is one program in one box, from the request to the outcome. There is one state
- * machine, one deadline, one way to limit and keep output, one judge and one record for all of
- * them. Runs differ in two things only:
+ * DOC: a run is one program in one box, from the request to the outcome. All have the same state
+ * machine, deadline, output limits, judge and record. They differ in two things only:
  *
  *   where the box comes from   struct run_place (run_internal.h): a fresh box, from a pool or made
  *                              now, destroyed with the run (run_box.c); or the box of a session,
@@ -27,9 +26,9 @@
  *   GATHERING  the program has ended; the daemon looks for files it made; the timer bounds that
  *   ENDED      record and caller have the outcome; a fresh box is going down
  *
- * The deadline is the daemon's alone: it counts from the start of the program and needs no help of
- * agent or program (security rule LC-3). A program is handed over a second time only if nothing of
- * it can have run: run_box.c and session_box.c say when.
+ * The daemon alone keeps the deadline, from the start of the program, without help of agent or
+ * program (security rule LC-3). A program is handed over a second time only if nothing of it can
+ * have run: see run_box.c and session_box.c.
  *
  * A session's runs start with session_execute.
  */

@@ -22,13 +22,13 @@ struct run_service {
 	struct run_service_config config; /* what it points to is borrowed */
 	struct policy_rules rules;
 	struct scheduler scheduler;
-	struct list all; /* struct run.node: runs with a fresh box or waiting for one */
+	struct list all; /* struct run.node: with a fresh box or waiting for one */
 	size_t boxes;    /* fresh boxes that are not gone */
 	bool draining;
 	void (*on_drained)(void *ctx); /* NULL: no drain, or already called */
 	void *drained_ctx;
 	struct pools *pools;       /* owned */
-	struct timer *drain_timer; /* end of patience, or (nothing left) calls on_drained */
+	struct timer *drain_timer; /* drain time-out; calls on_drained */
 };
 
 enum run_state {
@@ -46,7 +46,7 @@ enum run_state {
 enum run_stop {
 	RUN_STOP_DEADLINE,
 	RUN_STOP_CANCEL,
-	RUN_STOP_OVERFLOW, /* it printed more than it may, and its policy ends it for that */
+	RUN_STOP_OVERFLOW, /* too much output, by policy */
 };
 
 /* A resident runner has RUN_GRACE_US to end an interrupted run; then it is killed, and the agent
@@ -84,51 +84,51 @@ struct run {
 	void *owner;
 
 	/* What was asked and decided. */
-	struct run_request *request; /* NULL once it is not needed; code may be in the record */
+	struct run_request *request; /* NULL: no longer needed; code may be in the record */
 	bool request_owned;          /* else borrowed, inside run_start */
 	struct policy_decision decision;
 	struct tenant *tenant; /* held; NULL: no quotas */
 	bool queued;           /* counts as such for the tenant, until STARTING */
-	size_t bytes;          /* what it counts for in the sessions' queued_bytes */
+	size_t bytes;          /* of the sessions' queued_bytes */
 	struct image *image;   /* reference: the root of a fresh box; NULL: no import */
 
 	/* One-shot: how to answer. */
-	bool answer_later; /* inside a call of the caller: answer from the loop */
-	bool answering;    /* ENDED, and the timer is about to answer */
-	bool leaving;      /* ENDED, and the loop is about to give box and place back */
+	bool answer_later; /* inside a call of the caller: END comes from the loop */
+	bool answering;    /* ENDED: the timer delivers END */
+	bool leaving;      /* ENDED: the loop returns box and place */
 
 	/* The program in its box. */
-	struct box *box; /* NULL: none yet, or gone. Owned by a fresh run, else by the session */
-	uint32_t id;     /* in the box; 0: not handed over */
+	struct box *box;               /* NULL: none. Owned if fresh, else by the session */
+	uint32_t id;                   /* in the box; 0: not handed over */
 	struct session_runner *runner; /* resident in the session's box; NULL: own process */
 	uint32_t runner_id;            /* of that, in the box */
 	uint32_t dead_runner;          /* its loss is reported by this run; 0: none */
 	bool runner_unused;            /* the runner had run nothing before */
 	bool pooled;                   /* the box came from a pool */
 	uint64_t pool_key;
-	bool repeatable;        /* nothing of it can have run yet: it may be handed over again */
+	bool repeatable;        /* nothing of it has run: it may be handed over again */
 	bool retried;           /* it was */
 	bool held;              /* QUEUED: until its record is on disk */
 	bool restored;          /* queued by an earlier daemon */
 	bool reattached;        /* started by an earlier daemon: it is in the box */
 	bool reset;             /* a resident runner was lost: its variables are gone */
-	uint64_t past_queue_us; /* reattached: how long it waited then; COUNTER_UNKNOWN */
-	uint64_t stdin_taken;   /* reattached: bytes of the request's stdin the agent has */
-	bool stdin_ended;       /* reattached: stdin is closed */
+	uint64_t past_queue_us; /* reattached: outcome.queue_us; COUNTER_UNKNOWN */
+	uint64_t stdin_taken;   /* reattached: bytes of stdin the agent has */
+	bool stdin_ended;       /* reattached */
 
 	/* Clock. */
-	struct timer *timer; /* owned; NULL until it is needed */
-	uint64_t due_us;     /* when it fires; 0: it does not */
-	bool frozen;         /* the box is frozen: the clock stands still */
-	uint64_t left_us;    /* frozen: what is left on the timer */
+	struct timer *timer; /* owned; NULL until needed */
+	uint64_t due_us;     /* when it fires; 0: off */
+	bool frozen;         /* the clock stands still */
+	uint64_t left_us;    /* frozen: left on the timer */
 	uint64_t arrived_us, admitted_us, started_us;
 
 	/* What came out. */
-	uint64_t left[OUTPUT_COUNT]; /* bytes of output that are still kept */
+	uint64_t left[OUTPUT_COUNT]; /* of the output limit, in bytes */
 	struct outcome outcome;      /* moves into the record */
 	uint64_t start_us;           /* of the outcome, after that */
 	struct outcome_evidence evidence;
-	struct box_counters before; /* of a box that was used before: its counters then */
+	struct box_counters before; /* of the box, at the start of this run */
 	struct error failure;       /* set: it could not be run */
 	struct given_files given;   /* files that came with it */
 	struct gather gather;
@@ -138,19 +138,19 @@ struct run {
 
 /* run.c */
 
-/** run_new - @record is taken if nothing is kept of it; what @decision owns is taken. */
+/** run_new - QUEUED. Takes what @decision owns, and a one-shot @record. */
 struct run *run_new(struct run_service *s, struct run_record *record,
                     struct policy_decision *decision);
 /** run_queue - WAITING: back to the queue of its session. */
 void run_queue(struct run *r);
-/** run_enter - get a place among all runs. Return: 0: call run_launch; 1: entry.on_turn follows;
- * -1. @r is WAITING if not refused. */
+/** run_enter - get a place in the scheduler. Return: 0: call run_launch; 1: entry.on_turn follows;
+ * -1: refused. */
 int run_enter(struct run *r, struct error *err) attr_must_check;
 /** run_launch - it has a place: hand it to its box. @r may be gone afterwards. */
 void run_launch(struct run *r);
 /** run_hand_over - hand it over, or once more. @r may be gone afterwards. */
 void run_hand_over(struct run *r);
-/** run_reattach - its turn, and it is in the box already: wait for run_started. */
+/** run_reattach - it has a place and is in the box: wait for run_started. */
 void run_reattach(struct run *r);
 /** run_code - its code, from the record or the request. */
 struct exec_source run_code(const struct run *r, const char *name);
@@ -171,8 +171,7 @@ void run_started(struct run *r);
 void run_add_output(struct run *r, enum output_stream stream, const char *data, size_t len);
 void run_add_report(struct run *r, const char *data, size_t len);
 void run_add_denial(struct run *r, const char *what, uint64_t count);
-/** run_done - the program has ended: look for its files if it may have made some, then conclude.
- * @seen: see struct gather. */
+/** run_done - the program has ended: gather its files, then conclude. @seen: struct gather. */
 void run_done(struct run *r, const struct exec_facts *facts, struct artifacts *seen);
 
 /* Ends: @r may be gone afterwards. */
@@ -183,17 +182,15 @@ void run_conclude(struct run *r);
 void run_fail(struct run *r, const struct error *err);
 /** run_drop - end it without an event: its record stays as it is, for the next daemon. */
 void run_drop(struct run *r);
-/** run_interrupt - SIGINT to the run in a resident runner, then SIGKILL; a program of its own is
- * killed at once. */
+/** run_interrupt - a run in a resident runner gets SIGINT, then SIGKILL; any other SIGKILL. */
 void run_interrupt(struct run *r);
-/** run_reap - free it if it has ended and nothing of it is left. */
+/** run_reap - free it if it has ended and its box is gone. */
 void run_reap(struct run *r);
-/** run_orphan - the service goes away: no callback; the run goes with its box. */
+/** run_orphan - the service is freed: no callback; the run goes with its box. */
 void run_orphan(struct run *r);
 
 /* The clock of a paused session. */
 
-/** run_freeze - its clock stops. */
 void run_freeze(struct run *r);
 /** run_thaw - its clock goes on; @paused_us do not count for it. */
 void run_thaw(struct run *r, uint64_t paused_us);

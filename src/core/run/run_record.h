@@ -2,12 +2,10 @@
 #pragma once
 
 /*
- * DOC: the record of a run: what was asked, what happened as numbered events, how it ended. Kept
- * for a while after the end, so that a caller that was disconnected can come back and read
- * everything from an event number on. Bounded in number and in bytes; the oldest ended go first.
- * Owned by struct run_records.
- *
- * The record of a one-shot run has one watcher, belongs to the run and goes with it.
+ * DOC: the record of a run: the request, what happened as numbered events, the outcome. Kept for a
+ * while after the end, so that a client that was cut off can read on from an event number. Bounded
+ * in number and bytes; the oldest ended go first. Owned by struct run_records. The record of a
+ * one-shot run has one watcher, belongs to the run and goes with it.
  *
  * Watchers are called from the loop, never from inside a call.
  */
@@ -56,14 +54,14 @@ struct run_record_info {
 	const char *tenant;
 	const char *id, *language;
 	const char *session_id; /* NULL: a one-shot run */
-	const char *request_id; /* of the request that asked for it; "": unknown */
+	const char *request_id; /* "": unknown */
 	const char *code;       /* NULL once forgotten for size */
 	size_t code_len;
 	enum run_record_state state;
 	uint64_t created_ms, started_ms, completed_ms; /* 0: not yet */
-	uint64_t paused_ms;                            /* paused for so long since it started */
+	uint64_t paused_ms;
 	uint64_t timeout_us;
-	const struct outcome *outcome; /* ENDED: NULL if it could not be run, then @failure */
+	const struct outcome *outcome; /* ENDED: NULL: it could not be run, see @failure */
 	const struct error *failure;
 	bool session_reset; /* a runner was lost: the session's variables are gone */
 	bool begun;         /* PENDING: it may have begun; see run_record_begin */
@@ -78,14 +76,14 @@ struct run_record_new {
 	const char *code;
 	size_t code_len;
 	uint64_t timeout_us;
-	uint64_t session_ms; /* when the session was made: its id may be used again */
-	char *request;       /* taken: stored, to run it after a restart; NULL: it is not */
+	uint64_t session_ms; /* its session's created_ms: ids are reused */
+	char *request;       /* taken; stored, to run it after a restart; NULL: not stored */
 	bool waits;          /* it begins with run_record_begin */
 	bool exact;          /* each piece of output is an event: a box may repeat them */
 };
 
 void run_records_free(struct run_records *all);
-/** run_records_new - keeps at most @max_count ended records of at most @max_bytes together. */
+/** run_records_new - keeps at most @max_count ended records of @max_bytes together. */
 struct run_records *run_records_new(struct loop *loop, size_t max_count, size_t max_bytes)
 	attr_owned(run_records_free);
 /** run_records_set_metrics - count every end there; borrowed. */
@@ -109,7 +107,7 @@ void run_records_delete(struct run_records *all, const char *tenant, const char 
 void run_records_forget(struct run_records *all, const char *tenant, const char *session_id);
 
 void run_record_info(const struct run_record *e, struct run_record_info *ret_info);
-/** run_record_printed - its output so far; borrowed until the next event. */
+/** run_record_printed - output so far; borrowed until the next event. */
 const struct buf *run_record_printed(const struct run_record *e, enum output_stream stream);
 
 /** run_record_stored_fn - @err NULL: the record is on disk. Else the run was not accepted: nothing
@@ -146,8 +144,7 @@ void run_record_failed(struct run_record *e, const struct error *err);
  */
 void run_record_when_settled(struct run_record *e, void (*fn)(void *ctx), void *ctx);
 
-/** run_record_set_control - what run_record_cancel and _stdin call (NULL: refused), until the end.
- */
+/** run_record_set_control - what run_record_cancel and _stdin call; NULL: refused. */
 void run_record_set_control(struct run_record *e, void (*cancel)(void *ctx),
                             int (*input)(void *ctx, const void *data, size_t len, bool end,
                                          struct error *err),
@@ -161,9 +158,8 @@ int run_record_stdin(struct run_record *e, const void *data, size_t len, bool en
 struct run_watch;
 typedef void run_event_fn(void *ctx, struct run_record *e, const struct run_event *event);
 /**
- * run_watch - @fn is called for every event after number @after, old ones first, then new
- * ones as they happen, up to and including END. The record stays while it is watched. A watcher
- * that starts behind END gets END again. The watch goes with END.
+ * run_watch - call @fn for every event after number @after, past ones first, up to and including
+ * END; at least for END. The record stays while it is watched; the watch goes with END.
  */
 struct run_watch *run_watch(struct run_record *e, uint64_t after, run_event_fn *fn, void *ctx);
 /** run_unwatch - no callback follows; may be called in @fn, except at END. Ends a one-shot run; a

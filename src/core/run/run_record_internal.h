@@ -39,7 +39,7 @@ struct run_records {
 	size_t max_count, max_bytes;
 	struct map *shares; /* struct run_record_share, by tenant */
 	size_t shares_count;
-	struct run_record_share *largest; /* as of the last search; NULL: unknown */
+	struct run_record_share *largest; /* cached; NULL: unknown */
 	struct list forgotten;            /* struct run_record.ended_node: watched, in no table */
 };
 
@@ -77,7 +77,7 @@ struct run_record {
 	uint64_t timeout_us;
 	enum run_record_state state;
 	uint64_t created_ms, started_ms, completed_ms;
-	uint64_t paused_ms; /* since it started, without a current pause */
+	uint64_t paused_ms; /* without a current pause */
 	bool has_outcome, session_reset;
 	struct outcome outcome;
 	struct error failure;
@@ -86,27 +86,27 @@ struct run_record {
 	struct buf output[OUTPUT_COUNT]; /* moves into the outcome at the end */
 	struct run_piece *pieces;        /* owned; event number n is pieces[n - 1] */
 	size_t pieces_count, pieces_cap;
-	size_t sealed;             /* this many were delivered and never change again */
-	size_t last[OUTPUT_COUNT]; /* number of the last event of a stream; 0: none */
+	size_t sealed;             /* so many were delivered and do not change */
+	size_t last[OUTPUT_COUNT]; /* number of the last event; 0: none */
 	struct list watches;       /* struct run_watch, owned */
-	struct timer *pace;        /* owned; NULL until there are many events */
+	struct timer *pace;        /* owned; NULL: few events */
 	bool due;                  /* a delivery is scheduled */
 	bool delivering;
 
 	uint64_t session_ms;
-	char *request;              /* owned; for the store, until it is there */
+	char *request;              /* owned; until it is stored */
 	struct store_item dirty;    /* store: it has unwritten changes */
 	struct db_job *writing;     /* the latest write, not finished yet */
-	bool stored;                /* the row exists: only changes are written */
+	bool stored;                /* the row exists */
 	bool begun;                 /* it may have; written before it does */
 	bool withdrawn;             /* refused or deleted: never written again */
-	run_record_stored_fn *hold; /* the run waits until it is stored */
+	run_record_stored_fn *hold; /* the run waits for it */
 	void *hold_ctx;
 	run_record_stored_fn *on_stored;
 	void *on_stored_ctx;
 
 	bool exact;
-	void (*settled)(void *ctx); /* NULL: not asked for, or called */
+	void (*settled)(void *ctx); /* NULL: none, or called */
 	void *settled_ctx;
 	void (*cancel)(void *ctx);
 	int (*input)(void *ctx, const void *data, size_t len, bool end, struct error *err);

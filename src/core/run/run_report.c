@@ -9,38 +9,29 @@
 #include "core/run/run_record_internal.h"
 
 #define COULD_NOT_RUN "error"
-
-static double seconds(uint64_t us)
-{
-	return (double)us / 1e6;
-}
-
-/* How the first program of the box was started; a reason only if another way was wanted. */
-static const char *start_name(const struct outcome *o)
-{
-	const char *reason = box_start_reason((enum box_start)o->start);
-
-	if (reason)
-		return reason;
-	return o->start == BOX_START_ZYGOTE ? "zygote" : "cold";
-}
+#define SECONDS(us)   ((double)(us) / 1e6)
 
 void run_report_metrics(struct metrics *m, const char *language, const struct outcome *o)
 {
 	const char *status = o ? outcome_status_name(o->status) : COULD_NOT_RUN;
+	const char *start;
 
 	if (!m)
 		return;
 	metrics_count_for(m, METRIC_EXECUTIONS, METRIC_LABELS(language, status), 1);
 	if (!o)
 		return;
-	metrics_count_for(m, METRIC_STARTS, METRIC_LABELS(start_name(o)), 1);
-	metrics_observe(m, METRIC_EXEC_QUEUE, seconds(o->queue_us));
-	metrics_observe(m, METRIC_EXEC_START, seconds(o->start_us));
-	metrics_observe_for(m, METRIC_EXEC_RUN, METRIC_LABELS(language), seconds(o->duration_us));
-	metrics_observe(m, METRIC_EXEC_TOTAL, seconds(o->queue_us + o->start_us + o->duration_us));
+	/* How the first program of the box was started; a reason if another way was wanted. */
+	start = box_start_reason((enum box_start)o->start);
+	if (!start)
+		start = o->start == BOX_START_ZYGOTE ? "zygote" : "cold";
+	metrics_count_for(m, METRIC_STARTS, METRIC_LABELS(start), 1);
+	metrics_observe(m, METRIC_EXEC_QUEUE, SECONDS(o->queue_us));
+	metrics_observe(m, METRIC_EXEC_START, SECONDS(o->start_us));
+	metrics_observe_for(m, METRIC_EXEC_RUN, METRIC_LABELS(language), SECONDS(o->duration_us));
+	metrics_observe(m, METRIC_EXEC_TOTAL, SECONDS(o->queue_us + o->start_us + o->duration_us));
 	if (o->cpu_us != COUNTER_UNKNOWN)
-		metrics_count(m, METRIC_EXEC_CPU, seconds(o->cpu_us));
+		metrics_count(m, METRIC_EXEC_CPU, SECONDS(o->cpu_us));
 	metrics_count_for(m, METRIC_EXEC_OUTPUT, METRIC_LABELS("stdout"), (double)o->stdout_bytes);
 	metrics_count_for(m, METRIC_EXEC_OUTPUT, METRIC_LABELS("stderr"), (double)o->stderr_bytes);
 	if (outcome_limit_name(o->limit))

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: when a run took each of its steps, by the monotonic clock, to see where its time goes.
- * Always noted, because reading the clock costs some tens of nanoseconds; shown on request.
+ * DOC: when a run took each step, by the monotonic clock. Always noted (reading the clock costs
+ * some tens of nanoseconds), shown on request.
  */
 
 #include "base/clock.h"

@@ -8,8 +8,8 @@
 #include <signal.h>
 
 /*
- * Theory of operation. What its owner can change of a session that lives. Nothing of it touches the
- * box itself: its limits, its network and its files are what they were.
+ * Theory of operation. What the owner can change in a live session. The box keeps its limits,
+ * network and files.
  */
 
 void session_set_notes(struct session *session, const char *text)
@@ -48,8 +48,7 @@ static void cancel_all(struct session *session)
 	session_pump(session);
 }
 
-/* A runner takes along what it started. The loss of its variables is reported once, by the run that
- * it dies in or by the next one. */
+/* With all they started. The loss of variables is reported once, by the current run or the next. */
 static int kill_runners(struct session *session, struct error *err)
 {
 	const struct run *run = session->current;

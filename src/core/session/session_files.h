@@ -2,11 +2,10 @@
 #pragma once
 
 /*
- * DOC: files of a session's workspace: operations of driver.h, by session instead of by box. They
- * do not wait for executions, count as activity, and end with the session's box.
+ * DOC: files of a session's workspace: the operations of driver.h by session. They do not wait for
+ * runs, count as activity, and end with the session's box.
  *
- * An ephemeral session has no box of its own. Its first file operation makes one, which waits for
- * the next execution; that runs in it, sees the files, and takes the box with it.
+ * The first file operation of an ephemeral session makes a box, which is used up by the next run.
  */
 
 #include "base/error.h"
@@ -19,7 +18,7 @@ struct session;
 #define FILES_LIST_MAX    10000
 #define FILES_LIST_BYTES  (1024 * 1024) /* names of a listing; the box cuts it there */
 #define FILES_TREE_MAX    100000        /* entries of an archive */
-/* Neither side moved for so long: given up. Clients have less, see lib/http. */
+/* Without progress for so long an operation fails. Clients have less, see lib/http. */
 #define FILES_STALL_US (120 * 1000 * 1000ULL)
 
 /**

@@ -7,10 +7,9 @@
 #include "io/loop.h"
 
 /*
- * Theory of operation. A paused session holds its box and nothing else: the place of its run goes
- * to others, and to go on it has to get one again. Until then it stays paused (session.resuming).
- * The clock of the run stands still meanwhile; idle time and lifetime go on, because the memory of
- * the box is still taken.
+ * Theory of operation. A paused session keeps its box, but its run gives up its place and needs one
+ * to go on; until then it stays paused (session.resuming). The clock of the run stands still; idle
+ * time and lifetime go on, because the box still uses memory.
  */
 
 /* @run: the current one; NULL: none. */

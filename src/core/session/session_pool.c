@@ -9,13 +9,12 @@
 #include <signal.h>
 
 /*
- * Theory of operation. A persistent session can have a box that waited for it in a pool, with the
- * runner of its language or empty. It is then ready as soon as it is asked for.
+ * Theory of operation. A persistent session can take a box from a pool, with the runner of its
+ * language or empty, and is ready at once.
  *
- * Such a box may have died unnoticed. Until something was done in it, it is as good
- * as any other of its kind: the session gets a new one then, and what was handed to the first, and
- * had not begun, is handed to that. A runner that dies before its first run takes no variables
- * along, and one that was started before its session's environment has changed is not used.
+ * Such a box may have died unnoticed. Until something was done in it, it is replaced by a new one,
+ * and a run that had not begun is handed to that. A runner that dies before its first run loses no
+ * variables; one that was started before the session's environment changed is not used.
  */
 
 static struct pools *pools_of(const struct session *session)

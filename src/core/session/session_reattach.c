@@ -15,20 +15,18 @@
 #include "io/loop.h"
 
 /*
- * Theory of operation. Only a box that outlives its daemon knows what happened in it meanwhile; the
- * store knows what was asked for. Labels bring them together: a runner's is its language, a run's
- * is its id.
+ * Theory of operation. The box knows what happened in it while there was no daemon, the store knows
+ * the requests. Labels connect them: a runner's is its language, a run's is its id.
  *
- * The agent describes what it has (session_on_reattach), then repeats everything that happened,
- * from the start. Runs that the store says had not ended wait in the queue until then: those that
- * are described are in the box (run.reattached), the others were never given to it. The agent
- * repeats things in the order in which they happened, so a reattached run is the current one when
- * its events come.
+ * The agent describes its programs (session_on_reattach), then repeats everything that happened, in
+ * order. Until then unfinished runs of the store wait in the queue: those that are described are in
+ * the box (run.reattached), the others never were. Because of the order, a reattached run is the
+ * current one when its events come.
  *
- * A paused box says nothing until it is thawed; its session stays as it is until then.
+ * A paused box sends nothing until it is thawed; its session stays as it is until then.
  *
- * The other direction: an end that the box has reported is acknowledged to it once the record is
- * safe. If the daemon is killed in between, the next one hears it again.
+ * The end of a run is acknowledged to the box once the record is on disk. If the daemon is killed
+ * before, the agent repeats it to the next one.
  */
 
 #define NUMBER_LEN 17 /* sixteen digits and the end */
@@ -201,8 +199,8 @@ int session_on_reattach(void *ctx, const struct box_resumed *what, struct box_gr
 		take_description(run, what, &label, ret_grant);
 		return 0;
 	}
-	/* Its end was recorded, or it was never promised: then it may still run, without anything
-	 * that keeps its deadline. Nothing happens if it has ended. */
+	/* Its end was recorded, or its acceptance was not: it may still run, without a deadline.
+	 * Harmless if it has ended. */
 	ret_grant->forget = true;
 	session->unknown_runs++;
 	session->unknown_id = what->runner ? what->runner : what->id;
@@ -211,7 +209,7 @@ int session_on_reattach(void *ctx, const struct box_resumed *what, struct box_gr
 	return 0;
 }
 
-/* The store says that they ran; the box does not know them. */
+/* They ran according to the store; the box does not know them. */
 static void lose_undescribed(struct session *session)
 {
 	struct run *run;
@@ -236,7 +234,7 @@ static void on_unknown_timer(void *ctx)
 		session_box_lost(session, &err);
 		return;
 	}
-	/* A runner that is not there any more has ended the run; its end is on its way. */
+	/* If the runner is gone, the end of its run is on its way. */
 	if (box_signal(session->box, session->unknown_id, SIGKILL, &err) < 0)
 		log_debug("session=%s: %s", session->id, err.msg);
 	session->unknown_id = 0;
@@ -294,10 +292,8 @@ static int give_rest(const struct run *run, struct error *err)
 	return request->stdin_open ? 0 : box_stdin_end(run->box, run->id, err);
 }
 
-/*
- * It runs already: it has a place among all runs without waiting for one, and those that wait wait
- * for it. STARTED is repeated, and starts its clock.
- */
+/* It runs already: it has a place without waiting. The agent repeats STARTED, which starts its
+ * clock. */
 void session_reattach_run(struct run *run)
 {
 	struct session *session = run->owner;
@@ -321,7 +317,7 @@ int session_reattach(struct session *session, struct error *err)
 		return -1;
 	s->boxes++;
 	session->reattaching = true;
-	/* The store may be a moment behind; the box is what it is. */
+	/* The store may be a moment behind the box. */
 	if (frozen && session->state != SESSION_PAUSED && session->state != SESSION_CREATING) {
 		session->paused_us = clock_us();
 		session_set_state(session, SESSION_PAUSED);

@@ -65,20 +65,11 @@ static void set_text(json_t *j, const char *name, const char *text)
  * of which there may be many, keep neither this nor their variables. */
 #define WITHOUT_MADE_OF "json_remove(spec, '$.made_of', '$.made_of_ms')"
 
-static void set_made_of(json_t *j, const struct template *t)
-{
-	cleanup_free char *spec =
-		t && !template_is_builtin(t) ? template_row_write_spec(&t->spec) : NULL;
-
-	set_text(j, "made_of", spec);
-	if (spec)
-		(void)json_object_set_new(j, "made_of_ms", json_integer((json_int_t)t->updated_ms));
-}
-
 static char *encode_spec(const struct session *session)
 {
 	struct session_info info = {0};
 	const struct box_limits *l = &session->spec.limits;
+	const struct template *t = session->template;
 	json_t *j = json_pack(
 		"{s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i}", "memory",
 		(json_int_t)l->memory_bytes, "workspace", (json_int_t)l->workspace_bytes, "tmp",
@@ -98,8 +89,12 @@ static char *encode_spec(const struct session *session)
 	if (session->image)
 		(void)json_object_set_new(j, "image_bytes",
 		                          json_integer((json_int_t)session->image->bytes));
-	if (!session->ended_ms)
-		set_made_of(j, session->template);
+	if (!session->ended_ms && t && !template_is_builtin(t)) {
+		cleanup_free char *made_of = template_row_write_spec(&t->spec);
+
+		set_text(j, "made_of", made_of);
+		(void)json_object_set_new(j, "made_of_ms", json_integer((json_int_t)t->updated_ms));
+	}
 	text = json_dumps(j, JSON_COMPACT);
 	assert(text);
 	json_decref(j);
