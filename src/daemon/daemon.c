@@ -107,8 +107,7 @@ struct daemon {
 	struct signal_watch *signals[ARRAY_SIZE(stop_signals)];
 	struct signal_watch *hangup;
 	struct reload reload;
-	struct socket_guard guard;
-	struct tls_guard tls_guard;
+	struct guard socket_guard, tls_guard;
 	struct tls_reload tls_reload;
 	int state_lock;
 	char handover[HOME_NAME_LEN + 16]; /* name under which engines outlive the daemon */
@@ -349,7 +348,7 @@ static int give_up_root(struct daemon *d, struct error *err)
 		/* Members of the configured user's group may use the socket. */
 		if (lchown(socket, uid, gid) < 0)
 			return error_set(err, ERR_SYSTEM, errno, "chown %s", socket);
-		if (socket_guard_start(&d->guard, socket, d->state_lock, err) < 0)
+		if (socket_guard_start(&d->socket_guard, socket, d->state_lock, err) < 0)
 			return -1;
 	}
 	if (d->tls.cert && tls_guard_start(&d->tls_guard, d->config, err) < 0)
@@ -732,9 +731,8 @@ static void take_down(struct daemon *d)
 	tls_files_done(&d->tls);
 	fd_close(d->tcp_fd);
 	fd_close(d->unix_fd);
-	if (d->guard.pid > 0)
-		socket_guard_end(&d->guard);
-	tls_guard_end(&d->tls_guard);
+	guard_end(&d->socket_guard);
+	guard_end(&d->tls_guard);
 	fd_close(d->state_lock);
 }
 
@@ -743,7 +741,7 @@ enum daemon_exit daemon_run(const struct config *config)
 	struct daemon d = {
 		.config = config,
 		.started_by = geteuid(),
-		.guard.link = -1,
+		.socket_guard.link = -1,
 		.tls_guard.link = -1,
 		.importer = {.exe = -1, .sock = -1},
 		.state_lock = -1,
@@ -759,7 +757,7 @@ enum daemon_exit daemon_run(const struct config *config)
 		loop_run(d.loop);
 	}
 	/* The name is ours only if we listen there: if it was in use, leave it alone. */
-	if ((d.unix_fd >= 0 || d.http) && d.guard.pid <= 0 && config->socket[0] &&
+	if ((d.unix_fd >= 0 || d.http) && d.socket_guard.pid <= 0 && config->socket[0] &&
 	    unlink(config->socket) < 0 && errno != ENOENT)
 		log_warn("remove %s: %s, ignoring", config->socket, strerror(errno));
 	take_down(&d);

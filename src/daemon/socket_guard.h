@@ -9,20 +9,8 @@
  * that the next daemon cannot create a socket there that the guard would mistake for the old one.
  */
 
-#include "base/attr.h"
-#include "base/error.h"
-#include <sys/types.h>
+#include "daemon/guard.h"
 
-struct socket_guard {
-	pid_t pid; /* 0: none */
-	int link;  /* owned; closing it is the command */
-};
-
-/**
- * socket_guard_start - for the existing socket at @path. @lock: the daemon's; the guard keeps a
- * copy. Forks: call before any thread exists.
- */
-int socket_guard_start(struct socket_guard *g, const char *path, int lock,
+/** socket_guard_start - for the existing socket at @path. The guard keeps a copy of @lock. */
+int socket_guard_start(struct guard *g, const char *path, int lock,
                        struct error *err) attr_must_check;
-/** socket_guard_end - have the socket removed, and wait for that. */
-void socket_guard_end(struct socket_guard *g);

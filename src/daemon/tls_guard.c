@@ -6,11 +6,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define GUARD_LINK   3
@@ -20,23 +16,6 @@
 struct answer {
 	int sys[TLS_FILES_COUNT];
 };
-
-/* Keep the first capability that we have: read anyone's files, or at least our own. */
-static int keep_only_the_right(void)
-{
-	static const uint32_t rights[] = {1U << CAP_DAC_READ_SEARCH, 1U << CAP_DAC_OVERRIDE, 0};
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct caps[2] = {0};
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return -errno;
-	for (size_t i = 0; i < ARRAY_SIZE(rights); i++) {
-		caps[0].effective = caps[0].permitted = rights[i];
-		if (syscall(SYS_capset, &header, caps) == 0)
-			return 0;
-	}
-	return -errno;
-}
 
 static int answer_reload(const struct config *config)
 {
@@ -58,45 +37,32 @@ static int answer_reload(const struct config *config)
 	return r;
 }
 
-attr_noreturn static void guard_main(const struct config *config, int link)
+static void guard_files(const void *ctx, int link)
 {
-	static const int deaf_to[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE};
+	/* Read anyone's files, or at least our own. */
+	static const uint32_t caps[] = {1U << CAP_DAC_READ_SEARCH, 1U << CAP_DAC_OVERRIDE, 0};
 	ssize_t n;
 	char byte;
 
-	/* Ctrl-C goes to the whole group; the guard ends with the daemon. */
-	for (size_t i = 0; i < ARRAY_SIZE(deaf_to); i++)
-		(void)signal(deaf_to[i], SIG_IGN);
-	(void)prctl(PR_SET_NAME, "milliboxd-tls");
-	if ((link != GUARD_LINK && dup3(link, GUARD_LINK, O_CLOEXEC) < 0) ||
-	    close_range(GUARD_LINK + 1, ~0U, 0) < 0 || close_range(0, GUARD_LINK - 1, 0) < 0 ||
-	    keep_only_the_right() < 0)
+	if (guard_drop("milliboxd-tls", caps, ARRAY_SIZE(caps)) < 0 ||
+	    (link != GUARD_LINK && dup3(link, GUARD_LINK, O_CLOEXEC) < 0) ||
+	    close_range(GUARD_LINK + 1, ~0U, 0) < 0 || close_range(0, GUARD_LINK - 1, 0) < 0)
 		_exit(1);
 	do
 		n = read(GUARD_LINK, &byte, 1);
-	while ((n > 0 && answer_reload(config) == 0) || (n < 0 && errno == EINTR));
+	while ((n > 0 && answer_reload(ctx) == 0) || (n < 0 && errno == EINTR));
 	_exit(0);
 }
 
-int tls_guard_start(struct tls_guard *g, const struct config *config, struct error *err)
+int tls_guard_start(struct guard *g, const struct config *config, struct error *err)
 {
 	int pair[2];
 	int r = fd_socketpair(SOCK_SEQPACKET, pair);
 
-	*g = (struct tls_guard){.link = -1};
+	*g = (struct guard){.link = -1};
 	if (r < 0)
 		return error_set(err, ERR_SYSTEM, -r, "socketpair");
-	g->pid = fork();
-	r = errno;
-	if (g->pid == 0)
-		guard_main(config, pair[1]);
-	(void)fd_close(pair[1]);
-	g->link = pair[0];
-	if (g->pid > 0)
-		return 0;
-	g->link = fd_close(g->link);
-	g->pid = 0;
-	return error_set(err, ERR_SYSTEM, r, "fork");
+	return guard_fork(g, pair, guard_files, config, err);
 }
 
 /* In the order of the files, skipping missing ones. */
@@ -113,21 +79,21 @@ static int sort_out(const struct answer *a, const int *fds, size_t count,
 	return used == count ? 0 : -EPROTO;
 }
 
-int tls_guard_ask(const struct tls_guard *g, struct error *err)
+int tls_guard_ask(const struct guard *g, struct error *err)
 {
 	int r = fd_send(g->link, "x", 1, NULL, 0);
 
 	return r < 0 ? error_set(err, ERR_SYSTEM, -r, GUARD_SILENT) : 0;
 }
 
-void tls_guard_give_up(const struct tls_guard *g, struct error *err)
+void tls_guard_give_up(const struct guard *g, struct error *err)
 {
 	/* A late answer would be taken for the next one. */
 	(void)shutdown(g->link, SHUT_RDWR);
 	(void)error_set(err, ERR_SYSTEM, ETIMEDOUT, GUARD_SILENT);
 }
 
-int tls_guard_take(const struct tls_guard *g, int ret_fds[TLS_FILES_COUNT], struct error *err)
+int tls_guard_take(const struct guard *g, int ret_fds[TLS_FILES_COUNT], struct error *err)
 {
 	int fds[FD_PASS_MAX];
 	size_t count = 0;
@@ -142,14 +108,4 @@ int tls_guard_take(const struct tls_guard *g, int ret_fds[TLS_FILES_COUNT], stru
 		(void)fd_close(fds[i]);
 	(void)shutdown(g->link, SHUT_RDWR);
 	return error_set(err, ERR_SYSTEM, n < 0 ? (int)-n : EPROTO, GUARD_SILENT);
-}
-
-void tls_guard_end(struct tls_guard *g)
-{
-	if (g->pid <= 0)
-		return;
-	g->link = fd_close(g->link);
-	while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	g->pid = 0;
 }

@@ -9,28 +9,19 @@
  * gains nothing: the daemon has the key already.
  */
 
-#include "base/attr.h"
-#include "base/error.h"
+#include "daemon/guard.h"
 #include "daemon/tls_files.h"
-#include <sys/types.h>
 
-struct tls_guard {
-	pid_t pid; /* 0: none */
-	int link;  /* owned; closing it ends the guard */
-};
-
-/** tls_guard_start - the child uses @config. Forks: call before any thread exists. */
-int tls_guard_start(struct tls_guard *g, const struct config *config,
+/** tls_guard_start - the child uses @config. */
+int tls_guard_start(struct guard *g, const struct config *config,
                     struct error *err) attr_must_check;
 /* None of these blocks: the caller watches the link. A guard that does not answer within
  * TLS_GUARD_TIMEOUT_MS has failed. */
 #define TLS_GUARD_TIMEOUT_MS 5000
 /** tls_guard_ask - request an answer, which is one message on the link. */
-int tls_guard_ask(const struct tls_guard *g, struct error *err) attr_must_check;
+int tls_guard_ask(const struct guard *g, struct error *err) attr_must_check;
 /** tls_guard_take - read the answer, like tls_files_open. Return: 0; 1: none yet; -1. */
-int tls_guard_take(const struct tls_guard *g, int ret_fds[TLS_FILES_COUNT],
+int tls_guard_take(const struct guard *g, int ret_fds[TLS_FILES_COUNT],
                    struct error *err) attr_must_check;
 /** tls_guard_give_up - it did not answer: never ask again. *err says so. */
-void tls_guard_give_up(const struct tls_guard *g, struct error *err);
-/** tls_guard_end - end it and wait. */
-void tls_guard_end(struct tls_guard *g);
+void tls_guard_give_up(const struct guard *g, struct error *err);

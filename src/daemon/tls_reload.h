@@ -18,12 +18,12 @@ struct config;
 struct http_server;
 struct loop;
 struct timer;
-struct tls_guard;
+struct guard;
 struct watch;
 
 struct tls_reload {
 	const struct config *config; /* all borrowed */
-	struct tls_guard *guard;     /* without a process: open the files here */
+	struct guard *guard;         /* without a process: open the files here */
 	struct http_server *http;
 	struct loop *loop;
 	void (*ready)(void *ctx);

@@ -50,7 +50,7 @@ static void place_close(struct place *p)
 
 static void the_socket_is_removed_at_the_end(void **state)
 {
-	struct socket_guard g;
+	struct guard g;
 	struct error err = {0};
 	struct place p;
 	struct stat st;
@@ -59,14 +59,14 @@ static void the_socket_is_removed_at_the_end(void **state)
 	place_open(&p);
 	assert_int_equal(socket_guard_start(&g, p.path, p.lock, &err), 0);
 	assert_int_equal(stat(p.path, &st), 0);
-	socket_guard_end(&g);
+	guard_end(&g);
 	assert_int_equal(stat(p.path, &st), -1);
 	place_close(&p);
 }
 
 static void the_socket_of_a_successor_is_left_alone(void **state)
 {
-	struct socket_guard g;
+	struct guard g;
 	struct error err = {0};
 	struct place p;
 	struct stat st;
@@ -81,7 +81,7 @@ static void the_socket_of_a_successor_is_left_alone(void **state)
 
 		assert_int_equal(rename(p.path, aside), 0);
 		assert_int_equal(http_listen_unix(p.path, 0600, &other, &err), 0);
-		socket_guard_end(&g);
+		guard_end(&g);
 		assert_int_equal(stat(p.path, &st), 0);
 		assert_int_equal(unlink(aside), 0);
 	}
@@ -104,7 +104,7 @@ static void the_socket_is_removed_also_when_its_daemon_is_killed(void **state)
 	assert_int_equal(fd_pipe(ready, 0), 0);
 	pid = fork();
 	if (pid == 0) {
-		struct socket_guard g;
+		struct guard g;
 		struct error err = {0};
 
 		if (socket_guard_start(&g, p.path, p.lock, &err) < 0 ||
