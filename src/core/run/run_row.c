@@ -30,8 +30,6 @@
 #define ROW_MAX   (768u << 20)
 #define HEX_LEN   (2 * BOX_SHA256_LEN)
 
-#define BUF_VALUE(b) ((b)->len ? DB_BYTES((b)->data, (b)->len) : DB_NULL)
-
 /* Out. */
 
 static char *encode_events(const struct run_record *e, size_t *ret_len)
@@ -56,6 +54,11 @@ static char *encode_failure(const struct error *err)
 
 	json_decref(j);
 	return text ? text : xstrdup("{}"); /* the message is not UTF-8 */
+}
+
+static struct db_value bytes_of(const struct buf *b)
+{
+	return b->len ? DB_BYTES(b->data, b->len) : DB_NULL;
 }
 
 /* One file that the run made or changed; may be written more than once, with the same content. */
@@ -162,11 +165,11 @@ static int write_row(struct run_record *e, struct error *err)
 		" out = excluded.out, err = excluded.err, events = excluded.events,"
 		" request = CASE WHEN excluded.completed_ms IS NULL THEN request END",
 		DB_TEXT(e->id), DB_TEXT(e->tenant), DB_TEXT(e->session_id), DB_INT(e->session_ms),
-		DB_INT(e->created_ms), STORE_TIME(e->started_ms), STORE_TIME(e->completed_ms),
+		DB_INT(e->created_ms), store_time(e->started_ms), store_time(e->completed_ms),
 		DB_TEXT(status), DB_TEXT(e->language), DB_INT(e->timeout_us), DB_INT(bytes),
-		DB_TEXT(outcome), DB_TEXT(failure), BUF_VALUE(&e->outcome.report),
+		DB_TEXT(outcome), DB_TEXT(failure), bytes_of(&e->outcome.report),
 		e->stored ? DB_NULL : DB_BYTES(e->code, e->code_len),
-		ended ? BUF_VALUE(out) : DB_NULL, ended ? BUF_VALUE(errors) : DB_NULL,
+		ended ? bytes_of(out) : DB_NULL, ended ? bytes_of(errors) : DB_NULL,
 		ended ? DB_BYTES(events, events_len) : DB_NULL,
 		ended ? DB_NULL : DB_TEXT(e->request), DB_INT(e->begun), DB_TEXT(e->request_id),
 		DB_TEXT(e->key_id));

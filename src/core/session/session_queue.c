@@ -18,7 +18,7 @@
  * Theory of operation. A session has a queue of runs, of which one at a time is current. A
  * persistent session's run goes into the session's box; so does an ephemeral one's if a file
  * operation has made a box for it. Any other run of an ephemeral session gets a fresh box, like a
- * one-shot run. session_pump starts what may start; session_queue_ended goes on with the next.
+ * one-shot run. session_pump starts the next one; on_ended calls it again.
  *
  * Code, input and files of queued runs are bounded, for all sessions and for each tenant.
  */

@@ -204,7 +204,7 @@ static int write_item(struct store_item *item)
 	                " ELSE " WITHOUT_MADE_OF " END",
 	                DB_TEXT(session->tenant), DB_TEXT(session->id), DB_INT(session->created_ms),
 	                DB_INT(session->updated_ms), DB_INT(session->active_ms),
-	                STORE_TIME(session->ended_ms), DB_TEXT(session_state_name(session->state)),
+	                store_time(session->ended_ms), DB_TEXT(session_state_name(session->state)),
 	                DB_TEXT(session_mode_name(session->mode)), DB_TEXT(session->language),
 	                DB_TEXT(session->agent_id),
 	                DB_TEXT(session->spec.id[0] ? session->spec.id : NULL),

@@ -62,8 +62,11 @@ void store_flush(struct store *s);
 /** store_was_written - record the result of a write. Return: whether to retry. */
 bool store_was_written(struct store *s, const struct error *err);
 
-/** STORE_TIME - 0 is NULL. */
-#define STORE_TIME(ms) ((ms) ? DB_INT(ms) : DB_NULL)
+/** store_time - 0 is NULL. */
+static inline struct db_value store_time(uint64_t ms)
+{
+	return ms ? DB_INT(ms) : DB_NULL;
+}
 
 #define STORE_FLUSH_US (20 * 1000ULL)
 #define STORE_RETRY_US (1000 * 1000ULL)
