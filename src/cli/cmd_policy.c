@@ -21,19 +21,12 @@ struct policy_options {
 	const char *config;
 };
 
-static int get_policies(const struct policy_options *options, const char *path, json_t **ret_answer,
-                        struct error *err)
-{
-	const struct api_call call = {.method = "GET", .path = path};
-
-	return resource_call(&options->common, &call, ret_answer, err);
-}
-
 static int run_list(const void *values, const struct args *args attr_unused, struct error *err)
 {
+	const struct api_call call = {.method = "GET", .path = POLICIES};
 	json_auto_t *answer = NULL;
 	const json_t *list;
-	int status = get_policies(values, POLICIES, &answer, err);
+	int status = resource_call(values, &call, &answer, err);
 
 	if (!answer)
 		return status;
@@ -75,6 +68,7 @@ static int run_show(const void *values, const struct args *args, struct error *e
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
 	const char *name = args->words_count == 1 ? args->words[0] : "";
 	cleanup_free char *path = xasprintf(POLICIES "/%s", name);
+	const struct api_call call = {.method = "GET", .path = path};
 	json_auto_t *answer = NULL;
 	const json_t *rules;
 	int status;
@@ -82,7 +76,7 @@ static int run_show(const void *values, const struct args *args, struct error *e
 	/* The name becomes part of a path. */
 	if (!*name || name[strspn(name, letters)] != '\0')
 		return error_set(err, ERR_INVALID, 0, "expected one policy name");
-	status = get_policies(values, path, &answer, err);
+	status = resource_call(values, &call, &answer, err);
 	rules = json_object_get(answer, "rules");
 	for (size_t i = 0; i < json_array_size(rules); i++)
 		print_rule(json_array_get(rules, i));

@@ -14,14 +14,9 @@
 
 #define FILE_MODE 0666 /* before the umask */
 
-static bool is_stream(const char *name)
-{
-	return str_equal(name, "-");
-}
-
 int local_file_read(const char *name, struct local_file *ret_file, struct error *err)
 {
-	int fd = is_stream(name) ? fd_dup(STDIN_FILENO) : fd_open(name, O_RDONLY, 0);
+	int fd = str_equal(name, "-") ? fd_dup(STDIN_FILENO) : fd_open(name, O_RDONLY, 0);
 	struct stat st = {0};
 
 	if (fd < 0)
@@ -37,7 +32,7 @@ int local_file_write(const char *name, struct local_file *ret_file, struct error
 	struct local_file file = {.fd = -1, .name = name};
 	struct stat st = {0};
 
-	if (is_stream(name)) {
+	if (str_equal(name, "-")) {
 		file.fd = fd_dup(STDOUT_FILENO);
 	} else if (lstat(name, &st) < 0 ? errno == ENOENT : S_ISREG(st.st_mode)) {
 		/* Only regular files are replaced; pipes, devices and links are written to. */

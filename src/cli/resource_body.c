@@ -17,11 +17,6 @@ static json_t *require_utf8(json_t *value, const struct resource_field *f, struc
 	return value;
 }
 
-static int add_item(json_t *list, const char *text, size_t len)
-{
-	return json_array_append_new(list, json_stringn(text, len));
-}
-
 static json_t *make_text(const void *slot, const struct resource_field *f, struct error *err)
 {
 	return require_utf8(json_string(*(const char *const *)slot), f, err);
@@ -35,7 +30,7 @@ static json_t *make_words(const void *slot, const struct resource_field *f, stru
 	for (;; text++) {
 		size_t len = strcspn(text, ",");
 
-		if (add_item(list, text, len) < 0)
+		if (json_array_append_new(list, json_stringn(text, len)) < 0)
 			return require_utf8(NULL, f, err);
 		text += len;
 		if (!*text)
@@ -61,7 +56,7 @@ static json_t *make_list(const void *slot, const struct resource_field *f, struc
 	json_auto_t *list = json_array();
 
 	for (size_t i = 0; i < words->count; i++)
-		if (add_item(list, words->items[i], strlen(words->items[i])) < 0)
+		if (json_array_append_new(list, json_string(words->items[i])) < 0)
 			return require_utf8(NULL, f, err);
 	return TAKE_PTR(list);
 }

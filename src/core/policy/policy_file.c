@@ -43,7 +43,8 @@ struct policy_key {
 	size_t offset;                     /* in struct policy */
 	uint64_t min, max;                 /* numbers */
 	const char *const *words;          /* of KEY_WORD; ended by NULL */
-	bool (*is_item)(const char *text); /* of KEY_LIST */
+	const char *letters;               /* of the items of KEY_LIST */
+	bool (*is_item)(const char *text); /* the same, if @letters is NULL */
 	const char *help;
 };
 
@@ -67,26 +68,11 @@ static bool is_made_of(const char *text, const char *letters)
 #define LOWER  "abcdefghijklmnopqrstuvwxyz0123456789"
 #define LETTER LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/* Names; '*' matches any part. */
-static bool is_name_pattern(const char *text)
-{
-	return is_made_of(text, LETTER "._+#-*");
-}
-
-static bool is_variable_pattern(const char *text)
-{
-	return is_made_of(text, LETTER "_*");
-}
-
-static bool is_host_pattern(const char *text)
-{
-	return is_made_of(text, LETTER ".-*:");
-}
-
-static bool is_tool_pattern(const char *text)
-{
-	return is_made_of(text, LETTER "._/-*");
-}
+/* Letters of list items; '*' matches any part. */
+#define NAME_LETTERS     LETTER "._+#-*"
+#define VARIABLE_LETTERS LETTER "_*"
+#define HOST_LETTERS     LETTER ".-*:"
+#define TOOL_LETTERS     LETTER "._/-*"
 
 /* "/from:/to" or "/from:/to:rw" */
 static bool is_mount(const char *text)
@@ -115,17 +101,18 @@ static bool is_mode(const char *text)
 /* One row per key, however long the line. */
 /* clang-format off */
 #define AT(field) offsetof(struct policy, field)
-#define WORD(path, field, words, help)   {path, KEY_WORD, AT(field), 0, 0, words, NULL, help}
-#define LIST(path, field, is_item, help) {path, KEY_LIST, AT(field), 0, 0, NULL, is_item, help}
-#define NUMBER(path, type, field, least, most, help) {path, type, AT(field), least, most, NULL, NULL, help}
+#define WORD(path, field, words, help) {path, KEY_WORD, AT(field), 0, 0, words, NULL, NULL, help}
+#define LIST(path, field, letters, help) {path, KEY_LIST, AT(field), 0, 0, NULL, letters, NULL, help}
+#define LIST_OF(path, field, is_item, help) {path, KEY_LIST, AT(field), 0, 0, NULL, NULL, is_item, help}
+#define NUMBER(path, type, field, least, most, help) {path, type, AT(field), least, most, NULL, NULL, NULL, help}
 #define LIMIT(path, id, type, least, most, what) \
 	NUMBER(path ".default", type, limits[id].fallback, least, most, what " if the request asks for none"), \
 	NUMBER(path ".max", type, limits[id].max, least, most, what ": maximum"), \
 	WORD(path ".on_exceed", limits[id].on_exceed, exceed_words, "A request for more gets the maximum (clamp) or is refused (refuse)")
 
 static const struct policy_key keys[] = {
-	LIST("languages.allow", languages.allow, is_name_pattern, "Languages that may be requested; default: all"),
-	LIST("languages.deny", languages.deny, is_name_pattern, "Exceptions to the allow list"),
+	LIST("languages.allow", languages.allow, NAME_LETTERS, "Languages that may be requested; default: all"),
+	LIST("languages.deny", languages.deny, NAME_LETTERS, "Exceptions to the allow list"),
 	LIMIT("limits.timeout", POLICY_TIMEOUT, KEY_DURATION, LIMIT_TIMEOUT_MIN_US, DAY, "Wall time of an execution"),
 	LIMIT("limits.memory", POLICY_MEMORY, KEY_SIZE, LIMIT_MEMORY_MIN, TIB, "Memory of a box"),
 	LIMIT("limits.disk", POLICY_DISK, KEY_SIZE, LIMIT_DISK_MIN, TIB, "Workspace of a box"),
@@ -134,17 +121,17 @@ static const struct policy_key keys[] = {
 	LIMIT("limits.output", POLICY_OUTPUT, KEY_SIZE, 1, 256 * MIB, "Bytes kept of stdout, and of stderr"),
 	WORD("limits.output.on_overflow", on_overflow, overflow_words, "A program that writes more continues (truncate) or is killed (kill)"),
 	WORD("network.mode", network_mode, network_words, "Network of a box, and the maximum a request may ask for"),
-	LIST("network.allow", network_allow, is_host_pattern, "Hosts that a box with network allowlist can reach"),
-	LIST("mounts", mounts, is_mount, "Folders of the host in a box, FROM:TO or FROM:TO:rw"),
-	LIST("mcp.servers", mcp_servers, is_name_pattern, "MCP servers that code in a box may call"),
-	LIST("mcp.tools", mcp_tools, is_tool_pattern, "Tools of those servers, as SERVER/TOOL"),
-	LIST("isolation.require", isolation_require, is_layer, "Isolation layers without which nothing runs"),
+	LIST("network.allow", network_allow, HOST_LETTERS, "Hosts that a box with network allowlist can reach"),
+	LIST_OF("mounts", mounts, is_mount, "Folders of the host in a box, FROM:TO or FROM:TO:rw"),
+	LIST("mcp.servers", mcp_servers, NAME_LETTERS, "MCP servers that code in a box may call"),
+	LIST("mcp.tools", mcp_tools, TOOL_LETTERS, "Tools of those servers, as SERVER/TOOL"),
+	LIST_OF("isolation.require", isolation_require, is_layer, "Isolation layers without which nothing runs"),
 	WORD("isolation.min", isolation_min, min_words, "More required layers: none, the driver's (standard), or all (full)"),
-	LIST("env.allow", env.allow, is_variable_pattern, "Variables that may be set; default: all except those always refused"),
-	LIST("env.deny", env.deny, is_variable_pattern, "Exceptions to the allow list"),
-	LIST("templates.allow", templates.allow, is_name_pattern, "Templates that may be requested ('host': no template); default: all"),
-	LIST("templates.deny", templates.deny, is_name_pattern, "Exceptions to the allow list"),
-	LIST("sessions.modes", session_modes, is_mode, "Session modes that may be created; an empty list: no sessions"),
+	LIST("env.allow", env.allow, VARIABLE_LETTERS, "Variables that may be set; default: all except those always refused"),
+	LIST("env.deny", env.deny, VARIABLE_LETTERS, "Exceptions to the allow list"),
+	LIST("templates.allow", templates.allow, NAME_LETTERS, "Templates that may be requested ('host': no template); default: all"),
+	LIST("templates.deny", templates.deny, NAME_LETTERS, "Exceptions to the allow list"),
+	LIST_OF("sessions.modes", session_modes, is_mode, "Session modes that may be created; an empty list: no sessions"),
 	LIMIT("sessions.idle_timeout", POLICY_IDLE, KEY_DURATION, USEC_PER_SEC, 30 * DAY, "Idle time after which a session ends"),
 	LIMIT("sessions.lifetime", POLICY_LIFETIME, KEY_DURATION, USEC_PER_SEC, 30 * DAY, "Age at which a session ends"),
 };
@@ -286,6 +273,11 @@ static int read_word(const struct reading *in, const struct policy_key *key)
 	return reject_key(in, "must be one of %s", what);
 }
 
+static bool is_item(const struct policy_key *key, const char *text)
+{
+	return key->letters ? is_made_of(text, key->letters) : key->is_item(text);
+}
+
 static int read_list(const struct reading *in, const struct policy_key *key)
 {
 	struct policy_list *list = rule_of(key, in->policy);
@@ -295,7 +287,7 @@ static int read_list(const struct reading *in, const struct policy_key *key)
 		return reject_key(in, "must be a list of at most 256 values");
 	list->items = xcalloc(in->node->count + 1, sizeof(*list->items));
 	for (const struct yamldoc_node *n = in->node->first; n; n = n->next) {
-		if (n->kind != YAMLDOC_SCALAR || !key->is_item(n->value))
+		if (n->kind != YAMLDOC_SCALAR || !is_item(key, n->value))
 			return reject_key(in, "cannot have '%.40s' in its list",
 			                  n->kind == YAMLDOC_SCALAR ? n->value
 			                                            : yamldoc_kind_name(n->kind));
