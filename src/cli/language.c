@@ -98,7 +98,8 @@ const char *language_of_code(const char *code, size_t len)
 		program = base_name(program);
 	}
 	/* "python3.11" -> "python" */
-	while (program.len > 0 && memchr(".0123456789", program.text[program.len - 1], 11))
+	while (program.len > 0 && (isdigit((unsigned char)program.text[program.len - 1]) ||
+	                           program.text[program.len - 1] == '.'))
 		program.len--;
 	return find_rule(interpreters, ARRAY_SIZE(interpreters), program);
 }

@@ -196,7 +196,7 @@ void setting_env(const struct setting *s, char ret_name[SETTING_ENV_LEN])
 
 	memcpy(ret_name, SETTING_ENV_PREFIX, n);
 	for (const char *c = s->key; *c && n < SETTING_ENV_LEN - 1; c++)
-		ret_name[n++] = *c == '.' ? '_' : (char)toupper((unsigned char)*c);
+		ret_name[n++] = (char)(*c == '.' ? '_' : toupper((unsigned char)*c));
 	ret_name[n] = '\0';
 }
 

@@ -430,6 +430,7 @@ static int decide_request(struct policy_deciding *in, const struct policy_stack 
 	in->d.own_env = (asked->env && *asked->env) ||
 	                (asked->template && !template_is_builtin(asked->template) && env);
 	r = in->session ? decide_session(in) : decide_exec(in);
+	in->request = asked;
 	if (r < 0)
 		policy_decision_done(&in->d);
 	else

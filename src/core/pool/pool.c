@@ -420,6 +420,23 @@ static void trim_pool(struct pool *pool, uint64_t now_us)
 	}
 }
 
+/* An idle shape makes room for another. */
+static bool is_forgotten(const struct pool *pool, uint64_t now_us)
+{
+	return pool->floor == 0 && count_alive(pool->counts) == 0 && is_idle(pool, now_us);
+}
+
+static void trim_pools(struct pools *p, uint64_t now_us)
+{
+	struct pool *pool;
+
+	LIST_FOREACH (pool, &p->list, struct pool, node) {
+		trim_pool(pool, now_us);
+		if (is_forgotten(pool, now_us))
+			pool_free(pool);
+	}
+}
+
 /* Making a member takes milliseconds of a processor from running programs. While half of the pool
  * is ready, the rest can wait, at most PATIENCE_US: a longer program hardly notices. */
 static bool can_wait(struct pool *pool, uint64_t now_us)
@@ -482,17 +499,10 @@ static void on_timer(void *ctx)
 {
 	struct pools *p = ctx;
 	uint64_t now_us = clock_us();
-	struct pool *pool;
-
 	p->due_us = 0;
 	if (p->draining)
 		return;
-	LIST_FOREACH (pool, &p->list, struct pool, node) {
-		trim_pool(pool, now_us);
-		/* An idle shape makes room for another. */
-		if (pool->floor == 0 && count_alive(pool->counts) == 0 && is_idle(pool, now_us))
-			pool_free(pool);
-	}
+	trim_pools(p, now_us);
 	fill_pools(p, now_us);
 	if (!list_is_empty(&p->list))
 		schedule_timer(p, TICK_US);
