@@ -206,20 +206,9 @@ static void finish_stream(struct waiter *w, const struct run_record_info *run, u
 		http_stream_end(w->pending.req);
 }
 
-static void finish_response(struct waiter *w, const struct run_record_info *run)
-{
-	cleanup_buf struct buf text = BUF_INIT(w->max_bytes);
-
-	if (w->how.encoder->answer)
-		w->how.encoder->answer(w->how.ctx, w->pending.req, run);
-	else if (w->how.encoder->add_result(w->how.ctx, &text, run) == 0)
-		reply_text(w->pending.req, HTTP_OK, &text);
-	else
-		reply_error(w->pending.req, &no_room);
-}
-
 static void finish(struct waiter *w, const struct run_record *record, const struct run_event *end)
 {
+	cleanup_buf struct buf text = BUF_INIT(w->max_bytes);
 	struct run_record_info run = {0};
 
 	run_record_info(record, &run);
@@ -230,8 +219,12 @@ static void finish(struct waiter *w, const struct run_record *record, const stru
 		finish_with_error(w, run.failure, end->number);
 	else if (is_stream(w))
 		finish_stream(w, &run, end->number);
+	else if (w->how.encoder->answer)
+		w->how.encoder->answer(w->how.ctx, w->pending.req, &run);
+	else if (w->how.encoder->add_result(w->how.ctx, &text, &run) == 0)
+		reply_text(w->pending.req, HTTP_OK, &text);
 	else
-		finish_response(w, &run);
+		reply_error(w->pending.req, &no_room);
 	waiter_free(w);
 }
 
