@@ -106,38 +106,27 @@ static void set_member(struct outcome *o, size_t i, int64_t value)
 	}
 }
 
-static json_t *denials_json(const struct outcome *o)
-{
-	json_t *list = json_array();
-
-	for (unsigned i = 0; i < o->denials_count; i++) {
-		const struct denial *d = &o->denials[i];
-		json_t *item = json_object();
-		int r;
-
-		set(item, "kind", json_string(d->kind));
-		set(item, "what", json_string(d->what));
-		set(item, "rule", json_string(d->rule));
-		set(item, "count", json_integer((json_int_t)d->count));
-		r = json_array_append_new(list, item);
-		assert(r == 0);
-		(void)r;
-	}
-	return list;
-}
-
 char *outcome_to_json(const struct outcome *outcome, bool session_reset)
 {
-	json_t *j = json_object();
+	json_t *j = json_object(), *denials = json_array();
 	const char *limit = outcome_limit_name(outcome->limit);
 	char *text;
 
+	for (unsigned i = 0; i < outcome->denials_count; i++) {
+		const struct denial *d = &outcome->denials[i];
+		int r = json_array_append_new(
+			denials, json_pack("{s:s, s:s, s:s, s:I}", "kind", d->kind, "what", d->what,
+		                           "rule", d->rule, "count", (json_int_t)d->count));
+
+		assert(r == 0);
+		(void)r;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
 		set(j, members[i].name, json_integer(get_member(outcome, i)));
 	set(j, "status", json_string(outcome_status_name(outcome->status)));
 	set(j, "limit", limit ? json_string(limit) : json_null());
 	set(j, "driver", json_string(outcome->driver ? outcome->driver : ""));
-	set(j, "denials", denials_json(outcome));
+	set(j, "denials", denials);
 	set(j, "artifacts_truncated", json_integer(outcome->artifacts.truncated));
 	set(j, "session_reset", json_integer(session_reset));
 	text = json_dumps(j, JSON_COMPACT);

@@ -110,8 +110,13 @@ struct run *run_new(struct run_service *s, struct run_record *record,
 	return r;
 }
 
-static void run_free(struct run *r)
+void run_reap(struct run *r)
 {
+	struct run_service *s = r->service;
+
+	if (r->state != RUN_ENDED || r->answering || r->leaving || r->box)
+		return;
+	list_remove(&r->node);
 	if (r->record)
 		run_record_free(r->record);
 	tenant_release(r->tenant);
@@ -122,16 +127,6 @@ static void run_free(struct run *r)
 	policy_decision_done(&r->decision);
 	outcome_done(&r->outcome);
 	free(r);
-}
-
-void run_reap(struct run *r)
-{
-	struct run_service *s = r->service;
-
-	if (r->state != RUN_ENDED || r->answering || r->leaving || r->box)
-		return;
-	list_remove(&r->node);
-	run_free(r);
 	if (s && s->draining)
 		run_service_check_drained(s);
 }
@@ -665,8 +660,8 @@ int run_start(struct run_service *s, const struct run_request *request,
 	waits = enter_scheduler(r, err);
 	if (waits < 0) {
 		r->request = NULL;
-		list_remove(&r->node);
-		run_free(r);
+		set_state(r, RUN_ENDED);
+		run_reap(r);
 		return -1;
 	}
 	note_given(r);

@@ -102,19 +102,6 @@ void run_record_add_event(struct run_record *e, enum run_event_kind kind)
 	want_delivery(e);
 }
 
-/* The event of @stream that may still grow by @len, or NULL. */
-static struct run_piece *open_piece(struct run_record *e, enum output_stream stream, size_t len)
-{
-	size_t number = e->last[stream];
-	struct run_piece *piece;
-
-	if (e->exact || number <= e->sealed ||
-	    (number != e->pieces_count && e->pieces_count < PIECES_FINE))
-		return NULL;
-	piece = &e->pieces[number - 1];
-	return len <= PIECE_MAX - piece->len ? piece : NULL;
-}
-
 void run_record_add_output(struct run_record *e, enum output_stream stream, const char *data,
                            size_t len)
 {
@@ -131,13 +118,16 @@ void run_record_add_output(struct run_record *e, enum output_stream stream, cons
 	}
 	while (len > 0) {
 		size_t part = len < PIECE_MAX ? len : PIECE_MAX;
-		size_t at = output->len;
+		size_t at = output->len, last = e->last[stream];
+		bool open = !e->exact && last > e->sealed &&
+		            (last == e->pieces_count || e->pieces_count >= PIECES_FINE);
 
 		/* The run limits its output; this is the last wall. */
 		if (buf_add(output, data, part) < 0)
 			return;
-		piece = open_piece(e, stream, part);
-		if (!piece) {
+		if (open && part <= PIECE_MAX - e->pieces[last - 1].len) {
+			piece = &e->pieces[last - 1];
+		} else {
 			piece = add_piece(e, kind);
 			piece->at = (uint32_t)at;
 			e->last[stream] = e->pieces_count;
