@@ -16,9 +16,8 @@
 #define LIST_LEN  4096
 #define WHERE_LEN 128
 
-/* Theory of operation: defaults, file, environment and flags override each other in this order.
- * Each value is checked where it comes from, so that the error can name the place; rules about
- * two settings are checked once at the end. */
+/* Defaults, file, environment and flags override each other in this order. Each source checks its
+ * own values, so that the error names the place; rules about two settings are checked last. */
 
 void config_free(struct config *c)
 {
@@ -72,12 +71,12 @@ static int apply_defaults(struct config *c, struct error *err)
 
 static void at_line(char ret_where[WHERE_LEN], const char *file, unsigned line)
 {
-	/* If the path does not fit, name the line only. */
+	/* The path may be too long. */
 	if (str_format(ret_where, WHERE_LEN, "%s:%u", file, line) < 0)
 		(void)snprintf(ret_where, WHERE_LEN, "line %u", line);
 }
 
-/* Outside the file, a list is written with commas between its items. */
+/* set_from takes lists as comma-separated text. */
 static int join_list(const struct yamldoc_node *list, const char *where, struct buf *ret_text,
                      struct error *err)
 {
@@ -108,7 +107,7 @@ static int apply_node(struct config *c, const struct setting *s, const struct ya
 		return error_set(err, ERR_CONFIG, 0, "%s: '%s' must be %s, not %s", where, s->key,
 		                 s->type == SETTING_LIST ? "a list" : "a value",
 		                 yamldoc_kind_name(node->kind));
-	/* "key:" without a value is more likely an oversight than intended. */
+	/* "key:" without a value is probably a mistake. */
 	if (!*node->value && !node->quoted)
 		return error_set(err, ERR_CONFIG, 0, "%s: '%s' has no value", where, s->key);
 	return set_from(s, c, node->value, where, err);
@@ -162,8 +161,8 @@ static int apply_tree(struct config *c, const struct yamldoc_node *root, const c
 	return 0;
 }
 
-/* "MILLIBOX_LIMITS_TIMEOUU": the operator believes that a limit is set. Only names in one of our
- * groups can be told apart from variables meant for other programs. */
+/* Reject misspelled variables (MILLIBOX_LIMITS_TIMEOUU). Names outside our groups may belong to
+ * other programs. */
 static int check_variable(const char *variable, struct error *err)
 {
 	cleanup_free char *name = xstrndup(variable, strcspn(variable, "="));

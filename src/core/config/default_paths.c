@@ -14,7 +14,7 @@
 #define ROOT_STATE   "/var/lib/millibox"
 #define IN_PLACE_MAX 2
 
-/* A path relative to the start directory is never meant. */
+/* Ignore paths relative to the start directory. */
 static bool is_usable(const char *dir)
 {
 	return dir && dir[0] == '/';
@@ -44,18 +44,18 @@ static char *state_dir(const struct default_paths_who *who)
 		return xasprintf("%s/millibox", who->state);
 	if (is_usable(who->home))
 		return xasprintf("%s/.local/state/millibox", who->home);
-	/* No home: state then lasts as long as the runtime directory. */
+	/* Without a home, state lasts as long as the runtime directory. */
 	return runtime_dir(who);
 }
 
 /* A program or folder that ships with the daemon. A build directory has the programs side by side
- * and is often inside the source tree, beside the runners. @probe is a file that must exist, so
- * that an empty folder of the same name does not count. */
+ * and is often inside the source tree, beside the runners. @probe must exist, to ignore an empty
+ * folder of the same name. */
 struct companion {
 	const char *installed;
 	const char *probe;
 	const char *in_place[IN_PLACE_MAX]; /* NULL: end */
-	bool optional;                      /* "" if it does not exist */
+	bool optional;                      /* "" if missing */
 };
 
 static const struct companion engine = {
@@ -66,11 +66,11 @@ static const struct companion zygote = {
 	MILLIBOX_LIBEXECDIR "/millibox-zygote.so", "", {"millibox-zygote.so"}};
 static const struct companion runners = {
 	MILLIBOX_RUNNERSDIR, "/shell/manifest.yaml", {"runners", "../runners"}};
-/* Without a folder the built-in policies apply; a folder that is configured must exist. */
+/* If missing, the built-in policies apply; a configured folder must exist. */
 static const struct companion policies = {
 	MILLIBOX_POLICIESDIR, "/default.yaml", {"policies", "../data/policies"}, true};
 
-/* Only we and root could have put it there or can change it: a build directory may be in /tmp. */
+/* Reject files that other users own or anyone can write: a build directory may be in /tmp. */
 static bool is_ours(const char *path)
 {
 	struct stat st;
@@ -89,13 +89,13 @@ static bool is_there(const char *path, const char *probe)
 
 static char *find_companion(const struct default_paths_who *who, const struct companion *c)
 {
-	/* An installed daemon does not search the folders beside its own. */
+	/* An installed daemon ignores folders beside its own. */
 	bool installed = !who->exe_dir || str_equal(who->exe_dir, MILLIBOX_BINDIR) ||
 	                 str_equal(who->exe_dir, MILLIBOX_SBINDIR);
 
 	for (size_t i = 0; !installed && i < IN_PLACE_MAX && c->in_place[i]; i++) {
 		cleanup_free char *beside = xasprintf("%s/%s", who->exe_dir, c->in_place[i]);
-		/* Without links and dots: the path that was checked is the path that is used. */
+		/* Resolve links: the path checked is the path used. */
 		cleanup_free char *path = realpath(beside, NULL);
 
 		if (path && is_there(path, c->probe))

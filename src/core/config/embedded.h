@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * DOC: files compiled into the program as tables by tools/embed.py.
- */
+/* DOC: files that tools/embed.py compiles into the program. */
 
 #include <stddef.h>
 

@@ -21,7 +21,6 @@
 #define LIST_MAX  64
 #define TEXT_MAX  4096
 
-/* One row per setting, however long the line. */
 /* clang-format off */
 static const struct setting table[] = {
 	{"listen",      SETTING_ADDR, AT(listen),      "127.0.0.1:8000", 0, 0, "TCP address of the API; \"\" for none. An address other than loopback requires API keys"},
@@ -212,7 +211,7 @@ const struct setting *settings_find_env(const char *name)
 	return NULL;
 }
 
-/* Valid UTF-8 that YAML treats as a line break or as nothing. */
+/* YAML treats these as a line break or as nothing. */
 static const char *const invisible[] = {
 	"\xe2\x80\xa8", /* U+2028 */
 	"\xe2\x80\xa9", /* U+2029 */
@@ -221,7 +220,7 @@ static const char *const invisible[] = {
 	"\xef\xbf\xbf", /* U+FFFF */
 };
 
-/* Text that can be dumped, read back and logged. */
+/* Can be dumped, read back and logged. */
 static bool is_clean(const char *text)
 {
 	size_t len = strlen(text);
@@ -402,12 +401,12 @@ static void done_list(void *field)
 	str_list_free(TAKE_PTR(*(char ***)field));
 }
 
-/* A type is either a number in a range (@parse, @format) or something else (@set, @print). */
+/* Numbers in a range use @parse and @format; other types @set and @print. */
 struct setting_ops {
 	const char *what; /* "must be ..." */
 	int (*set)(void *field, const char *text);
 	void (*print)(const void *field, FILE *out);
-	void (*done)(void *field); /* NULL: nothing is owned */
+	void (*done)(void *field); /* NULL: owns nothing */
 	int (*parse)(const char *text, uint64_t *ret_value);
 	void (*format)(uint64_t value, char *ret_text, size_t size);
 };

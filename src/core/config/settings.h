@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: the table of settings: one row gives a key its type, place in struct config, default,
- * range and help text. config.c knows where values come from; this file knows what they may be.
- * Pure.
+ * DOC: the table of settings: type, place in struct config, default, range and help text of each
+ * key. config.c knows where values come from. Pure.
  */
 
 #include "base/attr.h"
@@ -32,7 +31,7 @@ struct setting {
 	const char *key;
 	enum setting_type type;
 	size_t offset;        /* in struct config */
-	const char *fallback; /* NULL: depends on who runs the daemon, see default_paths.h */
+	const char *fallback; /* NULL: see default_paths.h */
 	uint64_t min, max;    /* numbers only */
 	const char *help;
 };
@@ -44,20 +43,20 @@ struct setting {
 size_t settings_count(void);
 const struct setting *settings_at(size_t index);
 const struct setting *settings_find(const char *key);
-/** settings_find_env - the setting of an environment variable, or NULL. */
+/** settings_find_env - find by environment variable, or NULL. */
 const struct setting *settings_find_env(const char *name);
-/** settings_suggest - the key that @key was probably meant to be, or NULL. */
+/** settings_suggest - the key probably meant by @key, or NULL. */
 const char *settings_suggest(const char *key);
 /** settings_has_group - whether some key begins with @group and a dot. */
 bool settings_has_group(const char *group);
 /** setting_env - "MILLIBOX_LIMITS_TIMEOUT" into @ret_name. */
 void setting_env(const struct setting *s, char ret_name[SETTING_ENV_LEN]);
 /**
- * setting_set - parse @text into @c. Return: 0, or -EINVAL with nothing changed and the reason in
- * @ret_why, as the end of a sentence ("must be ...").
+ * setting_set - parse @text into @c. Return: 0, or -EINVAL with @c unchanged and the end of a
+ * sentence ("must be ...") in @ret_why.
  */
 int setting_set(const struct setting *s, struct config *c, const char *text,
                 char ret_why[SETTING_WHY_LEN]) attr_must_check;
-/** setting_print - the value as YAML that setting_set reads back unchanged. */
+/** setting_print - print YAML that setting_set reads back unchanged. */
 void setting_print(const struct setting *s, const struct config *c, FILE *out);
 void setting_done(const struct setting *s, struct config *c);

@@ -13,17 +13,15 @@
 #include "base/file.h"
 #include "base/str.h"
 
-/* Theory of operation: libyaml's events are attached to the tree one by one, without recursion,
- * so that a counter bounds the depth and not the stack. In a mapping the events alternate between
- * key and value; a key waits in builder.key for its value. */
+/* libyaml's events are attached to the tree without recursion: a counter bounds the depth, not the
+ * stack. Keys and values alternate in a mapping; builder.key keeps a key for its value. */
 
 struct builder {
 	const char *name; /* of the file */
 	struct error *err;
 	struct yamldoc_node *root;
-	struct yamldoc_node
-		*open; /* the list or mapping being filled; NULL before and after the top */
-	char *key;     /* owned; its value comes next */
+	struct yamldoc_node *open; /* being filled; NULL before and after */
+	char *key;                 /* owned; waits for its value */
 	unsigned key_line;
 	unsigned depth;
 	unsigned nodes;
@@ -71,7 +69,7 @@ static int attr_printf(3, 4)
 	va_list args;
 
 	va_start(args, fmt);
-	/* May cut a message about a very long key: only people read it. */
+	/* May truncate a long key: only people read it. */
 	(void)vsnprintf(what, sizeof(what), fmt, args);
 	va_end(args);
 	return error_set(b->err, ERR_CONFIG, 0, "%s:%u: %s", b->name, line, what);
@@ -85,7 +83,7 @@ static bool is_key(const char *key, size_t len)
 	return len > 0 && len <= 64 && strspn(key, letters) >= len;
 }
 
-/* The documentation writes settings with dots; a file that does so meant the nesting. */
+/* The documentation writes nested settings with dots. */
 static int refuse_key(const struct builder *b, unsigned line, const char *key)
 {
 	const char *dot = strchr(key, '.');
@@ -168,7 +166,7 @@ static int on_scalar(struct builder *b, const yaml_event_t *event)
 
 	if (event->data.scalar.anchor || event->data.scalar.tag)
 		return on_alias(b, event);
-	/* A NUL would make the value shorter than what was checked. */
+	/* A NUL would make the value shorter than the checked one. */
 	if (memchr(event->data.scalar.value, 0, event->data.scalar.length))
 		return refuse_line(b, line, "a value contains NUL");
 	if (b->open && b->open->kind == YAMLDOC_MAPPING && !b->key)
@@ -212,7 +210,7 @@ static int on_end(struct builder *b, const yaml_event_t *event attr_unused)
 
 typedef int event_fn(struct builder *b, const yaml_event_t *event);
 
-/* Events without a row are ignored. */
+/* Other events are ignored. */
 static event_fn *const handlers[] = {
 	[YAML_STREAM_END_EVENT] = on_end,
 	[YAML_DOCUMENT_START_EVENT] = on_document,
@@ -233,7 +231,7 @@ static int parse_event(struct builder *b, yaml_parser_t *parser)
 	if (!yaml_parser_parse(parser, &event))
 		return refuse_line(b, line_of(&parser->problem_mark), "not YAML: %s",
 		                   parser->problem ? parser->problem : "unreadable");
-	/* An empty document, or one of comments only, yields a scalar without a position. */
+	/* A document without content yields a scalar without a position. */
 	is_empty = !b->open && event.type == YAML_SCALAR_EVENT && event.data.scalar.length == 0 &&
 	           event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 	if (!is_empty && (size_t)event.type < ARRAY_SIZE(handlers) && handlers[event.type])
@@ -253,7 +251,7 @@ struct yamldoc_node *yamldoc_parse(const char *data, size_t len, const char *nam
 		error_set(err, ERR_SYSTEM, ENOMEM, "%s: cannot start the YAML parser", name);
 		return NULL;
 	}
-	/* Do not guess from a byte order mark: UTF-16 would reach the values re-encoded. */
+	/* Do not detect the encoding: UTF-16 would reach the values re-encoded. */
 	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)data, len);
 	while (r >= 0 && !b.done)

@@ -2,13 +2,11 @@
 #pragma once
 
 /*
- * DOC: a YAML file as a small tree that remembers its lines, for the configuration, policies and
- * runner manifests. Features that an operator does not need and an attacker could use are
- * rejected: anchors, aliases, tags, several documents, keys that are not plain words, duplicate
- * keys, deep nesting, more than YAMLDOC_NODES_MAX nodes. Only yamldoc.c includes libyaml's
- * yaml.h; docs/adr/0001-libyaml-instead-of-libcyaml.md says why not libcyaml.
- *
- * Line numbers start at 1.
+ * DOC: a YAML file as a small tree with line numbers (from 1), for the configuration, policies and
+ * runner manifests. Rejects what operators do not need and attackers could use: anchors, aliases,
+ * tags, several documents, keys that are not plain words, duplicate keys, deep nesting, more than
+ * YAMLDOC_NODES_MAX nodes. Only yamldoc.c includes yaml.h;
+ * docs/adr/0001-libyaml-instead-of-libcyaml.md says why not libcyaml.
  */
 
 #include "base/buf.h"
@@ -29,11 +27,11 @@ enum yamldoc_kind {
 
 struct yamldoc_node {
 	enum yamldoc_kind kind;
-	char *key;     /* owned; NULL at the top and in lists */
-	char *value;   /* owned; scalars only, never NULL there */
-	bool quoted;   /* written in quotes: "" is then a value, not an absent one */
-	unsigned line; /* of the key, or of the value if there is no key */
-	size_t count;  /* number of children */
+	char *key;                                         /* owned; NULL at the top and in lists */
+	char *value;                                       /* owned; never NULL in scalars */
+	bool quoted;                                       /* a quoted "" is a value */
+	unsigned line;                                     /* of the key, if any */
+	size_t count;                                      /* children */
 	struct yamldoc_node *parent, *first, *last, *next; /* children are owned */
 };
 
@@ -44,14 +42,14 @@ static inline void yamldoc_freep(struct yamldoc_node **root)
 }
 
 /**
- * yamldoc_parse - parse one document of @len bytes; @name is the file's name in errors. An empty
- * document is an empty mapping. Return: the top mapping, owned, or NULL with *err (ERR_CONFIG).
+ * yamldoc_parse - @name is the file's name in errors. An empty document is an empty mapping.
+ * Return: the top mapping, owned, or NULL with *err (ERR_CONFIG).
  */
 struct yamldoc_node *yamldoc_parse(const char *data, size_t len, const char *name,
                                    struct error *err) attr_owned(yamldoc_free);
-/** yamldoc_read - read a file into @ret_text, which bounds it (YAMLDOC_BYTES_MAX). */
+/** yamldoc_read - read a file; @ret_text bounds its size (YAMLDOC_BYTES_MAX). */
 int yamldoc_read(const char *path, struct buf *ret_text, struct error *err) attr_must_check;
-/** yamldoc_load - yamldoc_parse of the file at @path. */
+/** yamldoc_load - yamldoc_parse of a file. */
 struct yamldoc_node *yamldoc_load(const char *path, struct error *err) attr_owned(yamldoc_free);
-/** yamldoc_kind_name - "a value", "a list", "a mapping": for error messages. */
+/** yamldoc_kind_name - "a value", "a list", "a mapping". */
 const char *yamldoc_kind_name(enum yamldoc_kind kind);

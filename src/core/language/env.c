@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "core/config/limits.h"
 
-/* No directory in PATH is writable by the program. */
+/* The program can write to no directory in PATH. */
 static const char *const base_env[] = {
 	"PATH=/usr/local/bin:/usr/bin:/bin",
 	"HOME=/workspace",
@@ -18,12 +18,11 @@ static const char *const base_env[] = {
 	"USER=sandbox",
 };
 
-/* Variables that make a loader, an interpreter or libc run or read something before the program's
- * first line, or instead of it. Our runners start first: the caller must not choose what they are.
- */
+/* Variables that make a loader, an interpreter or libc run or read something before the program.
+ * Our runners start first: the caller must not choose what they are. */
 /* clang-format off */
 static const char *const denied[] = {
-	/* dynamic loader and libc */
+	/* loader and libc */
 	"LD_*", "DYLD_*", "GCONV_PATH", "GETCONF_DIR", "GLIBC_TUNABLES", "HOSTALIASES",
 	"LOCALDOMAIN", "LOCPATH", "MALLOC_*", "NIS_PATH", "NLSPATH", "RESOLV_HOST_CONF",
 	"RES_OPTIONS", "TZDIR", "OPENSSL_CONF", "OPENSSL_ENGINES", "OPENSSL_MODULES",
@@ -56,7 +55,7 @@ int env_check_variable(const char *variable)
 	if (!variable[len] || len == 0 || strspn(variable, letters) != len ||
 	    (variable[0] >= '0' && variable[0] <= '9'))
 		return -EINVAL;
-	/* A cut name is still recognizable: no denied name is as long. */
+	/* Truncation is harmless: no denied name is as long. */
 	(void)snprintf(name, sizeof(name), "%.*s", (int)(len < sizeof(name) ? len : sizeof(name)),
 	               variable);
 	for (size_t i = 0; i < ARRAY_SIZE(denied); i++)
@@ -111,7 +110,7 @@ int env_check(char *const *env, struct error *err)
 	return 0;
 }
 
-/* The lists are bounded (base, manifest, LIMIT_ENV_MAX): a linear search is enough. */
+/* The lists are bounded (LIMIT_ENV_MAX): a linear search is enough. */
 static void put_variable(char **env, const char *variable)
 {
 	while (*env && !same_name(*env, variable))

@@ -53,7 +53,7 @@ static void runners_freep(struct runners **r)
 	runners_free(*r);
 }
 
-/* The manifest being read: everything an error message needs. */
+/* The manifest being parsed, for error messages. */
 struct reading {
 	const char *path;
 	const struct yamldoc_node *node;
@@ -258,7 +258,7 @@ static int add_name(struct runners *all, const char *name, struct runner *r, str
 	if (other)
 		return error_set(err, ERR_CONFIG, 0, "runners '%s' and '%s' both claim '%s'",
 		                 other->name, r->name, name);
-	(void)!map_put(all->names, name, r); /* cannot exist: looked up above */
+	(void)!map_put(all->names, name, r); /* looked up above */
 	return 0;
 }
 
@@ -267,7 +267,7 @@ static int load_one(struct runners *all, const char *dir, const char *name, stru
 	cleanup_free char *path = xasprintf("%s/%s/manifest.yaml", dir, name);
 	struct runner *r;
 
-	/* A folder without a manifest is something else: a cache, a shared module. */
+	/* Without a manifest: a cache, a shared module. */
 	if (access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return 0;
 	if (all->count == RUNNERS_MAX)
@@ -300,7 +300,7 @@ struct runners *runners_load(const char *dir, struct error *err)
 	int r = 0;
 
 	all->names = map_new();
-	/* Sorted, so that listings and errors are the same on every host. */
+	/* Sorted: the same listings and errors on every host. */
 	count = scandir(dir, &entries, is_candidate, alphasort);
 	if (count < 0) {
 		error_set(err, ERR_CONFIG, errno, "read the runners in '%s'", dir);

@@ -2,20 +2,19 @@
 #pragma once
 
 /*
- * DOC: the languages: one manifest per folder of runners/, read once at start. A runner turns
- * code and arguments into a source file and an argv; nothing else in core knows a language.
+ * DOC: the languages: one manifest per folder of runners/, read at start. A runner turns code and
+ * arguments into a source file and an argv; nothing else in core knows a language.
  *
- * manifest.yaml: name, aliases, title, source (file name of the code in /run/millibox), command
- * (argv; "{source}" and "{runner}" are replaced, arguments are appended), env (name: value),
- * program (absolute path that must exist), report (whether the runner reports result and error),
- * session_command (argv of a runner that stays and executes one piece of code after the other;
- * without it a session starts a program for each), places (other paths of the program in a
- * template's root), preload (session_command accepts a template's modules as arguments),
- * prepare_command (argv of a process that waits for its program, docs/protocol.md, "A prepared
- * program"; with preload, a template's modules follow), zygote and session_zygote (files beside
- * the manifest: how the engine starts zygotes for command and session_command), minimal_command
- * (the command in a root that has none of the programs). Unknown keys are errors; name, title,
- * source, command and program are required.
+ * manifest.yaml: name, aliases, title, source (name of the code file in /run/millibox), command
+ * (argv; "{source}" and "{runner}" are replaced, arguments appended), env (name: value), program
+ * (absolute path that must exist), report (the runner reports result and error), asks (supports
+ * run_request.ask), session_command (argv of a runner that executes code repeatedly; without it a
+ * session starts a program for each run), places (other paths of the program in a template's root),
+ * preload (session_command accepts a template's modules as arguments), prepare_command (argv of a
+ * process that waits for its program, docs/protocol.md, "A prepared program"; with preload, the
+ * modules follow), zygote and session_zygote (files beside the manifest: how the engine starts
+ * zygotes for command and session_command), minimal_command (the command in a root that has none of
+ * the programs). Unknown keys are errors; name, title, source, command and program are required.
  */
 
 #include "base/error.h"
@@ -36,15 +35,15 @@ struct runner {
 	char **places;          /* NULL: none */
 	char **minimal_command; /* NULL: none */
 	char **env;
-	char *zygote, *session_zygote; /* files for @command and @session_command; NULL: none */
+	char *zygote, *session_zygote; /* NULL: none */
 	bool report;
-	bool preload;   /* session_command accepts the template's modules as arguments */
-	bool asks;      /* supports run_request.ask */
+	bool preload;
+	bool asks;
 	bool installed; /* @program exists */
 };
 
 void runners_free(struct runners *r);
 struct runners *runners_load(const char *dir, struct error *err) attr_owned(runners_free);
-/** runners_find - by name or alias, exact; NULL when unknown. */
+/** runners_find - by name or alias; NULL: unknown. */
 const struct runner *runners_find(const struct runners *r, const char *language);
 const struct runner *runners_at(const struct runners *r, size_t index); /* NULL past the end */

@@ -16,26 +16,26 @@
 #include "core/observe/metrics.h"
 #include "io/spool.h"
 
-/* Theory of operation. The loop formats a line as the members of an object; the thread adds its
- * number and its place in the chain. So dropped records leave no gap: the next record written is
- * preceded by one that says how many were lost. */
+/* The loop formats the members of a line; the thread adds its number and its place in the chain.
+ * So dropped records leave no gap: the next record written follows one that says how many were
+ * lost. */
 
 #define QUEUE_MAX (8u << 20)
 #define RETRY_US  (1 * USEC_PER_SEC)
-/* How much a power failure may lose. Each sync costs a disk two revolutions. */
+/* A power failure may lose this much. Each sync costs a disk two revolutions. */
 #define SETTLE_US   (50 * USEC_PER_MS)
 #define TIME_LEN    32
 #define MEMBERS_MAX (CHAIN_LINE_MAX / 2)
 
 struct audit {
-	struct audit_file file; /* owned by the thread once it is started */
+	struct audit_file file; /* owned by the thread once started */
 	struct audit_found found;
 	struct spool *spool;
 	bool required;
-	int logged_error; /* the last error logged */
-	char *path;       /* owned; canonical */
+	int logged_error;
+	char *path; /* owned; canonical */
 	pthread_mutex_t lock;
-	struct chain_head head; /* of what is on disk, under the lock */
+	struct chain_head head; /* of what is on disk; under the lock */
 };
 
 static int write_lines(void *ctx, const char *data, size_t len, size_t *ret_taken)
@@ -63,7 +63,7 @@ static void set_text(json_t *object, const char *key, const char *text)
 	(void)json_object_set_new_nocheck(object, key, value);
 }
 
-/* The members of the line, without braces. Return: owned; NULL: out of memory. */
+/* Without braces. Return: owned; NULL: out of memory. */
 static char *make_members(const struct audit_event *e, size_t *ret_len)
 {
 	json_auto_t *object = json_object();
@@ -97,7 +97,7 @@ static int add_line(struct audit *a, const struct audit_event *event)
 
 	if (!members)
 		return -ENOMEM;
-	/* Our records are short; a long one must not block the others. */
+	/* A long record must not block the others. */
 	if (len > MEMBERS_MAX)
 		return -EMSGSIZE;
 	return spool_add(a->spool, members, len);
@@ -136,7 +136,7 @@ void audit_write(struct audit *a, const struct audit_event *event)
 		(void)!add_line(a, &(struct audit_event){.action = "audit.lost",
 		                                         .result = "ok",
 		                                         .detail = one_number("records", lost)});
-	(void)!add_line(a, event); /* the spool counts dropped records */
+	(void)!add_line(a, event); /* the spool counts drops */
 }
 
 int audit_check(struct audit *a, struct error *err)
@@ -258,7 +258,7 @@ int audit_start(struct audit *a, int (*on_thread)(struct error *err), struct err
 
 	if (spool_open(&config, &a->spool, err) < 0)
 		return error_wrap(err, "audit log");
-	/* Record in the log itself what audit_open found. */
+	/* Log what audit_open found. */
 	if (found->torn_bytes > 0)
 		audit_write(a, &(struct audit_event){
 				       .action = "audit.repair",

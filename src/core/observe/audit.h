@@ -2,20 +2,19 @@
 #pragma once
 
 /*
- * DOC: the audit log: who did what, one line of JSON each, in an append-only file whose lines
- * form a hash chain (chain/chain.h). No secrets; of code only its hash.
+ * DOC: the audit log: who did what, one line of JSON each, in an append-only file whose lines form
+ * a hash chain (chain/chain.h). No secrets; of code only its hash.
  *
- * A thread writes lines in groups and syncs a group before it takes the next. A response does not
- * wait for its line: a power failure or a kill can lose the last lines, never the order or truth
- * of the others.
+ * A thread writes and syncs lines in groups. Responses do not wait: a power failure or a kill can
+ * lose the last lines, never the order or truth of the others.
  *
- * Beside the file is its head (path + ".head"): number and hash of the last line, so that missing
- * lines are noticed; the store has a copy (audit_row.h). A file that exceeds its size is renamed
- * with the number of its last line as suffix, and the chain continues in a new one.
+ * Beside the file is its head (path + ".head"), number and hash of the last line, to detect missing
+ * lines; the store has a copy (audit_row.h). A full file is renamed with the number of its last
+ * line as suffix; the chain continues in a new one.
  *
- * At the start, a torn last line, from a kill during a write, is removed and recorded in the next
- * line. Anything else is damage: with audit.required the daemon does not start; without, the file
- * is set aside and the next line records that.
+ * At start, a torn last line, from a kill during a write, is removed and recorded. Anything else is
+ * damage: with audit.required the daemon does not start; without, the file is set aside, which the
+ * next line records.
  */
 
 #include "base/attr.h"
@@ -33,33 +32,33 @@ struct metrics;
 
 struct audit_config {
 	const char *path;
-	uint64_t max_bytes; /* of one file */
-	uint64_t keep;      /* rotated files kept */
+	uint64_t max_bytes;
+	uint64_t keep; /* rotated files */
 	bool required;
 };
 
 /* Strings are borrowed for the call; NULL: unknown or none. */
 struct audit_event {
-	const char *action; /* "session.create": noun and verb; a literal */
+	const char *action; /* noun.verb, "session.create"; a literal */
 	const char *tenant, *key_id;
-	const char *object; /* id of the object acted on */
-	const char *result; /* "ok", the status of an execution, or the code of an error */
+	const char *object; /* id */
+	const char *result; /* "ok", status of an execution, or error code */
 	const char *request_id;
 	struct json_t *detail; /* an object; the call releases it */
 };
 
 /** audit_close - after everything is written, or has failed. */
 void audit_close(struct audit *a);
-/** audit_open - check the existing log, with the rights of the user who started us. Blocks. */
+/** audit_open - check the existing log, with the starting user's rights. Blocks. */
 int audit_open(const struct audit_config *config, struct audit **ret_audit,
                struct error *err) attr_must_check;
 /**
- * audit_anchor - compare with the head that the store remembers; between audit_open and
- * audit_start. A log that does not match counts as damaged.
+ * audit_anchor - call between audit_open and audit_start. A log that does not match the store's
+ * copy of the head is damaged.
  */
 int audit_anchor(struct audit *a, const struct chain_head *anchor,
                  struct error *err) attr_must_check;
-/** audit_path - of the current file: absolute, without links. */
+/** audit_path - absolute, without links. */
 const char *audit_path(const struct audit *a);
 /** audit_head - of what is on disk. */
 struct chain_head audit_head(struct audit *a);
@@ -72,7 +71,7 @@ int audit_start(struct audit *a, int (*on_thread)(struct error *err),
                 struct error *err) attr_must_check;
 /** audit_write - @a NULL: audit off. Never blocks or fails: see audit_check. */
 void audit_write(struct audit *a, const struct audit_event *event);
-/** audit_check - ERR_UNAVAILABLE if a log is required and cannot be written. */
+/** audit_check - ERR_UNAVAILABLE if a required log cannot be written. */
 int audit_check(struct audit *a, struct error *err) attr_must_check;
-/** audit_measure - a metrics source; @ctx is the log. */
+/** audit_measure - a metrics source; @ctx: the log. */
 void audit_measure(void *ctx, struct metrics *m);

@@ -16,20 +16,19 @@
 #include "base/str.h"
 
 /*
- * Theory of operation. Lines are written as they arrive and periodically settled: fdatasync, then
- * the head. So the head never refers to a line that is not on disk, and a log shorter than its
- * head was cut. A log may be longer than its head, by what was written before a crash; that is
- * not a fault.
+ * Lines are written as they arrive and settled periodically: fdatasync, then the head. So the head
+ * never refers to a line that is not on disk: a log shorter than its head was cut. After a crash a
+ * log may be longer than its head.
  *
- * A failed write is truncated away before anything else is written: there is no half line in the
- * middle of a file, and the lines are written again, whole, with the same numbers. The same
- * applies to all lines since the last settle if that fails: what the kernel still shows of them
- * need not be on disk, and it reports the error only once.
+ * A failed write is truncated before anything else is written: no file has half a line in the
+ * middle, and the lines are written again with the same numbers. If a settle fails, all lines since
+ * the last one are: what the kernel shows of them need not be on disk, and it reports the error
+ * only once.
  */
 
 #define FILE_MODE   0600
 #define HEAD_SUFFIX ".head"
-#define SUFFIX_LEN  20 /* digits of a sequence number */
+#define SUFFIX_LEN  20 /* of a sequence number */
 #define BATCH_MAX   (64u << 20)
 #define NAME_LEN    256
 
@@ -44,7 +43,6 @@ static int open_file(const struct audit_file *f, const char *suffix, int flags)
 	                          FILE_MODE);
 }
 
-/* Rename the file to a rotated or set-aside name. */
 static int move_away(const struct audit_file *f, const char *suffix)
 {
 	char name[NAME_LEN];
@@ -55,7 +53,7 @@ static int move_away(const struct audit_file *f, const char *suffix)
 	return renameat(f->dir, f->name, f->dir, name) < 0 ? -errno : 0;
 }
 
-/* Count rotated files and find the one with the lowest number. */
+/* Count rotated files and find the oldest. */
 static size_t count_full(const struct audit_file *f, char ret_oldest[NAME_LEN])
 {
 	int fd = fd_open_at(f->dir, ".", O_RDONLY | O_DIRECTORY, 0);
@@ -89,7 +87,7 @@ static int rotate_file(struct audit_file *f)
 
 	(void)snprintf(number, sizeof(number), "%020" PRIu64, f->head.seq);
 	r = move_away(f, number);
-	/* Already moved by an earlier attempt that could not create the next file. */
+	/* Moved by an earlier attempt that could not create the next file. */
 	if (r < 0 && r != -ENOENT)
 		return r;
 	fd = open_file(f, "", O_CREAT | O_EXCL | O_APPEND);
@@ -100,11 +98,11 @@ static int rotate_file(struct audit_file *f)
 	f->size = f->settled_size = 0;
 	while (count_full(f, oldest) > f->keep)
 		if (unlinkat(f->dir, oldest, 0) < 0)
-			break; /* the next rotation tries again */
+			break; /* the next rotation retries */
 	return fsync(f->dir) < 0 ? -errno : 0;
 }
 
-/* Chain each line of @data. Return: 0 or a negative errno with @head unchanged. */
+/* Return: 0 or a negative errno with @head unchanged. */
 static int chain_lines(struct chain_head *head, const char *data, size_t len, struct buf *b)
 {
 	struct chain_head next = *head;
@@ -147,7 +145,7 @@ static int append_lines(struct audit_file *f, const struct buf *b)
 	return 0;
 }
 
-/* Record the rollback point. */
+/* The rollback point. */
 static void note_settled(struct audit_file *f)
 {
 	f->settled_head = f->head;
@@ -161,7 +159,7 @@ int audit_file_write(struct audit_file *f, const char *data, size_t len, size_t 
 	int r = 0;
 
 	*ret_taken = 0;
-	/* Not while there are lines that may have to be rolled back. */
+	/* Not while a settle may roll back lines. */
 	if (f->size >= f->max_bytes && f->size == f->settled_size)
 		r = rotate_file(f);
 	if (r == 0)
@@ -196,7 +194,7 @@ int audit_file_settle(struct audit_file *f, bool *ret_undone)
 	return fdatasync(f->head_fd) < 0 ? -errno : 0;
 }
 
-/* An empty file is the first one, or a crash came between a rotation and its first line. */
+/* An empty file is the first, or a crash followed a rotation. */
 static bool can_be_empty(const struct audit_file *f, const struct chain_head *head)
 {
 	char name[NAME_LEN];
@@ -320,7 +318,6 @@ int audit_file_open(struct audit_file *f, bool strict, struct audit_found *ret_f
 	return 0;
 }
 
-/* Compare the log with its anchor. */
 static int compare_anchor(struct audit_file *f, const struct chain_head *anchor,
                           struct chain_verdict *verdict, struct error *err)
 {
@@ -334,7 +331,7 @@ static int compare_anchor(struct audit_file *f, const struct chain_head *anchor,
 	r = chain_verify_fd(f->fd, verdict);
 	if (r < 0)
 		return error_set(err, ERR_CONFIG, -r, "read the audit log %s", f->path);
-	/* The anchor is in a rotated file: the first line here chains to it. */
+	/* If the anchor is in a rotated file, the first line here chains to it. */
 	if (verdict->records > 0 && anchor->seq >= verdict->first_seq)
 		chain_verify_head(anchor, verdict);
 	return 0;

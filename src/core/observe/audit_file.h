@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the files of the audit log: the current one, its head, and rotated ones. Blocks; used at
- * start, and then by the log's thread only.
+ * DOC: the files of the audit log: current, head, and rotated. Blocks; used at start, then only by
+ * the log's thread.
  */
 
 #include "base/attr.h"
@@ -18,20 +18,19 @@ struct audit_file {
 	char *folder;
 	const char *name; /* within path */
 	int dir, fd, head_fd;
-	struct chain_head head; /* of what is written */
+	struct chain_head head; /* written */
 	uint64_t size;
-	bool is_longer; /* than @size, by a failed write that could not be truncated */
-	struct chain_head settled_head; /* of what is on disk */
+	bool is_longer;                 /* than @size: truncating a failed write failed */
+	struct chain_head settled_head; /* on disk */
 	uint64_t settled_size;
 	uint64_t max_bytes, keep;
 };
 
-/* What audit_file_open found. */
 struct audit_found {
-	uint64_t torn_bytes;     /* of an incomplete last line, removed */
-	enum chain_fault damage; /* the file was set aside */
+	uint64_t torn_bytes;     /* of a removed torn line */
+	enum chain_fault damage; /* set aside */
 	uint64_t bad_line;
-	char aside[64]; /* its new name */
+	char aside[64]; /* new name */
 };
 
 /** audit_file_open - with @strict, damage is an error (ERR_CONFIG) and nothing is changed. */
@@ -43,6 +42,6 @@ int audit_file_anchor(struct audit_file *f, bool strict, const struct chain_head
 void audit_file_close(struct audit_file *f);
 /** audit_file_settle - spool_config.settle: sync, then write the head. */
 int audit_file_settle(struct audit_file *f, bool *ret_undone) attr_must_check;
-/** audit_file_write - spool_config.write: chain each line of @data. */
+/** audit_file_write - spool_config.write. */
 int audit_file_write(struct audit_file *f, const char *data, size_t len,
                      size_t *ret_taken) attr_must_check;

@@ -16,7 +16,7 @@ struct audit_row {
 	struct store *store;
 	struct audit *audit;
 	struct timer *timer;
-	uint64_t written; /* number of the last record written, or being written */
+	uint64_t written; /* last record written or queued */
 };
 
 static void on_written(void *ctx, const struct error *err)
@@ -36,7 +36,7 @@ static void write_anchor(struct audit_row *row)
 	if (head.seq == row->written)
 		return;
 	chain_head_print(&head, text);
-	/* If the queue is full, try again in a second. */
+	/* If the queue is full, the timer retries. */
 	if (db_write(row->store->db,
 	             &DB_SQL("INSERT INTO audit (path, head, written_ms) VALUES (?1, ?2, ?3)"
 	                     " ON CONFLICT (path) DO UPDATE SET head = ?2, written_ms = ?3",

@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * DOC: the end of the audit log, in the store: an anchor that an attacker who changes the log and
- * its head would have to change too. The log is written first, so it is never behind; the anchor
- * follows every second. After a crash in between the log is longer, and the anchor follows at the
- * next start; a log that ends before its anchor, or differs there, was tampered with.
+ * DOC: anchor of the audit log in the store: an attacker who changes the log and its head would
+ * have to change it too. It follows the log every second, and after a crash at the next start. A
+ * log that ends before its anchor, or differs there, was tampered with.
  */
 
 #include "base/attr.h"
@@ -16,10 +15,10 @@ struct loop;
 struct store;
 struct audit_row;
 
-/** audit_row_check - before store_start: compare the log with its anchor; see audit_anchor. */
+/** audit_row_check - call before store_start; see audit_anchor. */
 int audit_row_check(struct store *s, struct audit *a, struct error *err) attr_must_check;
 
-/** audit_row_free - writes the anchor; after audit_stop and before the store is closed. */
+/** audit_row_free - writes the anchor; call between audit_stop and store_close. */
 void audit_row_free(struct audit_row *row);
 /** audit_row_new - all arguments are borrowed. */
 struct audit_row *audit_row_new(struct store *s, struct audit *a, struct loop *loop)

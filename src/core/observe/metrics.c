@@ -10,13 +10,12 @@
 #include "base/map.h"
 #include "base/str.h"
 
-/* Theory of operation. A series is one metric with one set of label values, joined to a key. A
- * metric finds its series by key and lists them in the order of first use, in which they are
- * printed. */
+/* A series is one metric with one set of label values, joined to a key. Series are printed in the
+ * order of first use. */
 
 #define SERIES_ALL    4096
 #define KEY_MAX       256
-#define KEY_SEPARATOR '\x1f' /* no label value has it */
+#define KEY_SEPARATOR '\x1f' /* in no label value */
 #define OTHER         "other"
 
 static const double buckets[] = {
@@ -36,17 +35,17 @@ static_assert(ARRAY_SIZE(infos) == METRIC_COUNT, "every metric has its row");
 struct series {
 	struct series *next; /* of the same metric */
 	enum metric metric;
-	char *key;                            /* owned: the label values, joined */
-	double value;                         /* of a histogram: the sum */
+	char *key;                            /* owned: joined label values */
+	double value;                         /* histogram: the sum */
 	uint64_t count;                       /* histogram */
-	uint64_t counts[ARRAY_SIZE(buckets)]; /* histogram: of each bucket, not cumulative */
-	bool saved;                           /* unchanged since saved_value and saved_count */
+	uint64_t counts[ARRAY_SIZE(buckets)]; /* histogram: not cumulative */
+	bool saved;                           /* unchanged since saved_* */
 	double saved_value;
 	uint64_t saved_count;
 };
 
 struct metrics {
-	struct map *by_key[METRIC_COUNT]; /* owned, like the series; NULL: none yet */
+	struct map *by_key[METRIC_COUNT]; /* owned, like the series; NULL: none */
 	struct series *first[METRIC_COUNT], *last[METRIC_COUNT];
 	size_t count;
 	struct {
@@ -94,7 +93,7 @@ static size_t labels_count(enum metric metric)
 	return count;
 }
 
-/* The key of a series. A value that is too long (none of ours is) counts as "other". */
+/* Values that are too long count as "other". */
 static void make_key(enum metric metric, const char *const *labels, char ret_key[KEY_MAX])
 {
 	size_t count = labels_count(metric), used = 0;
@@ -131,7 +130,7 @@ static struct series *add_series(struct metrics *m, enum metric metric, const ch
 	if (!m->by_key[metric])
 		m->by_key[metric] = map_new();
 	if (map_put(m->by_key[metric], key, s) < 0)
-		abort(); /* callers have looked it up */
+		abort(); /* callers looked it up */
 	if (m->last[metric])
 		m->last[metric]->next = s;
 	else
@@ -176,7 +175,7 @@ void metrics_set_for(struct metrics *m, enum metric metric, const char *const *l
 {
 	if (!m)
 		return;
-	/* Sources also set counters that others, such as the kernel, maintain. */
+	/* Sources also set counters, such as the kernel's. */
 	assert(infos[metric].type != METRIC_TYPE_HISTOGRAM);
 	series_of(m, metric, labels)->value = value;
 }
@@ -199,7 +198,6 @@ void metrics_observe_for(struct metrics *m, enum metric metric, const char *cons
 		s->counts[i]++;
 }
 
-/* Whether label number @label of the series is @value. */
 static bool has_label(const struct series *s, size_t label, const char *value)
 {
 	const char *key = s->key;
@@ -280,7 +278,7 @@ static void save_one(struct series *s, void (*fn)(void *ctx, const struct metric
 		.buckets_count = histogram ? ARRAY_SIZE(s->counts) : 0,
 	};
 
-	/* Both only grow: equal numbers mean an unchanged series. */
+	/* Both only grow. */
 	if (s->saved && s->saved_count == s->count && s->saved_value >= s->value)
 		return;
 	s->saved = true;
@@ -363,7 +361,7 @@ static int add_value(struct buf *b, const char *value, size_t len)
 	return r;
 }
 
-/* name="value" for each label, separated by commas. */
+/* name="value",... */
 static int add_labels(struct buf *b, const struct series *s)
 {
 	const char *name = infos[s->metric].labels, *value = s->key;

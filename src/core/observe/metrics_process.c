@@ -9,8 +9,7 @@
 #include "base/file.h"
 #include "base/parse.h"
 
-/* Theory of operation. Values are read from the kernel at each collection. What cannot be read is
- * left out: a zero would look like a measurement. */
+/* Unreadable values are left out: a zero would look like a measurement. */
 
 #define STATM_LEN 128
 
@@ -51,8 +50,7 @@ static void take_descriptors(struct metrics *m)
 	while (readdir(dir))
 		count++;
 	(void)closedir(dir);
-	metrics_set(m, METRIC_FDS,
-	            (double)count - 3); /* ".", ".." and the directory's own descriptor */
+	metrics_set(m, METRIC_FDS, (double)count - 3); /* ".", ".." and @fd */
 }
 
 static double seconds_of(const struct timeval *t)

@@ -16,8 +16,8 @@
 #define NUMBER_LEN     32
 #define BUCKETS_LEN    (METRIC_BUCKETS_MAX * 21 + 1)
 #define BILLION        1e9
-#define VALUE_END      9e18 /* of a row; only a damaged one has more */
-#define BATCH          256  /* series in one write */
+#define VALUE_END      9e18 /* only damaged rows have more */
+#define BATCH          256  /* series per write */
 
 struct metrics_row {
 	struct store *store;
@@ -25,7 +25,6 @@ struct metrics_row {
 	struct timer *timer;
 };
 
-/* One series as a row. */
 struct row {
 	char buckets[BUCKETS_LEN];
 	struct db_value values[6];
@@ -42,7 +41,7 @@ static void on_written(void *ctx, const struct error *err)
 {
 	struct metrics_row *row = ctx;
 
-	/* Write all of them next time. */
+	/* Rewrite all next time. */
 	if (store_was_written(row->store, err))
 		metrics_unsave(row->metrics);
 }
@@ -113,8 +112,8 @@ static void on_timer(void *ctx)
 	timer_start(row->timer, SAVE_US);
 }
 
-/* A client reads the metrics: persist them now, so that they never appear smaller later. The
- * durable write of the next request must be queued behind this one. */
+/* Persist what a client reads, so that it never shrinks later. The durable write of the next
+ * request must be queued behind this one. */
 static void on_look(void *ctx, struct metrics *m attr_unused)
 {
 	save_metrics(ctx);

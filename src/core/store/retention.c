@@ -9,13 +9,12 @@
 #include "io/loop.h"
 
 /*
- * Theory of operation. A round is a list of steps; a step is one statement that removes at most
- * BATCH_ROWS rows of at most about BATCH_BYTES and returns which. While a step removes something
- * it repeats after a pause; then the next step runs; after the last the round rests. Rows removed
- * from the store leave memory too, so that nobody can read what has expired.
+ * A round is a list of steps. A step is one statement that removes at most BATCH_ROWS rows of about
+ * BATCH_BYTES and returns them; it repeats after a pause while it removes something. Removed rows
+ * leave memory too: nobody can read what has expired.
  *
- * Over a limit, the tenant that has most loses its oldest, and never more than it has beyond an
- * equal share: no tenant within its share loses anything to others. Triggers keep the totals
+ * Over a limit, the tenant that has most loses its oldest, but keeps an equal share: no tenant
+ * within its share loses anything to others. Triggers keep the totals
  * (migrations/005_retention.sql).
  */
 
@@ -29,14 +28,14 @@
 #define PAUSE_US         (5 * USEC_PER_MS)
 #define INTERVAL_MIN_US  (200 * USEC_PER_MS)
 #define INTERVAL_MAX_US  (60 * USEC_PER_SEC)
-#define INTERVAL_PER_AGE 10 /* rounds within the time something is kept */
+#define INTERVAL_PER_AGE 10 /* rounds per retention time */
 
-/* The tenant with the most, its total, the sum of all, and the number of tenants. */
+/* The tenant with the most, its total, the total of all, the number of tenants. */
 #define MOST_OF(what)                                                                              \
 	"SELECT tenant, " what ", (SELECT sum(" what ") FROM usage), (SELECT count(*) FROM usage)" \
 	" FROM usage ORDER BY " what " DESC LIMIT 1"
 
-/* The oldest candidates, as many as fit into a batch; at least one. */
+/* The oldest candidates that fit into a batch; at least one. */
 #define DELETE_BATCH(candidates)                                                                   \
 	"DELETE FROM executions WHERE no IN (SELECT no FROM (SELECT no, bytes, sum(bytes) OVER"    \
 	" (ORDER BY completed_ms, no) AS reach FROM (" candidates " LIMIT " BATCH_ROWS "))"        \
@@ -65,7 +64,7 @@ struct retention {
 
 static void on_batch(void *ctx, const struct db_rows *rows, const struct error *err);
 
-/* How much of @own may go if @total exceeds @max; 0: nothing. */
+/* How much of @own may go if @total exceeds @max. */
 static int64_t excess_of(int64_t own, int64_t total, int64_t tenants, uint64_t max)
 {
 	int64_t over = total - (int64_t)max;
@@ -91,7 +90,6 @@ static struct db_job *remove_of(struct retention *c, const char *tenant, int64_t
 		ROWS_MAX_BYTES, on_batch, c, err);
 }
 
-/* Drop from memory what was removed from the store. */
 typedef void forget_fn(const struct retention_config *parts, const struct db_rows *rows,
                        size_t row);
 
@@ -121,11 +119,11 @@ static void forget_tenant(const struct retention_config *parts, const struct db_
 
 /* clang-format off */
 static const struct {
-	const char *sql;   /* returns tenant, id and time of creation; or a row of MOST_OF */
-	forget_fn *forget; /* what was removed */
-	size_t kept;       /* offset in struct config: rows older than this go; 0: any age */
+	const char *sql;   /* returns tenant, id, created_ms; or MOST_OF */
+	forget_fn *forget;
+	size_t kept;       /* offset in struct config: maximum age; 0: any age */
 } steps[] = {
-	/* CROSS fixes the join order, whatever the planner estimates. */
+	/* CROSS fixes the join order. */
 	[STEP_DEPARTED_EXECUTIONS] = {
 		DELETE_BATCH("SELECT e.no, e.bytes, e.completed_ms FROM departed d"
 		             " CROSS JOIN executions e ON e.tenant = d.name"), forget_execution, 0},
@@ -181,7 +179,7 @@ static void next_step(struct retention *c, bool failed)
 
 void retention_hurry(struct retention *c)
 {
-	/* In mid-round, the new rows may belong to a step that has already run. */
+	/* The step for the new rows may have run already. */
 	c->hurried = c->step != 0 || c->job;
 	if (!c->hurried)
 		timer_start(c->timer, PAUSE_US);
@@ -221,7 +219,7 @@ static void on_batch(void *ctx, const struct db_rows *rows, const struct error *
 	if (count > 0) {
 		for (size_t i = 0; i < count; i++)
 			steps[c->step].forget(&c->parts, rows, i);
-		/* Return a few free pages to the file system, unless the queue is full. */
+		/* Return free pages to the file system, unless the queue is full. */
 		(void)!db_write(store_db(c->parts.store), &DB_SQL("PRAGMA incremental_vacuum(256)"),
 		                1, NULL, NULL, &busy);
 		timer_start(c->timer, PAUSE_US);

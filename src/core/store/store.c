@@ -25,7 +25,7 @@ int store_open(const char *dir, struct store **ret_store, struct error *err)
 	};
 	struct db *db = NULL;
 
-	/* The file name begins with its number; db_open checks that none is missing. */
+	/* File names begin with their number; the build lists them in order. */
 	for (const struct embedded_file *f = embedded_migrations; f->name; f++) {
 		unsigned n = (unsigned)config.migrations_count++;
 
@@ -52,7 +52,6 @@ void store_wants_flush(struct store *s, uint64_t delay_us)
 	timer_start(s->flush_timer, delay_us);
 }
 
-/* Return: whether all fitted. */
 static bool write_items(struct list *items)
 {
 	struct store_item *item;

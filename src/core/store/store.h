@@ -2,15 +2,14 @@
 #pragma once
 
 /*
- * DOC: the daemon's database, state_dir/millibox.db: everything that must survive the daemon.
- * This file opens it; each owner of a table has a *_row.c with all SQL for it.
+ * DOC: the daemon's database, state_dir/millibox.db: everything that must survive the daemon. Each
+ * owner of a table has a *_row.c with all its SQL.
  *
- * The schema is src/core/store/migrations/NNN_name.sql, numbered from 001 without gaps, embedded
- * by the build (listed in meson.build) and applied in order, each in one transaction. A released
- * file never changes: changes go into a new one.
+ * The schema is src/core/store/migrations/NNN_name.sql, numbered from 001 without gaps, embedded by
+ * the build (meson.build) and applied in order, each in one transaction. Never change a released
+ * file: add a new one.
  *
- * Before the loop runs use store_db with db_query_now and db_exec_now, afterwards db_read and
- * db_write.
+ * Before the loop runs use db_query_now and db_exec_now, afterwards db_read and db_write.
  */
 
 #include "base/attr.h"
@@ -22,16 +21,16 @@ struct db;
 struct loop;
 struct store;
 
-/* Embedded in an object that has changes to write. */
+/* Embedded in an object with unwritten changes. */
 struct store_item {
-	struct list node; /* in the store's list while changes are unwritten */
+	struct list node; /* in the store's list while unwritten */
 	/* Queue the write and leave the list. Return: 0, or -1: the queue is full. */
 	int (*write)(struct store_item *item);
 };
 
 /**
- * store_done_fn - @err NULL: written to disk, or read from it. ECANCELED: the store is closing,
- * and objects that use it may be gone.
+ * store_done_fn - @err NULL: written to disk, or read from it. ECANCELED: the store is closing; its
+ * users may be gone.
  */
 typedef void store_done_fn(void *ctx, const struct error *err);
 
@@ -40,8 +39,8 @@ typedef void store_done_fn(void *ctx, const struct error *err);
 /** store_close - writes what is queued first. */
 void store_close(struct store *s);
 /**
- * store_open - in @dir, which exists; NULL: in memory, nothing survives. ERR_CONFIG, with nothing
- * changed, if the file is damaged, of another program, or of a newer version.
+ * store_open - @dir must exist; NULL: in memory. Returns ERR_CONFIG, changing nothing, if the file
+ * is damaged, of another program, or of a newer version.
  */
 int store_open(const char *dir, struct store **ret_store, struct error *err) attr_must_check;
 /** store_start - start the database thread; see db_start. */
@@ -49,7 +48,7 @@ int store_start(struct store *s, struct loop *loop, int (*on_thread)(struct erro
                 struct error *err) attr_must_check;
 /** store_finish - queue all unwritten changes, without a bound; no changes may follow. */
 void store_finish(struct store *s);
-/** store_is_failing - the last write failed: the disk is full or broken. */
+/** store_is_failing - the last write failed. */
 bool store_is_failing(const struct store *s);
 /** store_db - for the owners of tables. */
 struct db *store_db(struct store *s);

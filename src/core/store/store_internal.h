@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * DOC: shared by the files that write to the store.
- */
+/* DOC: shared by the files that write to the store. */
 
 #include "base/list.h"
 #include "core/store/store.h"
@@ -19,10 +17,10 @@ struct store {
 	struct list sessions, executions; /* struct store_item.node */
 	struct list tasks;                /* struct store_task.node: callback pending */
 	struct list orphans;              /* struct store_orphan.node */
-	bool failing;                     /* the last write failed, and that was logged */
+	bool failing;                     /* the last write failed and was logged */
 };
 
-/* A load of one row and its callback. */
+/* A pending load of one row. */
 struct store_load {
 	struct db_job *job;
 	struct run_records *executions;
@@ -31,7 +29,7 @@ struct store_load {
 	void *ctx;
 };
 
-/* A caller to notify of a write's result, exactly once. */
+/* Calls @fn once with a write's result. */
 struct store_task {
 	struct list node; /* of the store */
 	struct store *store;
@@ -39,15 +37,15 @@ struct store_task {
 	void *ctx;
 };
 
-/* Kept for a write whose owner is gone: freed by the write's callback, or by store_close. */
+/* Outlives its owner: freed by the write's callback, or by store_close. */
 struct store_orphan {
 	struct list node;
 	void (*free)(struct store_orphan *orphan);
 };
 
-/** store_task_new - the context for a write with store_task_done as its callback. */
+/** store_task_new - context for a write whose callback is store_task_done. */
 struct store_task *store_task_new(struct store *s, store_done_fn *fn, void *ctx);
-/** store_task_done - notify the caller and free the task. @ctx: the task. */
+/** store_task_done - call @fn and free the task (@ctx). */
 void store_task_done(void *ctx, const struct error *err);
 /** store_task_cancel - the write did not start. */
 void store_task_cancel(struct store_task *task);

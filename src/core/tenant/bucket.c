@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/tenant/bucket.h"
 
-/* One token, in units of what a rate of one per second yields in a microsecond. */
+/* One token; a rate of one per second yields one unit per microsecond. */
 #define TOKEN 1000000ULL
 
 static uint64_t tokens_owed(const struct bucket *b, const struct bucket_rate *rate, uint64_t now_us)
 {
-	/* A clock that went back: no time has passed. */
+	/* The clock may go back. */
 	uint64_t passed = now_us > b->seen_us ? now_us - b->seen_us : 0;
 
-	/* Divide, do not multiply: a long pause must not overflow. */
+	/* Dividing cannot overflow after a long pause. */
 	if (b->spent == 0 || passed > b->spent / rate->per_second)
 		return 0;
 	return b->spent - passed * rate->per_second;

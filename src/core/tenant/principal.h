@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: the caller of a request. Every object belongs to a tenant, and a caller sees only its own
- * tenant's: ids of other tenants do not exist for it. A daemon without keys has one tenant,
- * TENANT_DEFAULT, and every caller is that.
+ * DOC: the caller of a request. Every object belongs to a tenant; for a caller, ids of other
+ * tenants do not exist. Without keys, every caller is TENANT_DEFAULT.
  */
 
 #include <stdint.h>
@@ -15,6 +14,6 @@
 /* Borrowed for the request. */
 struct principal {
 	const char *tenant;
-	const char *key_id; /* NULL: authenticated without a key */
-	uint32_t scopes;    /* of enum scope, one bit each; see core/identity/scope.h */
+	const char *key_id; /* NULL: no key */
+	uint32_t scopes;    /* bits of enum scope, core/identity/scope.h */
 };

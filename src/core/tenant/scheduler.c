@@ -3,13 +3,12 @@
 
 #include "base/clock.h"
 
-/* Theory of operation. A queue is in the list of turns exactly while its first entry could run if
- * a place were free: everything that can change that (an entry arrives or leaves, a bound moves)
- * ends in update_turn. So a freed place is assigned by looking at one queue, and a tenant at its
- * bounds costs the others nothing. */
+/* A queue is in the list of turns exactly while its first entry could run if a place were free:
+ * every change (an entry arrives or leaves, a bound moves) ends in update_turn. So assigning a
+ * freed place looks at one queue, and a tenant at its bounds costs the others nothing. */
 
-#define RETRY_AFTER_MAX 60 /* seconds; a longer estimate is meaningless */
-#define HOLD_WEIGHT     8  /* weight of a new sample: an eighth */
+#define RETRY_AFTER_MAX 60 /* seconds */
+#define HOLD_WEIGHT     8  /* a new sample counts an eighth */
 
 void scheduler_queue_init(struct scheduler_queue *q)
 {
@@ -34,7 +33,6 @@ static struct scheduler_queue *queue_of(struct scheduler *s, const struct schedu
 	return e->queue ? e->queue : &s->common;
 }
 
-/* Whether the bounds of @q leave room for @e. */
 static bool fits_queue(const struct scheduler_queue *q, const struct scheduler_entry *e)
 {
 	if (q->running_max && q->counts[SCHEDULER_RUNNING] >= q->running_max)
@@ -112,9 +110,9 @@ unsigned scheduler_retry_after(const struct scheduler *s)
 	return seconds > RETRY_AFTER_MAX ? RETRY_AFTER_MAX : (unsigned)seconds;
 }
 
-/* The number of waiting entries is bounded globally. At the bound, only entries whose queue has
- * an equal share of it are rejected: a tenant that fills the queue does so at its own cost. The
- * total can exceed the bound by that, with the logarithm of the number of tenants. */
+/* At the global bound, only queues that have an equal share of it are full: a tenant that fills the
+ * queue does so at its own cost. The total can exceed the bound by that, with the logarithm of the
+ * number of tenants. */
 static bool is_full(const struct scheduler *s, const struct scheduler_queue *q)
 {
 	size_t own = q->counts[SCHEDULER_WAITING];
@@ -134,7 +132,7 @@ int scheduler_enter(struct scheduler *s, struct scheduler_entry *e, uint64_t now
 
 	assert(e->place == SCHEDULER_OUT);
 	list_init(&e->node);
-	/* No overtaking: neither in its own queue nor across queues. */
+	/* No overtaking, neither in its own queue nor across queues. */
 	if (list_is_empty(&s->turns) && list_is_empty(&q->waiting) && has_room(s) &&
 	    fits_queue(q, e)) {
 		admit_entry(s, e, now_us);
@@ -158,7 +156,7 @@ void scheduler_resume(struct scheduler *s, struct scheduler_entry *e, uint64_t n
 	admit_entry(s, e, now_us);
 }
 
-/* Take the first entry of the first queue; the queue goes to the end of the turns. */
+/* Rotates the turns. */
 static struct scheduler_entry *next_entry(struct scheduler *s)
 {
 	struct scheduler_queue *q = LIST_FIRST(&s->turns, struct scheduler_queue, node);

@@ -2,17 +2,16 @@
 #pragma once
 
 /*
- * DOC: admission: which execution runs now, which waits, which is rejected. Each tenant has a
- * first-in first-out queue, and the queues take turns, so that a thousand waiting executions of
- * one tenant do not delay the first of another. Nothing here knows boxes or blocks; every
- * operation takes constant time.
+ * DOC: admission: which execution runs, waits, or is rejected. Each tenant has a first-in first-out
+ * queue; the queues take turns, so that many waiting executions of one tenant do not delay another.
+ * Knows no boxes, never blocks; every operation takes constant time.
  *
- * An entry waits, then runs (it takes a place), then leaves (its result was delivered and its box
- * is being torn down: the place is free, but the box counts until it is gone, so that slow
- * teardown cannot pile up boxes), then is out.
+ * An entry waits, then runs (takes a place), then leaves (its result is delivered: the place is
+ * free, but its box counts until it is gone, so that slow teardown cannot pile up boxes), then is
+ * out.
  *
- * A queue may have its own bounds on running entries and on the memory of boxes. A tenant over
- * them waits even if places are free; the other queues continue.
+ * A queue may bound its running entries and the memory of its boxes. A tenant over them waits even
+ * if places are free.
  */
 
 #include "base/error.h"
@@ -29,13 +28,13 @@ enum scheduler_place {
 	SCHEDULER_PLACE_COUNT
 };
 
-/* Embedded in its tenant; call scheduler_queue_init before use. */
+/* Embedded in its tenant. */
 struct scheduler_queue {
-	struct list node;    /* scheduler.turns while its first entry could run; else unlinked */
+	struct list node;    /* scheduler.turns while its first entry could run */
 	struct list waiting; /* struct scheduler_entry.node */
 	size_t counts[SCHEDULER_PLACE_COUNT];
-	uint64_t memory_bytes; /* of boxes: running and leaving entries, and scheduler_hold */
-	size_t running_max;    /* 0: only the global bound */
+	uint64_t memory_bytes; /* running and leaving entries, and scheduler_hold */
+	size_t running_max;    /* 0: unbounded */
 	uint64_t memory_max;   /* 0: unbounded */
 };
 
@@ -43,24 +42,24 @@ struct scheduler_queue {
 struct scheduler_entry {
 	struct list node; /* scheduler_queue.waiting */
 	enum scheduler_place place;
-	struct scheduler_queue *queue; /* NULL: the common queue. Set while OUT */
-	uint64_t memory_bytes;         /* of its box; 0: none of its own */
+	struct scheduler_queue *queue; /* NULL: common. Set while OUT */
+	uint64_t memory_bytes;         /* 0: no box of its own */
 	uint64_t admitted_us;
-	bool patient; /* never rejected for a full queue: its owner bounds their number */
-	/* The entry may run now. May call scheduler_leave and scheduler_out, for this entry too. */
+	bool patient; /* never rejected: its owner bounds their number */
+	/* May call scheduler_leave and scheduler_out, for this entry too. */
 	void (*on_turn)(void *ctx);
 	void *ctx;
 };
 
 struct scheduler {
-	struct list turns; /* struct scheduler_queue.node, next turn first */
+	struct list turns; /* struct scheduler_queue.node */
 	struct scheduler_queue common;
-	size_t queues; /* queues with waiting entries */
+	size_t queues; /* with waiting entries */
 	size_t counts[SCHEDULER_PLACE_COUNT];
 	size_t running_max;
 	size_t waiting_max;
 	size_t boxes_max;
-	uint64_t hold_us; /* moving average of the time a place is held */
+	uint64_t hold_us; /* moving average of hold times */
 	bool dispatching;
 };
 
@@ -68,14 +67,14 @@ void scheduler_queue_init(struct scheduler_queue *q);
 /** scheduler_init - *s must not move afterwards. */
 void scheduler_init(struct scheduler *s, size_t running_max, size_t waiting_max, size_t boxes_max);
 /**
- * scheduler_enter - Return: 0 admitted now (on_turn is not called), 1 waiting (on_turn follows),
- * or -1 with ERR_BUSY: @waiting_max entries wait and its queue has its share of them.
+ * scheduler_enter - Return: 0 admitted (on_turn is not called), 1 waiting (on_turn follows), or -1
+ * with ERR_BUSY: @waiting_max entries wait and its queue has its share.
  */
 int scheduler_enter(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us,
                     struct error *err) attr_must_check;
-/** scheduler_resume - takes a place for an entry that is already running, regardless of bounds. */
+/** scheduler_resume - take a place for a running entry, regardless of bounds. */
 void scheduler_resume(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us);
-/** scheduler_leave - it ended, but its box still exists. May call on_turn of another entry. */
+/** scheduler_leave - its box still exists. May call on_turn of another entry. */
 void scheduler_leave(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us);
 /** scheduler_out - from any place; idempotent. May call on_turn of another entry. */
 void scheduler_out(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us);
@@ -84,5 +83,5 @@ void scheduler_hold(struct scheduler *s, struct scheduler_queue *q, uint64_t byt
 /** scheduler_release - end scheduler_hold; @bytes 0: the bounds of @q changed. May call on_turn. */
 void scheduler_release(struct scheduler *s, struct scheduler_queue *q, uint64_t bytes,
                        uint64_t now_us);
-/** scheduler_retry_after - estimated seconds until the queue has a free place; at least 1. */
+/** scheduler_retry_after - estimated seconds until there is a free place; at least 1. */
 unsigned scheduler_retry_after(const struct scheduler *s);

@@ -18,7 +18,7 @@ struct tenants {
 struct quota_row {
 	const char *name;
 	uint64_t max;
-	size_t setting; /* of the default in struct config */
+	size_t setting; /* default, in struct config */
 };
 
 #define AT(field) offsetof(struct config, field)
@@ -69,7 +69,7 @@ static void apply_limits(const struct tenants *all, struct tenant *t)
 void tenants_set(struct tenants *all, struct tenant *t, const struct tenant_settings *settings,
                  struct scheduler *s)
 {
-	/* Checked when it was read; a name that is too long names no policy. */
+	/* Already checked; a name that is too long names no policy. */
 	(void)!str_copy(t->policy, sizeof(t->policy), settings->policy ? settings->policy : "");
 	for (int i = 0; i < QUOTA_COUNT; i++)
 		t->quotas[i] = settings->quotas[i];
