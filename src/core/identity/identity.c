@@ -11,18 +11,16 @@
 #include "core/identity/identity_row.h"
 
 /*
- * Theory of operation. A key is found by its id, which is not secret, and then compared whole and
- * in constant time. An unknown id is compared too, against nothing, so that timing does not
- * reveal which ids exist.
+ * A key is found by its id, which is not secret, then compared whole in constant time. An unknown
+ * id is compared too, so that timing does not reveal which ids exist.
  *
- * Guessing is hopeless; only the noise is bounded. A peer that keeps sending invalid keys is told
- * to wait. Callers with a valid key are served meanwhile, from the same address too: else one
- * client could lock out everyone behind a proxy.
+ * Guessing is hopeless; only the noise is bounded. A peer that keeps sending invalid keys must
+ * wait. Valid keys are served meanwhile, from the same address too: else one client could lock out
+ * everyone behind a proxy.
  */
 
-/* Resolution of last_used: at most one write per key and minute. */
-#define USED_STEP_MS 60000
-/* Peers whose failures are counted separately. */
+/* At most one write of last_used per key and minute. */
+#define USED_STEP_MS  60000
 #define PEERS_MAX     4096
 #define PRUNE_STEP_US (1 * USEC_PER_SEC)
 
@@ -67,7 +65,6 @@ void identity_watch_departures(struct identity *identity, void (*fn)(void *ctx),
 	identity->on_departure_ctx = ctx;
 }
 
-/* The value is not used. */
 void identity_note_departed(struct identity *identity, const char *name)
 {
 	(void)!map_put(identity->departed, name, identity);
@@ -190,8 +187,8 @@ void identity_forget_key(struct identity *identity, struct identity_key *key)
 	list_append(&identity->gone, &key->node);
 }
 
-/* Drop peers that owe nothing; if there are none, there is no room for more. Rate-limited: a
- * client with many addresses must not make every request a scan. */
+/* Drop peers that owe nothing. Rate-limited: a client with many addresses must not make every
+ * request a scan. */
 static void prune_peers(struct identity *identity, uint64_t now_us)
 {
 	struct map *kept = map_new();
@@ -209,7 +206,7 @@ static void prune_peers(struct identity *identity, uint64_t now_us)
 	identity->peers = kept;
 }
 
-/* Peers for which there is no room share one entry. */
+/* Peers beyond PEERS_MAX share one entry. */
 static struct peer *get_peer(struct identity *identity, const char *name, uint64_t now_us)
 {
 	struct peer *peer = map_get(identity->peers, name);
@@ -254,7 +251,7 @@ static const struct principal *check_key(struct identity *identity, const struct
 
 	if (!known || !matches)
 		return reject_key(identity, request, "unknown key", err);
-	/* The caller has the secret, so it may learn what became of the key. */
+	/* The caller has the secret: it may learn the key's fate. */
 	if (known->revoked_ms)
 		return reject_key(identity, request, "the key was revoked", err);
 	if (!is_active(known, now_ms))

@@ -2,17 +2,16 @@
 #pragma once
 
 /*
- * DOC: API keys, and authentication. A key belongs to a tenant and has scopes; it is known by its
- * id, its secret is not stored (see core/identity/key.h). Tenants are changed here too, because a
- * change must be on disk before it is acknowledged: it is made in memory at once, written, and
- * undone if the write fails.
+ * DOC: API keys and authentication. A key belongs to a tenant and has scopes; its secret is not
+ * stored (core/identity/key.h). Changes of keys and tenants are made in memory, written, then
+ * acknowledged; a failed write undoes them.
  *
- * While there is no key at all, none is required. From the first key on every caller needs one,
- * for good: revoking the last key locks, it does not open.
+ * No key is required until the first is created; from then on every caller needs one. Revoking the
+ * last key locks, it does not open.
  *
- * A process that connects to the Unix socket as root or as the user who started the daemon is
- * fully trusted (auth.trust_socket): it can read the state directory and kill the daemon anyway.
- * Without keys, all other callers have every scope except admin.
+ * On the Unix socket, root and the user who started the daemon are fully trusted
+ * (auth.trust_socket): they can read the state directory and kill the daemon anyway. Without keys,
+ * all other callers have every scope except admin.
  */
 
 #include "base/attr.h"
@@ -38,20 +37,20 @@ struct store;
 struct identity_config {
 	const struct config *config; /* all borrowed */
 	struct tenants *tenants;
-	struct store *store; /* NULL: nothing is persisted, for tests */
-	unsigned owner_uid;  /* user who started the daemon */
+	struct store *store; /* NULL: not persisted, for tests */
+	unsigned owner_uid;  /* who started the daemon */
 };
 
 /** identity_free - unwritten changes fail with ERR_UNAVAILABLE. */
 void identity_free(struct identity *identity);
 struct identity *identity_new(const struct identity_config *config) attr_owned(identity_free);
-/** identity_load - load from the store, before store_start. */
+/** identity_load - before store_start. */
 int identity_load(struct identity *identity, struct error *err) attr_must_check;
 /** identity_start - before the first change. @scheduler (may be NULL) learns of larger quotas. */
 void identity_start(struct identity *identity, struct loop *loop, struct scheduler *scheduler);
 /**
- * identity_watch_departures - @fn is called after a tenant was deleted whose history is still in
- * the store; call identity_departed when nothing is left.
+ * identity_watch_departures - call @fn after a tenant with history in the store was deleted; call
+ * identity_departed when nothing is left.
  */
 void identity_watch_departures(struct identity *identity, void (*fn)(void *ctx), void *ctx);
 /** identity_departed - the name is free for a new tenant. */
@@ -59,25 +58,24 @@ void identity_departed(struct identity *identity, const char *name);
 /** identity_has_keys - whether callers need a key. */
 bool identity_has_keys(const struct identity *identity);
 
-/* Credentials of a request. */
 struct identity_request {
 	const char *authorization, *api_key; /* headers; NULL: not sent */
-	bool repeated;                       /* one of them was sent more than once */
-	const char *peer;                    /* failures are counted per peer */
-	bool has_uid; /* connected by the Unix socket from a process of @uid */
+	bool repeated;                       /* one was sent twice */
+	const char *peer;                    /* to count failures */
+	bool has_uid;                        /* @uid is that of the Unix socket's peer */
 	unsigned uid;
 	uint64_t now_us;
 };
 
 /**
  * identity_authenticate - Return: the principal, valid as long as @identity; or NULL with
- * ERR_INVALID (two credentials), ERR_UNAUTHENTICATED, or ERR_BUSY (this peer failed too often).
+ * ERR_INVALID (two credentials), ERR_UNAUTHENTICATED, or ERR_BUSY (too many failures).
  */
 const struct principal *identity_authenticate(struct identity *identity,
                                               const struct identity_request *request,
                                               struct error *err);
 
-/* The public part of a key. Strings belong to the key. */
+/* Strings belong to the key. */
 struct identity_key_info {
 	const char *id, *tenant, *name;
 	uint32_t scopes;
@@ -87,18 +85,18 @@ struct identity_key_info {
 };
 
 struct identity_key *identity_find_key(struct identity *identity, const char *id);
-/** identity_key_holds - whether the key, or access without one (NULL), would still be accepted. */
+/** identity_key_holds - whether the key, or access without one (NULL), is still accepted. */
 bool identity_key_holds(struct identity *identity, const char *id);
 /** identity_key_at - oldest first; NULL past the end. O(index). */
 struct identity_key *identity_key_at(struct identity *identity, size_t index);
-/** identity_key_next - the one after @key, or NULL. */
+/** identity_key_next - may be NULL. */
 struct identity_key *identity_key_next(const struct identity *identity,
                                        const struct identity_key *key);
 size_t identity_key_count(const struct identity *identity);
 void identity_key_info(const struct identity_key *key, struct identity_key_info *ret_info);
 
-/* Changes. @done is called once, from the loop: with NULL when the change is on disk, else with
- * the reason why it was undone. A call that returns -1 has changed nothing and calls nothing. */
+/* Changes. @done is called once, from the loop: with NULL when the change is on disk, else with the
+ * error that undid it. A call that returns -1 changes and calls nothing. */
 typedef void identity_done_fn(void *ctx, const struct error *err);
 
 struct identity_done {
@@ -118,22 +116,21 @@ struct identity_key_request {
 int identity_create_key(struct identity *identity, const struct identity_key_request *request,
                         struct identity_done done, struct key *ret_key,
                         struct error *err) attr_must_check;
-/** identity_create_key_now - the same synchronously, before store_start. */
+/** identity_create_key_now - synchronously, before store_start. */
 int identity_create_key_now(struct identity *identity, const struct identity_key_request *request,
                             struct key *ret_key, struct error *err) attr_must_check;
-/** identity_revoke_key - takes effect at once, written or not. No effect on a revoked key. */
+/** identity_revoke_key - takes effect at once, written or not; idempotent. */
 int identity_revoke_key(struct identity *identity, struct identity_key *key,
                         struct identity_done done, struct error *err) attr_must_check;
-/** identity_create_tenant - ERR_CONFLICT also while data of a deleted one of this name remains. */
+/** identity_create_tenant - ERR_CONFLICT also while history of a deleted namesake remains. */
 int identity_create_tenant(struct identity *identity, const struct tenant_settings *settings,
                            struct identity_done done, struct error *err) attr_must_check;
-/** identity_set_tenant - change policy and quotas. */
 int identity_set_tenant(struct identity *identity, struct tenant *tenant,
                         const struct tenant_settings *settings, struct identity_done done,
                         struct error *err) attr_must_check;
 /**
- * identity_delete_tenant - with its revoked keys; ERR_CONFLICT while it has anything else.
- * History in the store is removed in the background.
+ * identity_delete_tenant - with its revoked keys; ERR_CONFLICT while it has anything else. History
+ * is removed in the background.
  */
 int identity_delete_tenant(struct identity *identity, struct tenant *tenant,
                            struct identity_done done, struct error *err) attr_must_check;

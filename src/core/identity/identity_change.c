@@ -11,22 +11,21 @@
 #include "core/identity/identity_row.h"
 #include "io/loop.h"
 
-/* Theory of operation. All checks come first. Then the change is made in memory, so that
- * concurrent changes see each other; then it is written; then acknowledged. Only the deletion of
- * a tenant happens after the write, because it cannot be undone. */
+/* Checks come first. Then the change is made in memory, so that concurrent changes see each other;
+ * then written; then acknowledged. A tenant is deleted after the write: that cannot be undone. */
 
 struct identity_change {
 	struct list node; /* identity.changes */
 	struct identity *identity;
 	struct identity_done done;
-	void (*undo)(struct identity_change *change);   /* the write failed; NULL: nothing to do */
-	void (*finish)(struct identity_change *change); /* written; NULL: nothing to do */
-	char name[TENANT_NAME_MAX + 1];                 /* of the key or tenant */
-	char policy[TENANT_NAME_MAX + 1];               /* previous policy of a tenant */
+	void (*undo)(struct identity_change *change);   /* may be NULL */
+	void (*finish)(struct identity_change *change); /* may be NULL */
+	char name[TENANT_NAME_MAX + 1];                 /* key id or tenant */
+	char policy[TENANT_NAME_MAX + 1];               /* before the change */
 	struct tenant_settings before;
-	bool was_keyed; /* identity.keyed before this key */
+	bool was_keyed; /* identity.keyed before */
 	struct store_departure departure;
-	bool left; /* a deleted tenant has history left */
+	bool left; /* a deleted tenant has history */
 };
 
 static struct identity_change *change_new(struct identity *identity, struct identity_done done,
@@ -64,7 +63,7 @@ static void on_unkept(void *ctx)
 	on_written(ctx, NULL);
 }
 
-/* @r is the result of starting the write; if that failed the change is dropped. */
+/* @r: whether the write was queued; if not, drop the change. */
 static int begin_change(struct identity_change *change, int r)
 {
 	if (r == 0 && !change->identity->config.store)
@@ -101,7 +100,7 @@ static void undo_key(struct identity_change *change)
 	change->identity->keyed = change->was_keyed || identity_key_count(change->identity) > 0;
 }
 
-/* It is printed in lists and logs. */
+/* For lists and logs. */
 static bool is_single_line(const char *text)
 {
 	for (const char *c = text; *c; c++)
@@ -202,7 +201,7 @@ static void undo_tenant(struct identity_change *change)
 	struct tenant *t = tenants_find(tenants, change->name);
 	struct error err = {0};
 
-	/* It was never on disk and has no key yet. */
+	/* It was never on disk and has no key. */
 	if (t && tenants_remove(tenants, t, &err) < 0)
 		log_error("undo a tenant", &err);
 }
@@ -262,7 +261,7 @@ static void finish_delete(struct identity_change *change)
 	LIST_FOREACH (key, &identity->keys, struct identity_key, node)
 		if (str_equal(key->tenant, change->name))
 			identity_forget_key(identity, key);
-	/* If a concurrent request holds it, it stays until the daemon ends. */
+	/* A tenant held by a concurrent request stays until the daemon ends. */
 	if (t && tenants_remove(tenants, t, &err) < 0)
 		log_error("remove a tenant", &err);
 	if (!change->left)

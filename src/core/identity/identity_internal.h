@@ -2,11 +2,8 @@
 #pragma once
 
 /*
- * DOC: shared by the files of identity only:
- *
- *   identity.c         the table of keys, and authentication
- *   identity_change.c  changes: made, written, undone
- *   identity_row.c     the rows in the store
+ * DOC: shared by the files of identity: identity.c (keys, authentication), identity_change.c
+ * (changes), identity_row.c (store).
  */
 
 #include "base/list.h"
@@ -32,22 +29,21 @@ struct identity {
 	struct map *by_id;
 	bool keyed; /* there is or was a key: deleting keys never opens the daemon */
 	struct list keys;
-	struct list gone;    /* deleted keys that requests may still refer to */
-	struct map *peers;   /* struct peer, by name: recent failures */
-	uint64_t pruned_us;  /* time of the last prune_peers */
+	struct list gone;  /* deleted; requests may refer to them */
+	struct map *peers; /* struct peer, by name */
+	uint64_t pruned_us;
 	struct list changes; /* struct identity_change, unwritten */
-	/* Names of deleted tenants with history left: not available yet. */
+	/* Names of deleted tenants with history: not available yet. */
 	struct map *departed;
-	void (*on_departure)(void *ctx); /* NULL: none */
+	void (*on_departure)(void *ctx); /* may be NULL */
 	void *on_departure_ctx;
 	struct principal owner, anybody;
 };
 
-/** identity_add_key - add to the tables; @key is copied. */
+/** identity_add_key - @key is copied. */
 struct identity_key *identity_add_key(struct identity *identity, const struct identity_key *key);
-/** identity_forget_key - remove from the tables. The memory is kept until identity_free. */
+/** identity_forget_key - the memory is kept until identity_free. */
 void identity_forget_key(struct identity *identity, struct identity_key *key);
-/** identity_note_departed - the deleted tenant @name has history left. */
 void identity_note_departed(struct identity *identity, const char *name);
 /** identity_end_changes - fail all changes: the store is closing. */
 void identity_end_changes(struct identity *identity);

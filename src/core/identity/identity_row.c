@@ -11,9 +11,8 @@
 
 #define LOAD_MAX_BYTES (64u << 20)
 #define LOOK_MAX_BYTES 4096
-#define DELETE_ROWS    "64" /* rows of each kind deleted together with a tenant */
+#define DELETE_ROWS    "64" /* of each kind, with its tenant */
 
-/* NULL for never. */
 static struct db_value time_value(uint64_t ms)
 {
 	return ms ? DB_INT(ms) : DB_NULL;
@@ -94,13 +93,13 @@ static void on_deleted(void *ctx, const struct error *err)
 	struct store_departure *d = ctx;
 
 	if (!err && d->look)
-		return; /* its callback follows */
+		return; /* on_looked follows */
 	if (d->look)
 		db_forget(TAKE_PTR(d->look));
 	d->fn(d->ctx, true, err);
 }
 
-/* Whether nothing is left. On error assume that something is: retention finds out. */
+/* On error assume that history is left: retention finds out. */
 static void on_looked(void *ctx, const struct db_rows *rows, const struct error *err)
 {
 	struct store_departure *d = ctx;
@@ -109,9 +108,8 @@ static void on_looked(void *ctx, const struct db_rows *rows, const struct error 
 	d->fn(d->ctx, err || db_rows_count(rows) == 0, NULL);
 }
 
-/* History must not reappear under a new tenant of the same name, but the caller does not wait
- * until all of it is removed. The tenant is always marked as departed: if the following query
- * fails, retention finds the mark and frees the name. */
+/* History must not reappear under a new tenant of the same name, but the caller does not wait for
+ * its removal. If @look fails, retention finds the mark in departed and frees the name. */
 int identity_row_delete_tenant(struct store *store, const struct tenant *t,
                                struct store_departure *departure, struct error *err)
 {
@@ -225,7 +223,7 @@ static int load_departed(struct identity *identity, const struct db_rows *rows, 
 int identity_row_load(struct store *store, struct identity *identity, struct error *err)
 {
 	const struct db_statement tenants =
-		/* -1: not set */
+		/* -1: unset */
 		DB_SQL("SELECT name, policy, created_ms, updated_ms, ifnull(sessions, ?1),"
 	               " ifnull(executions, ?1), ifnull(queued, ?1), ifnull(memory_bytes, ?1),"
 	               " ifnull(requests_per_second, ?1), ifnull(burst, ?1), ifnull(templates, ?1),"

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: tenants and keys in the store (migration 002). If the store is NULL nothing is persisted:
- * the calls succeed and make no callback.
+ * DOC: tenants and keys in the store (migration 002). With a NULL store the calls succeed, persist
+ * nothing and make no callback.
  */
 
 #include "base/attr.h"
@@ -23,15 +23,15 @@ struct identity_row_done {
 };
 
 struct db_job;
-/* Deletion of a tenant; embedded by its caller. */
+/* Embedded by its caller. */
 struct store_departure {
-	/* Called once from the loop. @left: retention must remove remaining history. */
+	/* Called once from the loop. @left: retention must remove history. */
 	void (*fn)(void *ctx, bool left, const struct error *err);
 	void *ctx;
 	struct db_job *look; /* private to identity_row.c */
 };
 
-/** identity_row_load - load into @identity and its tenants; before the loop runs. */
+/** identity_row_load - also loads tenants; before the loop runs. */
 int identity_row_load(struct store *store, struct identity *identity,
                       struct error *err) attr_must_check;
 /** identity_row_add_key - without a callback: write now, before store_start. */
@@ -39,14 +39,13 @@ int identity_row_add_key(struct store *store, const struct identity_key *key,
                          struct identity_row_done done, struct error *err) attr_must_check;
 int identity_row_revoke_key(struct store *store, const struct identity_key *key,
                             struct identity_row_done done, struct error *err) attr_must_check;
-/** identity_row_used - coarse, without a callback. */
 void identity_row_used(struct store *store, const char *key_id, uint64_t now_ms);
 /** identity_row_put_tenant - insert or update. */
 int identity_row_put_tenant(struct store *store, const struct tenant *tenant,
                             struct identity_row_done done, struct error *err) attr_must_check;
 /**
- * identity_row_delete_tenant - with its keys and a bounded part of its history. If more may be
- * left the name stays marked as departed, and retention continues.
+ * identity_row_delete_tenant - with its keys and a bounded part of its history; retention removes
+ * the rest.
  */
 int identity_row_delete_tenant(struct store *store, const struct tenant *tenant,
                                struct store_departure *departure,

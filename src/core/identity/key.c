@@ -24,7 +24,6 @@ void key_make(struct key *ret_key)
 
 void key_format(const struct key *key, char ret_text[KEY_TEXT_LEN + 1])
 {
-	/* Both have fixed lengths: it fits. */
 	(void)!str_format(ret_text, KEY_TEXT_LEN + 1, KEY_PREFIX "%s_%s", key->id, key->secret);
 }
 
@@ -50,13 +49,13 @@ int key_parse(const char *text, struct key *ret_key)
 	return 0;
 }
 
-/* Hash the whole text, id included: equal secrets of two keys have different hashes. */
+/* The id is hashed too: equal secrets of two keys have different hashes. */
 void key_hash(const struct key *key, uint8_t ret_hash[KEY_HASH_LEN])
 {
 	char text[KEY_TEXT_LEN + 1];
 
 	key_format(key, text);
-	/* Fails only for lengths out of range. */
+	/* Cannot fail for these lengths. */
 	(void)crypto_generichash(ret_hash, KEY_HASH_LEN, (const uint8_t *)text, KEY_TEXT_LEN, NULL,
 	                         0);
 	sodium_memzero(text, sizeof(text));
@@ -80,7 +79,7 @@ static const char *skip_blanks(const char *s)
 	return s + strspn(s, " \t");
 }
 
-/* "Bearer KEY": the scheme in any case, then blanks. */
+/* "Bearer KEY", in any case. */
 static int parse_bearer(const char *authorization, struct key *ret_key)
 {
 	static const char scheme[] = "Bearer";

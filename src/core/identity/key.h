@@ -2,14 +2,12 @@
 #pragma once
 
 /*
- * DOC: an API key as text, and its stored form: mb_<id>_<secret>. The id names the key in lists
- * and logs; the secret is 32 of [a-z0-9], 165 random bits, and is shown once. Only a BLAKE2b hash
- * of both is stored.
+ * DOC: API keys: mb_<id>_<secret>. The id names the key in lists and logs; the secret, 32 of
+ * [a-z0-9], is shown once. Only a BLAKE2b hash of both is stored, against readers of the database
+ * or a backup.
  *
- * A fast hash is enough: slow ones (argon2, scrypt) make guessing expensive where people choose
- * passwords. 165 random bits cannot be guessed at any speed, and a slow hash on every request
- * would let callers keep the daemon busy. The hash protects the keys from readers of the database
- * or a backup. Pure, except for key_make.
+ * A fast hash is enough: 165 random bits cannot be guessed at any speed, and a slow hash (argon2,
+ * scrypt) on every request would let callers keep the daemon busy. Pure, except for key_make.
  */
 
 #include "base/attr.h"
@@ -23,7 +21,7 @@
 #define KEY_TEXT_LEN   (3 + KEY_ID_LEN + 1 + KEY_SECRET_LEN) /* without the NUL */
 #define KEY_HASH_LEN   32
 
-/* A parsed key. Secret: key_wipe it. */
+/* Secret: key_wipe it. */
 struct key {
 	char id[KEY_ID_LEN + 1];
 	char secret[KEY_SECRET_LEN + 1];
@@ -31,22 +29,19 @@ struct key {
 
 /** key_setup - once, before all other functions. Return: 0 or -ENOSYS. */
 int key_setup(void) attr_must_check;
-/** key_make - generate a new key. */
 void key_make(struct key *ret_key);
 void key_format(const struct key *key, char ret_text[KEY_TEXT_LEN + 1]);
-/** key_parse - Return: 0, or -EINVAL: not the form of a key. */
+/** key_parse - Return: 0, or -EINVAL. */
 int key_parse(const char *text, struct key *ret_key) attr_must_check;
 void key_hash(const struct key *key, uint8_t ret_hash[KEY_HASH_LEN]);
 /** key_matches - in constant time. */
 bool key_matches(const struct key *key, const uint8_t hash[KEY_HASH_LEN]);
-/** key_wipe - clear the secret from memory. */
 void key_wipe(struct key *key);
 #define cleanup_key attr_cleanup(key_wipe)
 
 /**
- * key_from_headers - the credential of a request: "Bearer KEY" in @authorization, or @api_key;
- * NULL: not sent. Return: 1 with a key in *ret_key; 0: none sent; -EINVAL: not a key; -EEXIST:
- * both sent, and they differ.
+ * key_from_headers - parse "Bearer KEY" in @authorization, or @api_key; NULL: not sent. Return: 1
+ * with *ret_key; 0: none sent; -EINVAL: not a key; -EEXIST: both sent, and they differ.
  */
 int key_from_headers(const char *authorization, const char *api_key,
                      struct key *ret_key) attr_must_check;

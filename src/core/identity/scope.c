@@ -48,7 +48,7 @@ void scopes_format(uint32_t scopes, char ret_text[SCOPES_TEXT_LEN])
 	for (int i = 0; i < SCOPE_COUNT; i++) {
 		if (!names[i] || !(scopes & SCOPE_BIT(i)))
 			continue;
-		/* All scopes together fit. */
+		/* All scopes fit. */
 		(void)!str_format(ret_text + used, SCOPES_TEXT_LEN - used, "%s%s", used ? "," : "",
 		                  names[i]);
 		used = strlen(ret_text);

@@ -29,7 +29,7 @@ struct images *images_new(const struct tenants *tenants)
 	return all;
 }
 
-/* Remove from the table and from its tenant's account. */
+/* Remove from the table and the tenant's account. */
 static void unlink_image(struct image *image)
 {
 	struct images *all = image->owner;
@@ -87,7 +87,7 @@ struct image *images_hold(struct images *all, const struct image_record *record,
 		return NULL;
 	image = NEW(struct image);
 	*image = (struct image){.refs = 1, .bytes = record->bytes, .tenant = tenant, .owner = all};
-	/* Names come from imports.c, directly or by way of the store. */
+	/* Names come from imports.c, directly or from the store. */
 	if (str_copy(image->name, sizeof(image->name), record->name) < 0 ||
 	    map_put(all->by_name, image->name, image) < 0)
 		abort();
@@ -127,7 +127,7 @@ uint64_t image_config_bytes(const char *config)
 	const json_t *bytes = json_object_get(j, "disk_bytes");
 	json_int_t value;
 
-	if (!bytes) /* from an import that did not measure it */
+	if (!bytes) /* not measured */
 		bytes = json_object_get(j, "bytes");
 	value = json_integer_value(bytes);
 	return value > 0 ? (uint64_t)value : 0;

@@ -25,11 +25,10 @@
 #include "import/order.h"
 #include "io/loop.h"
 
-/* Theory of operation. Two pipes per import: the archive goes into one, the answer comes out of
- * the other (import/order.h): progress lines, then a JSON object. A newline after it comes from
- * the importer's parent and means that the root has its final name. A compromised parser of the
- * archive could write one too; then the root does not exist, which is found when the template is
- * settled. Its progress lines are only displayed. */
+/* Two pipes per import: the archive goes into one, progress lines and a JSON object come out of the
+ * other (import/order.h). A final newline from the importer's parent means that the root has its
+ * final name. A compromised parser could write one too; settling the template then finds no root.
+ * Progress is only displayed. */
 
 #define ANSWER_MAX (IMPORT_RESULT_MAX + 16)
 
@@ -47,16 +46,16 @@ struct import {
 	struct import_events events;
 	char *tenant, *id, *name;
 	char root[BOX_ROOT_LEN];
-	int in, out; /* owned: the archive goes to @in, the answer comes from @out */
+	int in, out; /* owned */
 	struct watch *in_watch, *out_watch;
 	struct buf answer;
 	struct import_limits limits;
-	bool quota_bound; /* the tenant's quota limits its root more than the settings do */
+	bool quota_bound; /* the tenant's quota is below the setting */
 	struct import_info info;
-	struct kept *kept; /* its template is being written; NULL: not yet */
+	struct kept *kept; /* NULL: its template is not being written */
 };
 
-/* A template whose import is finished when it is on disk. */
+/* A template whose import ends when it is on disk. */
 struct kept {
 	struct import *import;     /* NULL: cancelled or gone */
 	struct template *template; /* a reference */
@@ -81,7 +80,6 @@ static int give_order(struct imports *all, const struct import_order *order, con
 	return fd_send(all->config.sock, order, sizeof(*order), fds, count);
 }
 
-/* @ctx: the imports. */
 static void remove_root(void *ctx, const char *root)
 {
 	struct imports *all = ctx;
@@ -128,7 +126,7 @@ void import_end(struct import *i)
 
 void import_cancel(struct import *i)
 {
-	/* Too late to cancel: the write is already queued. */
+	/* Too late: the write is queued. */
 	count_result(i->owner, i->kept ? "done" : "cancelled");
 	import_free(i);
 }
@@ -186,7 +184,7 @@ size_t import_write(struct import *i, const char *data, size_t len)
 	struct error err = {0};
 	size_t taken;
 
-	/* Counted here too: an archive that unpacks to nothing has no other bound. */
+	/* Nothing else bounds an archive that unpacks to nothing. */
 	if (len > i->limits.archive_bytes - i->info.received) {
 		(void)refuse_length(i->limits.archive_bytes, &err);
 		end_import(i, NULL, &err);
@@ -244,7 +242,7 @@ static int adopt_root(struct import *i, const json_t *answer, struct template **
 	int r;
 
 	if (!image) {
-		remove_root(i->owner, i->root); /* no template will name it */
+		remove_root(i->owner, i->root); /* no template will */
 		free(kept);
 		return -1;
 	}
@@ -252,7 +250,7 @@ static int adopt_root(struct import *i, const json_t *answer, struct template **
 	record.spec.name = xstrdup(i->name);
 	record.spec.image = xstrdup(i->id);
 	record.spec.env = take_env(json_object_get(answer, "env"));
-	/* On failure our reference releases the root. */
+	/* On failure, dropping @image releases the root. */
 	r = templates_adopt(i->owner->config.templates, &record, &done, ret_template, err);
 	template_spec_done(&record.spec);
 	if (r == 0) {
@@ -265,7 +263,6 @@ static int adopt_root(struct import *i, const json_t *answer, struct template **
 	return r;
 }
 
-/* Report the importer's failure, with the name of the limit if it was one. */
 static int report_failure(const struct import *i, const json_t *answer, struct error *err)
 {
 	static const char *const limits[] = {IMPORT_LIMIT_ARCHIVE, IMPORT_LIMIT_ROOT,
@@ -342,9 +339,9 @@ static void on_answer(void *ctx, int events attr_unused)
 			end_import(i, t, r < 0 ? &err : NULL);
 		return;
 	}
-	/* Too much makes it invalid JSON, and so a failure. */
+	/* Excess makes it invalid JSON: a failure. */
 	(void)buf_add_some(b, data, (size_t)n);
-	/* Remove progress lines as they are completed. */
+	/* Remove complete progress lines. */
 	while (b->len > strlen(IMPORT_PROGRESS) && str_has_prefix(b->data, IMPORT_PROGRESS) &&
 	       (stop = memchr(b->data, '\n', b->len))) {
 		*stop = '\0';
@@ -378,7 +375,7 @@ static int open_pipes(struct import *i, struct error *err)
 	return 0;
 }
 
-/* What is left of the tenant's quota if all current imports use all that they may. */
+/* Quota left if all current imports use all they may. */
 static uint64_t room_of(const struct imports *all, const char *tenant)
 {
 	uint64_t room = tenant_image_room(tenant_of(all, tenant));
@@ -387,7 +384,7 @@ static uint64_t room_of(const struct imports *all, const char *tenant)
 	if (room == UINT64_MAX)
 		return room;
 	LIST_FOREACH (i, &all->all, struct import, node)
-		/* An image whose template is being written is already counted. */
+		/* With @kept, the image is already counted. */
 		if (str_equal(i->tenant, tenant) && !i->kept)
 			room -= i->limits.root_bytes < room ? i->limits.root_bytes : room;
 	return room;
@@ -417,14 +414,13 @@ static int check_request(const struct imports *all, const struct import_request 
 		                 (unsigned long long)c->imports_max_tenant);
 	if (request->length != IMPORT_LENGTH_UNKNOWN && request->length > c->import_archive_bytes)
 		return refuse_length(c->import_archive_bytes, err);
-	/* There must be room for the template and a byte of its image. */
+	/* There must be room for the template and a byte of image. */
 	if (tenant_take_template(tenant, err) < 0)
 		return -1;
 	tenant_drop_template(tenant);
 	return room_of(all, request->tenant) > 0 ? 0 : tenant_refuse_image(tenant, err);
 }
 
-/* From the settings and the rest of the tenant's quota. */
 static void set_limits(struct import *i)
 {
 	const struct config *c = i->owner->config.config;

@@ -2,12 +2,10 @@
 #pragma once
 
 /*
- * DOC: imports images as templates. The archive is passed to millibox-import, which was started
- * with the daemon and is the only program that parses it; the daemon reads its short answer. One
- * import: imports_begin, import_write..., import_end, then exactly one of the two events, from
- * the loop or from import_write; or import_cancel, and no event.
- *
- * While it runs, its tenant can query its progress (imports_at, imports_find).
+ * DOC: imports images as templates. Only millibox-import, started with the daemon, parses the
+ * archive; the daemon reads its short answer. One import: imports_begin, import_write...,
+ * import_end, then exactly one of on_done and on_failed, from the loop or from import_write; or
+ * import_cancel, and no event. Its tenant can query its progress.
  */
 
 #include "base/attr.h"
@@ -31,18 +29,18 @@ struct imports_config {
 	const struct config *config;
 	const struct tenants *tenants; /* NULL: quotas off */
 	struct metrics *metrics;       /* NULL: metrics off */
-	const char *roots;             /* directory of imported roots */
-	int sock;                      /* of millibox-import, owned; -1: it could not be started */
+	const char *roots;             /* of imported roots */
+	int sock;                      /* of millibox-import, owned; -1: not started */
 };
 
 struct import_events {
 	void *ctx;
-	void (*on_room)(void *ctx); /* more can be written */
+	void (*on_room)(void *ctx); /* to write more */
 	void (*on_done)(void *ctx, struct template *t);
 	void (*on_failed)(void *ctx, const struct error *err);
 };
 
-/* All borrowed. */
+/* Borrowed. */
 struct import_request {
 	const char *tenant, *id, *name; /* @name NULL: the id */
 	uint64_t length;                /* of the archive; IMPORT_LENGTH_UNKNOWN */
@@ -50,19 +48,19 @@ struct import_request {
 #define IMPORT_LENGTH_UNKNOWN UINT64_MAX
 
 enum import_state {
-	IMPORT_RECEIVING, /* the archive is being uploaded */
-	IMPORT_UNPACKING, /* upload complete, layers are being applied */
+	IMPORT_RECEIVING, /* the archive */
+	IMPORT_UNPACKING, /* applying layers */
 	IMPORT_STATE_COUNT
 };
 
-/* Progress. Borrowed until the loop continues. */
+/* Borrowed until the loop continues. */
 struct import_info {
 	const char *id, *name; /* of the future template */
 	enum import_state state;
-	uint64_t received, length;       /* bytes of the archive; @length may be unknown */
-	uint64_t layers, layer;          /* how many (0: not known yet), and the current one */
-	uint64_t entries, bytes;         /* of all layers so far */
-	uint64_t started_ms, updated_ms; /* wall clock */
+	uint64_t received, length; /* archive bytes; @length may be unknown */
+	uint64_t layers, layer;    /* total (0: unknown), current */
+	uint64_t entries, bytes;   /* of all layers so far */
+	uint64_t started_ms, updated_ms;
 };
 const char *import_state_name(enum import_state state);
 
@@ -72,12 +70,12 @@ struct imports *imports_new(const struct imports_config *config) attr_owned(impo
 /** imports_sweep - remove roots without a template or box. Call after sessions are restored. */
 void imports_sweep(struct imports *all);
 size_t imports_count(const struct imports *all);
-/** imports_measure - a metrics source; @ctx is the imports. */
+/** imports_measure - a metrics source; @ctx: the imports. */
 void imports_measure(void *ctx, struct metrics *m);
 /** imports_at - @tenant's, oldest first; false past the end. */
 bool imports_at(const struct imports *all, const char *tenant, size_t index,
                 struct import_info *ret_info);
-/** imports_find - by the id of the future template; false: none. */
+/** imports_find - by the future template's id. */
 bool imports_find(const struct imports *all, const char *tenant, const char *id,
                   struct import_info *ret_info);
 

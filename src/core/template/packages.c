@@ -115,7 +115,7 @@ const char *packages_find(const struct packages *p, const char *name)
 	return p && package_normalise(name, normal) == 0 ? map_get(p->versions, normal) : NULL;
 }
 
-/* Parse the number at *at (0 if none) and skip it and the dot. */
+/* 0 if there is none; skips the dot. */
 static unsigned long next_number(const char **at)
 {
 	unsigned long value = 0;
@@ -127,7 +127,7 @@ static unsigned long next_number(const char **at)
 	return value;
 }
 
-/* By numbers; what follows them (rc1, +b1) decides only if they are equal. */
+/* Suffixes (rc1, +b1) decide only if all numbers are equal. */
 static int compare_versions(const char *a, const char *b)
 {
 	while (isdigit((unsigned char)*a) || isdigit((unsigned char)*b)) {
@@ -167,7 +167,7 @@ static bool fits_one(const char *version, const char *wanted, size_t len)
 		row++;
 	skip = row < ARRAY_SIZE(rows) ? strlen(rows[row].word) : 0;
 	if (row == ARRAY_SIZE(rows))
-		row = 0; /* a bare version means that version */
+		row = 0; /* a bare version means "==" */
 	order = compare_versions(version, text + skip + strspn(text + skip, " "));
 	return order < 0 ? rows[row].less : order > 0 ? rows[row].greater : rows[row].equal;
 }

@@ -14,17 +14,16 @@
 #include "base/str.h"
 #include "core/template/packages.h"
 
-/* Theory of operation. The daemon may neither chroot nor use openat2 (its filter cannot inspect
- * that call), so links are resolved here, name by name: the resolved part is a path without
- * links, relative to the root, and ".." removes its last name. A concurrent change of the root
- * can make the answer wrong, and nothing else. */
+/* The daemon may neither chroot nor use openat2 (its filter cannot inspect that call), so links are
+ * resolved here, name by name, relative to the root. A concurrent change of the root can only make
+ * the answer wrong. */
 
 #define LINKS_MAX 40
-/* The kernel walks the whole path again for each name: this many bytes of it count as one step. */
+/* The kernel walks the whole path for each name: this many bytes count as one step. */
 #define STEP_BYTES 16
 
 struct walk {
-	char done[PATH_MAX]; /* resolved, without links; "": the root */
+	char done[PATH_MAX]; /* no links; "": the root */
 	char rest[PATH_MAX]; /* unresolved */
 	int links;
 };
@@ -39,7 +38,7 @@ static bool take_steps(struct root_scan *scan, uint32_t steps)
 	return true;
 }
 
-/* Take the next name of the rest into @ret_name. Return: 1, 0 at the end, or a negative errno. */
+/* Return: 1, 0 at the end, or a negative errno. */
 static int next_name(struct walk *w, char ret_name[NAME_MAX + 1])
 {
 	size_t skip = strspn(w->rest, "/");
@@ -55,7 +54,7 @@ static int next_name(struct walk *w, char ret_name[NAME_MAX + 1])
 	return 1;
 }
 
-/* @path is a link: prepend its target to the rest. */
+/* Prepend the target to the rest. */
 static int follow_link(int root, struct walk *w, const char *path)
 {
 	char target[PATH_MAX], joined[PATH_MAX];
@@ -114,7 +113,7 @@ static int resolve_path(struct root_scan *scan, const char *path, struct walk *w
 	return r;
 }
 
-/* Return: the mode of a regular file; 0: @path is none. */
+/* Return: the mode of a regular file, else 0. */
 static mode_t file_mode(struct root_scan *scan, const char *path)
 {
 	struct walk w;
@@ -147,7 +146,6 @@ static DIR *open_dir(struct root_scan *scan, const char *path)
 
 typedef bool visit_fn(struct root_scan *scan, const char *dir, const char *name, const void *arg);
 
-/* Whether @visit returns true for an entry of @path. */
 static bool any_entry(struct root_scan *scan, const char *path, visit_fn *visit, const void *arg)
 {
 	DIR *dir = open_dir(scan, path);
@@ -162,9 +160,8 @@ static bool any_entry(struct root_scan *scan, const char *path, visit_fn *visit,
 	return found;
 }
 
-/* A package to look for in a directory of Python packages. */
 struct wanted {
-	char name[PACKAGE_NAME_MAX + 1]; /* normalised; of a module: as it is */
+	char name[PACKAGE_NAME_MAX + 1]; /* normalised, unless a module */
 	const char *version;             /* NULL: any */
 	visit_fn *match;
 };

@@ -137,7 +137,7 @@ char *const *template_session_command(const struct template *t, const struct run
 		return NULL;
 	if (str_equal(program, r->program))
 		return r->session_command;
-	/* A command that does not name the program has a script that does, by that path. */
+	/* Else a script names the program, by that path. */
 	for (char **word = r->session_command; *word; word++)
 		if (str_equal(*word, r->program))
 			return r->session_command;
@@ -146,13 +146,12 @@ char *const *template_session_command(const struct template *t, const struct run
 
 char *const *template_prepare_command(const struct template *t, const struct runner *r)
 {
-	/* Only for a process that would run the program's own command. */
+	/* The process must run the program's own command. */
 	if (!r->prepare_command || template_command(t, r) != (char *const *)r->command)
 		return NULL;
 	return is_on_host(t) || can_run(t, r->prepare_command) ? r->prepare_command : NULL;
 }
 
-/* Whether @env sets the variable of the setting @variable. */
 static bool has_variable(char *const *env, const char *variable)
 {
 	size_t len = strcspn(variable, "=") + 1;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * DOC: templates in the database. A failed write is undone; see templates_done.
- */
+/* DOC: templates in the store. A failed write is undone; see templates_done. */
 
 #include "base/attr.h"
 #include "base/error.h"
@@ -13,15 +11,15 @@ struct template_spec;
 struct templates;
 
 /**
- * template_row_keep - load all templates into @all, and persist changes from now on. Before
- * store_start. A template that cannot be loaded is logged and stays in the store.
+ * template_row_keep - load all templates, and persist changes from now on. Before store_start. A
+ * template that cannot be loaded is logged and stays in the store.
  */
 int template_row_keep(struct store *store, struct templates *all,
                       struct error *err) attr_must_check;
 
-/* A spec without its id as text, for sessions that remember their template. */
+/* A spec without its id, for sessions that remember their template. */
 
 /** template_row_write_spec - JSON. Return: owned. */
 char *template_row_write_spec(const struct template_spec *spec) attr_must_check;
-/** template_row_read_spec - fields that @text does not have stay unchanged. */
+/** template_row_read_spec - fields missing in @text stay unchanged. */
 void template_row_read_spec(const char *text, struct template_spec *ret_spec);

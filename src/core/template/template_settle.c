@@ -23,7 +23,7 @@ static bool is_package_name(const char *name)
 	return len > 0 && len < PACKAGE_LEN && strspn(name, LETTERS "+-=") == len;
 }
 
-/* Modules become words of the runner's environment: allow nothing but a name. */
+/* Modules become words of the runner's environment: allow only names. */
 static bool is_module_name(const char *name)
 {
 	size_t len = strlen(name);
@@ -55,7 +55,7 @@ int template_check_lists(const struct template_spec *spec, struct error *err)
 	return check_list(spec->preload, "preload", is_module_name, err);
 }
 
-/* Names of roots that the engine accepts. */
+/* As the engine accepts. */
 static bool is_root_name(const char *name)
 {
 	size_t len = strlen(name);
@@ -64,7 +64,7 @@ static bool is_root_name(const char *name)
 	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == len;
 }
 
-/* Return: a descriptor of the root, or a negative errno. */
+/* Return: a descriptor, or a negative errno. */
 static int open_root(const char *const *bases, const char *name)
 {
 	int r = -ENOENT;
@@ -85,7 +85,6 @@ static void set_problem(struct template *t, char *problem)
 	t->problem = problem;
 }
 
-/* The first path that exists in the root. */
 static const char *find_program(struct root_scan *scan, const struct runner *r)
 {
 	if (root_scan_has_program(scan, r->program))
@@ -96,7 +95,7 @@ static const char *find_program(struct root_scan *scan, const struct runner *r)
 	return NULL;
 }
 
-/* Pairs: the runner's path, the path in the root; of its program or of a minimal one. */
+/* Pairs: the runner's path, the path in the root. */
 static char **find_programs(struct root_scan *scan, const struct runners *runners)
 {
 	const struct runner *r;
@@ -166,7 +165,6 @@ static void settle_root(struct template *t, struct root_scan *scan,
 		set_problem(t, xasprintf("its root has no '%s'", t->spec.language));
 }
 
-/* Find the root that the image names. */
 static int find_root(struct template *t, const char *const *bases)
 {
 	if (t->kind == TEMPLATE_ON_IMAGE)

@@ -16,9 +16,9 @@
 #include "core/template/images.h"
 #include "core/tenant/tenant.h"
 
-/* Theory of operation. A slot is what an id stands for: the current template, and the number of
- * sessions that use it or an earlier version. Slots are found by "tenant/id"; built-ins by "/id",
- * which no tenant can have, since its name is not empty. */
+/* A slot is what an id stands for: the current template, and the number of sessions that use any
+ * version of it. Slots are found by "tenant/id"; built-ins by "/id": no tenant has an empty
+ * name. */
 
 #define KEY_LEN        (TENANT_NAME_MAX + TEMPLATE_ID_MAX + 2)
 #define NAME_MAX_BYTES 255
@@ -26,7 +26,7 @@
 struct slot {
 	struct list node; /* templates.slots, oldest first */
 	struct template *now;
-	struct tenant *tenant; /* held; NULL: a built-in, or quotas off */
+	struct tenant *tenant; /* held; NULL: built-in, or quotas off */
 	size_t sessions;
 };
 
@@ -50,11 +50,10 @@ static struct slot *slot_of(const struct templates *all, const char *tenant, con
 {
 	char key[KEY_LEN];
 
-	/* An id that does not fit cannot exist. */
+	/* Ids that do not fit do not exist. */
 	return make_key(key, tenant, id) < 0 ? NULL : map_get(all->by_key, key);
 }
 
-/* The tenant's own, or a built-in. */
 static struct slot *find_slot(const struct templates *all, const char *tenant, const char *id)
 {
 	struct slot *slot = slot_of(all, tenant, id);
@@ -127,7 +126,7 @@ int templates_check_names(const char *id, const char *name, struct error *err)
 	return 0;
 }
 
-/* A default that no session could have would make every session fail. */
+/* Such a default would make every session fail. */
 static int check_resources(const struct template_spec *spec, struct error *err)
 {
 	const struct {
@@ -162,7 +161,7 @@ static int check_spec(const struct template_spec *spec, struct error *err)
 	return template_check_lists(spec, err);
 }
 
-/* Id and name must be unused. @self: the template being changed, or NULL. */
+/* @self: the template being changed, or NULL. */
 static int check_unique(const struct templates *all, const char *tenant,
                         const struct template_spec *spec, const struct slot *self,
                         struct error *err)
@@ -190,8 +189,7 @@ static struct template *new_template(const char *tenant, const struct template_s
 	struct template *t = NEW(struct template);
 
 	t->refs = 1;
-	(void)!str_copy(t->tenant, sizeof(t->tenant),
-	                tenant); /* bounded where principals are created */
+	(void)!str_copy(t->tenant, sizeof(t->tenant), tenant); /* bounded in principals */
 	template_spec_fill(&t->spec, spec);
 	t->created_ms = t->updated_ms = clock_real_ms();
 	return t;
@@ -213,14 +211,14 @@ static void add_template(struct templates *all, struct template *t, struct tenan
 	tenant_hold(tenant);
 	list_append(&all->slots, &slot->node);
 	if (make_key(key, t->tenant, t->spec.id) < 0 || map_put(all->by_key, key, slot) < 0)
-		abort(); /* callers have checked it */
+		abort(); /* callers checked */
 	if (!template_is_builtin(t))
 		all->count++;
 }
 
 static void settle_template(const struct templates *all, struct template *t)
 {
-	/* The template of the same tenant whose imported root @image names. */
+	/* The same tenant's template whose imported root @image names. */
 	const struct template *other = templates_find(all, t->tenant, t->spec.image);
 
 	if (!t->root[0] && other && other->kind == TEMPLATE_ON_IMAGE) {
@@ -231,11 +229,10 @@ static void settle_template(const struct templates *all, struct template *t)
 	template_settle(t, &all->config.host);
 }
 
-/* An unwritten change. */
 struct change {
 	struct list node;              /* templates.changes */
-	struct templates *all;         /* NULL: freed before it was written */
-	struct template *before, *now; /* references; NULL: it did not, or does not, exist */
+	struct templates *all;         /* NULL: freed */
+	struct template *before, *now; /* references; NULL: does not exist */
 	struct templates_done done;
 };
 
@@ -272,14 +269,14 @@ static void notify_watcher(const struct templates *all, const struct template *t
 		all->watcher.on_change(all->watcher.ctx, t, listed);
 }
 
-/* Restore the previous state, unless it was changed again meanwhile. */
+/* Unless it was changed again. */
 static void undo_change(const struct change *change)
 {
 	const struct template *any = change->before ? change->before : change->now;
 	struct slot *slot = slot_of(change->all, any->tenant, any->spec.id);
 
 	if (!slot && !change->now) {
-		/* Regardless of its tenant's quota. */
+		/* Ignores the quota. */
 		struct tenant *tenant = owner_of(change->all, any->tenant);
 
 		(void)tenant_take_template(tenant, NULL);
@@ -344,7 +341,6 @@ static void end_changes(struct templates *all)
 	}
 }
 
-/* Take a reference to an import's root. */
 static int take_root(const struct templates *all, struct template *t,
                      const struct template_record *record, struct error *err)
 {
@@ -357,7 +353,7 @@ static int take_root(const struct templates *all, struct template *t,
 	if (str_copy(t->root, sizeof(t->root), record->root) < 0)
 		return error_set(err, ERR_INVALID, 0, "the name of its root is too long");
 	t->kind = TEMPLATE_ON_IMAGE;
-	/* A template from before a restart stays, whatever the quota is now. */
+	/* A template from before a restart stays, whatever the quota. */
 	t->image =
 		record->image ? image_ref(record->image) : images_hold(all->images, &image, NULL);
 	return 0;
@@ -410,7 +406,6 @@ int templates_create(struct templates *all, const char *tenant, const struct tem
 	return templates_adopt(all, &record, &done, ret_template, err);
 }
 
-/* The slot of a template that may be changed. */
 static struct slot *find_own(const struct templates *all, const char *tenant, const char *id,
                              struct error *err)
 {
@@ -560,12 +555,11 @@ void templates_release(struct templates *all, const struct template *t)
 		slot->sessions--;
 }
 
-/* One row per template, however long the line. */
 /* clang-format off */
 static const struct builtin {
 	const char *id, *name, *description, *language, *runtime_type;
 	const char *packages[4];
-	const char *preload[4]; /* imported by nearly every program of this kind */
+	const char *preload[4]; /* nearly every program imports these */
 	const char *problem;
 } builtins[] = {
 	{"python-basic", "Python", "The host's Python 3 with its standard library", "python", "python3", {NULL}, {NULL}, NULL},
@@ -578,7 +572,7 @@ static const struct builtin {
 static void add_builtin(struct templates *all, const struct builtin *row)
 {
 	const struct template_spec spec = {
-		.id = (char *)row->id, /* all are copied */
+		.id = (char *)row->id, /* copied */
 		.name = (char *)row->name,
 		.description = (char *)row->description,
 		.image = (char *)TEMPLATE_HOST,

@@ -2,13 +2,12 @@
 #pragma once
 
 /*
- * DOC: all templates: the built-ins, which every tenant has and none can change, and those of
- * each tenant. Ids and names are unique within a tenant and may not be a built-in's. In memory;
- * changes are persisted through templates_events.
+ * DOC: all templates: built-ins, which every tenant has and none can change, and each tenant's own.
+ * Ids and names are unique within a tenant and differ from built-ins. In memory; templates_events
+ * persists changes.
  *
- * Whether a template is usable is determined when it is created, changed or loaded: its image is
- * looked up, and programs and packages are searched in the root. An unusable template is kept and
- * says why.
+ * Creating, changing or loading a template looks up its image and searches programs and packages in
+ * the root. An unusable template is kept and says why.
  */
 
 #include "base/attr.h"
@@ -31,15 +30,15 @@ struct templates_config {
 	const struct tenants *tenants; /* NULL: quotas off */
 };
 
-/* Callback of a change, called once, from the loop: when it is on disk, or with @err when it was
- * undone because the write failed. */
+/* Called once, from the loop: when the change is on disk, or with @err when a failed write undid
+ * it. */
 struct templates_done {
 	void (*fn)(void *ctx, const struct error *err);
 	void *ctx;
 };
 
-/* Persists changes. Called during the change; all may be NULL. -1: cannot be queued now, and the
- * change is not made; else @done follows. */
+/* Called during the change; all may be NULL. -1: cannot be queued, and the change is not made; else
+ * @done follows. */
 struct templates_events {
 	void *ctx;
 	int (*on_put)(void *ctx, const struct template *t, struct templates_done done,
@@ -48,7 +47,7 @@ struct templates_events {
 	                 struct error *err);
 };
 
-/* Is notified when a change is made, and when it is undone. */
+/* Notified when a change is made or undone. */
 struct templates_watcher {
 	void *ctx;
 	/* @listed: added or removed; else updated. */
@@ -61,29 +60,28 @@ void templates_set_events(struct templates *all, const struct templates_events *
 /** templates_watch - at most one watcher; NULL: none. */
 void templates_watch(struct templates *all, const struct templates_watcher *watcher);
 
-/** templates_find - NULL if neither @tenant nor the built-ins have this id. Borrowed. */
+/** templates_find - borrowed; NULL: neither @tenant nor the built-ins have this id. */
 struct template *templates_find(const struct templates *all, const char *tenant, const char *id);
 /** templates_at - built-ins first, then @tenant's, oldest first; NULL past the end. */
 struct template *templates_at(const struct templates *all, const char *tenant, size_t index);
-/** templates_next - the one after @t in that order, or NULL. */
+/** templates_next - in that order; may be NULL. */
 struct template *templates_next(const struct templates *all, const char *tenant,
                                 const struct template *t);
 size_t templates_count(const struct templates *all, const char *tenant);
-/** templates_sessions - how many living sessions use it. */
+/** templates_sessions - living sessions that use it. */
 size_t templates_sessions(const struct templates *all, const struct template *t);
 
-/** templates_check_names - whether id and name are valid; ERR_INVALID with the field. */
+/** templates_check_names - ERR_INVALID with the field. */
 int templates_check_names(const char *id, const char *name, struct error *err) attr_must_check;
 
-/* Changes. They take effect at once; @done is called when they are on disk. Return: 0; 1: not
- * persisted, @done is not called; -1: refused. */
+/* Changes take effect at once; @done follows when they are on disk. Return: 0; 1: not persisted,
+ * @done is not called; -1: refused. */
 
 /** templates_create - ERR_CONFLICT, ERR_INVALID with the field, ERR_QUOTA. @spec is copied. */
 int templates_create(struct templates *all, const char *tenant, const struct template_spec *spec,
                      struct templates_done done, struct template **ret_template,
                      struct error *err) attr_must_check;
 
-/* The new state of @id of @tenant. */
 struct templates_update {
 	const char *tenant, *id;
 	const struct template_spec *spec;
@@ -96,38 +94,38 @@ int templates_update(struct templates *all, const struct templates_update *updat
 int templates_delete(struct templates *all, const char *tenant, const char *id,
                      struct templates_done done, struct error *err) attr_must_check;
 
-/* A template from the store or from an import. */
+/* From the store or an import. */
 struct template_record {
 	const char *tenant;
 	struct template_spec spec; /* borrowed */
-	const char *root;          /* name of an imported root; NULL: none */
-	struct image *image;       /* the same, if the caller has it; borrowed */
+	const char *root;          /* imported root; NULL: none */
+	struct image *image;       /* the same, if known; borrowed */
 	const char *config;        /* JSON; NULL */
 	uint64_t created_ms, updated_ms;
 };
-/** templates_adopt - @done NULL: it is already persisted; else like a change. */
+/** templates_adopt - @done NULL: already persisted; else like a change. */
 int templates_adopt(struct templates *all, const struct template_record *record,
                     const struct templates_done *done, struct template **ret_template,
                     struct error *err) attr_must_check;
 
 /**
- * templates_get - the template of @id (NULL: TEMPLATE_DEFAULT) if it is usable: ERR_INVALID with
- * the field template_id otherwise. Return: a reference, or NULL with *err.
+ * templates_get - @id NULL: TEMPLATE_DEFAULT. ERR_INVALID with field template_id if it is unusable.
+ * Return: a reference, or NULL with *err.
  */
 struct template *templates_get(const struct templates *all, const char *tenant, const char *id,
                                struct error *err) attr_must_check;
-/* What a template was when a box was created from it. Borrowed. */
+/* A template when a box was created from it. Borrowed. */
 struct templates_then {
 	const struct image_record *image;
-	const struct template_spec *spec; /* NULL: unknown, assumed to be as now */
+	const struct template_spec *spec; /* NULL: unknown, as now */
 	uint64_t updated_ms;
 };
 /** templates_past - @now as it was then. Return: a reference. */
 struct template *templates_past(const struct templates *all, const struct template *now,
                                 const struct templates_then *then) attr_must_check;
-/** templates_images - the imported roots that templates and boxes use. */
+/** templates_images - imported roots in use. */
 struct images *templates_images(const struct templates *all);
-/** templates_made - their number, without the built-in ones. */
+/** templates_made - number, without built-ins. */
 size_t templates_made(const struct templates *all);
 /** templates_use, templates_release - a session starts or stops using it. */
 void templates_use(struct templates *all, const struct template *t);
