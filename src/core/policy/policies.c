@@ -14,9 +14,9 @@
 #define SUFFIX   ".yaml"
 #define BUILT_IN "built in"
 
-/* Theory of operation: files are read one by one into a new set; a later one replaces an earlier
- * one of the same name (built in, then the folder, then single files). When all are read they
- * inherit from what they extend, and then the set is adopted or dropped as a whole. */
+/* Files are read into a new set; a later one replaces one of the same name (built in, then the
+ * folder, then single files). Then they inherit from what they extend, and the set is adopted or
+ * dropped as a whole. */
 
 struct policy_set {
 	struct policy *items[POLICIES_MAX]; /* references; sorted when complete */
@@ -103,7 +103,7 @@ static int add_file(struct policy_set *set, const char *path, struct error *err)
 	policy = policy_parse(text.data ? text.data : "", text.len, path, err);
 	if (!policy)
 		return -1;
-	/* A policy is looked for by its file name. */
+	/* Policies are found by file name. */
 	expected = xasprintf("%s" SUFFIX, policy->name);
 	if (!str_equal(slash ? slash + 1 : path, expected)) {
 		(void)error_set(err, ERR_CONFIG, 0, "%s: 'name' is '%s', so the file must be %s",
@@ -125,7 +125,7 @@ static int is_candidate(const struct dirent *entry)
 static int add_dir(struct policy_set *set, const char *dir, struct error *err)
 {
 	struct dirent **entries = NULL;
-	/* Sorted, so that the same error comes first every time. */
+	/* Sorted: the same error comes first every time. */
 	int count = *dir ? scandir(dir, &entries, is_candidate, alphasort) : 0;
 	int r = 0;
 
@@ -142,7 +142,7 @@ static int add_dir(struct policy_set *set, const char *dir, struct error *err)
 	return r;
 }
 
-/* From the top of the chain down, so that each inherits from a complete policy. */
+/* Top down: each inherits from a complete policy. */
 static int inherit_ancestors(const struct policy_set *set, struct policy *policy, struct error *err)
 {
 	struct policy *chain[POLICIES_CHAIN_MAX];
@@ -163,7 +163,7 @@ static int inherit_ancestors(const struct policy_set *set, struct policy *policy
 		p = parent;
 	}
 	while (depth-- > 0)
-		if (!chain[depth]->parent) /* completed as part of another chain */
+		if (!chain[depth]->parent) /* done in another chain */
 			policy_inherit(chain[depth], find_policy(set, chain[depth]->extends));
 	return 0;
 }

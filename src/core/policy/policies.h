@@ -2,16 +2,14 @@
 #pragma once
 
 /*
- * DOC: named policies: what a tenant may request. One YAML file each, NAME.yaml in the folder of
- * the setting policy.dir; `default`, `strict` and `permissive` are built in, and a file of the
- * same name replaces them. docs/policies.md documents every key.
+ * DOC: named policies: what a tenant may request. One YAML file each, NAME.yaml in policy.dir; a
+ * file replaces a built-in (`default`, `strict`, `permissive`) of its name. docs/policies.md
+ * documents every key.
  *
- * A struct policy is complete and immutable: it has already inherited from what it extends, and
- * every rule remembers its file and line. It is reference-counted: a session keeps the policy it
- * was created under while a reload replaces the set. The set is read and checked as a whole; on
- * any error the old one stays.
- *
- * Single-threaded. Only policy.c and the code that shows policies read it.
+ * A struct policy is complete and immutable: it includes what it inherits, and every rule remembers
+ * its file and line. Reference-counted: a session keeps its policy across reloads. A reload is
+ * checked as a whole; on any error the old set stays. Single-threaded. Only policy.c and the code
+ * that shows policies read it.
  */
 
 #include "base/attr.h"
@@ -21,11 +19,10 @@
 #include <stdint.h>
 
 #define POLICIES_MAX       64
-#define POLICIES_CHAIN_MAX 8 /* policies in an extends chain */
+#define POLICIES_CHAIN_MAX 8 /* in an extends chain */
 #define POLICIES_LIST_MAX  256
-#define POLICY_ID_MAX      63 /* bytes of a policy's name */
+#define POLICY_ID_MAX      63 /* bytes */
 
-/* Where a rule comes from. */
 struct policy_source {
 	const char *policy; /* of a policy in the chain, which lives as long */
 	unsigned line;      /* 0: no rule */
@@ -33,7 +30,7 @@ struct policy_source {
 
 struct policy_number {
 	struct policy_source by;
-	uint64_t value; /* for words: the index in their list */
+	uint64_t value; /* of words: index */
 };
 
 struct policy_list {
@@ -48,7 +45,7 @@ enum policy_exceed {
 };
 
 enum policy_overflow {
-	POLICY_OVERFLOW_TRUNCATE, /* keep what fits; the program continues */
+	POLICY_OVERFLOW_TRUNCATE, /* the program continues */
 	POLICY_OVERFLOW_KILL,
 	POLICY_OVERFLOW_COUNT
 };
@@ -56,7 +53,7 @@ enum policy_overflow {
 enum policy_min {
 	POLICY_MIN_NONE,
 	POLICY_MIN_STANDARD, /* what the driver requires */
-	POLICY_MIN_FULL,     /* every layer that exists */
+	POLICY_MIN_FULL,     /* every existing layer */
 	POLICY_MIN_COUNT
 };
 
@@ -67,7 +64,7 @@ enum policy_limit_id {
 	POLICY_CPU,
 	POLICY_PROCESSES,
 	POLICY_OUTPUT,
-	POLICY_IDLE, /* of a session, like the next */
+	POLICY_IDLE, /* session, like the next */
 	POLICY_LIFETIME,
 	POLICY_LIMIT_COUNT
 };
@@ -77,7 +74,7 @@ struct policy_limit {
 };
 
 struct policy_filter {
-	struct policy_list allow, deny; /* patterns; no allow list: everything is allowed */
+	struct policy_list allow, deny; /* patterns; no allow list: all allowed */
 };
 
 struct policy {
@@ -90,12 +87,12 @@ struct policy {
 	struct policy *parent; /* a reference; NULL: none */
 	struct policy_limit limits[POLICY_LIMIT_COUNT];
 	struct policy_number on_overflow;  /* enum policy_overflow */
-	struct policy_number network_mode; /* enum box_network: the maximum, and what a box gets */
+	struct policy_number network_mode; /* enum box_network: maximum and default */
 	struct policy_number isolation_min;
 	struct policy_list network_allow;
 	struct policy_list mounts;
 	struct policy_list mcp_servers, mcp_tools;
-	struct policy_list isolation_require; /* names of layers */
+	struct policy_list isolation_require; /* layers */
 	struct policy_list session_modes;
 	struct policy_filter languages, env, templates;
 };
@@ -107,26 +104,24 @@ static inline void policy_unrefp(struct policy **policy)
 	policy_unref(*policy);
 }
 
-/* One key of a policy file. */
 struct policy_key;
 
-/** policy_key_at - every key with a rule, in the order of the manual; NULL past the end. */
+/** policy_key_at - every key, in the order of the manual; NULL past the end. */
 const struct policy_key *policy_key_at(size_t index);
 /** policy_key_path - "limits.memory.max". */
 const char *policy_key_path(const struct policy_key *key);
-/** policy_key_help - one line of help. */
 const char *policy_key_help(const struct policy_key *key);
-/** policy_key_source - where @policy sets it; line 0: not set. */
+/** policy_key_source - line 0: not set. */
 struct policy_source policy_key_source(const struct policy_key *key, const struct policy *policy);
-/** policy_key_list - its items, or NULL if it is not a list or not set. */
+/** policy_key_list - NULL: not a list, or not set. */
 char *const *policy_key_list(const struct policy_key *key, const struct policy *policy);
-/** policy_key_print - the value as written in a file; not for lists. */
+/** policy_key_print - as written in a file; not for lists. */
 void policy_key_print(const struct policy_key *key, const struct policy *policy, char *ret_text,
                       size_t size);
 
 /**
- * policy_parse - parse one file, without inheritance. @name is the file's name in errors. Return:
- * a reference, or NULL with *err (ERR_CONFIG, "FILE:LINE: ...").
+ * policy_parse - without inheritance. @name is the file's name in errors. Return: a reference, or
+ * NULL with *err (ERR_CONFIG, "FILE:LINE: ...").
  */
 struct policy *policy_parse(const char *data, size_t len, const char *name,
                             struct error *err) attr_must_check;
@@ -138,11 +133,10 @@ bool policy_is_name(const char *name);
 struct policies;
 
 struct policies_config {
-	const char *dir;         /* "": built-in policies only */
-	const char *fallback;    /* default policy; must exist */
-	char *const *selectable; /* policies a request may name; must exist. NULL: none */
-	const char *const
-		*files; /* additional files that replace those of the same name; may be NULL */
+	const char *dir;          /* "": built-in only */
+	const char *fallback;     /* must exist */
+	char *const *selectable;  /* a request may name these; must exist. NULL: none */
+	const char *const *files; /* additional, override others; may be NULL */
 };
 
 void policies_free(struct policies *p);
@@ -153,12 +147,12 @@ static inline void policies_freep(struct policies **p)
 /** policies_load - @config is copied. Return: owned, or NULL with *err: file, line and reason. */
 struct policies *policies_load(const struct policies_config *config, struct error *err)
 	attr_owned(policies_free);
-/** policies_reload - read everything again. Return: 0, or -1 with *err and the old set kept. */
+/** policies_reload - Return: 0, or -1 with *err and the old set kept. */
 int policies_reload(struct policies *p, struct error *err) attr_must_check;
-/** policies_find - borrowed until the next reload; NULL: no such policy. */
+/** policies_find - borrowed until the next reload; may be NULL. */
 const struct policy *policies_find(const struct policies *p, const char *name);
 /** policies_at - sorted by name; NULL past the end. */
 const struct policy *policies_at(const struct policies *p, size_t index);
 const char *policies_default(const struct policies *p);
-/** policies_can_select - whether a request may name @name. */
+/** policies_can_select - whether requests may name it. */
 bool policies_can_select(const struct policies *p, const char *name);

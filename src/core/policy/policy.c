@@ -17,7 +17,7 @@
 
 #define RUNNERS_PATH "/opt/millibox/runners"
 #define SOURCE_PATH  "/run/millibox"
-/* Name in rules of the root of a box without a template. */
+/* Template name in rules if there is none. */
 #define TEMPLATE_NONE "host"
 
 void policy_decision_done(struct policy_decision *d)
@@ -68,13 +68,13 @@ int policy_refuse(struct policy_deciding *in, enum error_code code, const char *
 	va_list args;
 
 	va_start(args, fmt);
-	/* A cut message still begins with the rule. */
+	/* A truncated message still begins with the rule. */
 	(void)vsnprintf(what, sizeof(what), fmt, args);
 	va_end(args);
 	(void)error_set(in->err, code, 0, "%s%s%s: %s: %s", by_names[rule->by],
 	                rule->policy ? " " : "", rule->policy ? rule->policy : "", rule->path,
 	                what);
-	(void)!str_copy(in->err->field, sizeof(in->err->field), field); /* short and literal */
+	(void)!str_copy(in->err->field, sizeof(in->err->field), field); /* short literal */
 	in->refused = *rule;
 	return -1;
 }
@@ -97,8 +97,8 @@ static int refuse_language(const struct runners *runners, const char *language, 
 	                   policy_quote(language, quoted), known);
 }
 
-/* Zygotes have power over boxes: they import only the modules that the operator chose. Others are
- * imported inside the template's boxes. */
+/* Zygotes have power over boxes: they import only modules that the operator chose. Others are
+ * imported inside the box. */
 static void decide_zygote(struct policy_deciding *in, const char *file)
 {
 	const struct template *t = in->request->template;
@@ -186,7 +186,7 @@ int policy_check_name(const char *name)
 	}
 }
 
-/* Like strcmp, but '/' sorts first: the contents of a folder directly follow its name. */
+/* '/' sorts first: a folder's contents directly follow its name. */
 static int compare_names(const void *a, const void *b)
 {
 	const unsigned char *x = *(const unsigned char *const *)a;
@@ -199,7 +199,7 @@ static int compare_names(const void *a, const void *b)
 	return (*x == '/' ? 1 : *x * 2) - (*y == '/' ? 1 : *y * 2);
 }
 
-/* After sorting, names that collide are neighbours: long names cost no more than their length. */
+/* Sorting makes colliding names neighbours: the cost stays bounded by their length. */
 static int check_collisions(const struct run_request *request, struct error *err)
 {
 	const char *names[POLICY_FILES_MAX] = {NULL};
@@ -211,7 +211,7 @@ static int check_collisions(const struct run_request *request, struct error *err
 	for (size_t i = 1; i < request->files_count; i++) {
 		size_t len = strlen(names[i - 1]);
 
-		/* The same name, or a folder above it. */
+		/* Equal, or a folder above. */
 		if (strncmp(names[i - 1], names[i], len) == 0 &&
 		    (!names[i][len] || names[i][len] == '/'))
 			return error_field(err, "files", "'%s' collides with another file",
@@ -326,7 +326,7 @@ int policy_choose(const struct policies *all, const char *tenants, const char *a
 	const char *name = tenants && *tenants ? tenants : policies_default(all);
 	struct policy_stack stack = {.own = policies_find(all, name)};
 
-	/* Fail closed: if a policy was removed, its tenants have none. */
+	/* Fail closed: tenants of a removed policy have none. */
 	if (!stack.own)
 		return error_set(err, ERR_UNAVAILABLE, 0, "the tenant's policy '%s' does not exist",
 		                 name);
@@ -339,7 +339,7 @@ int policy_choose(const struct policies *all, const char *tenants, const char *a
 	return 0;
 }
 
-/* NULL: the root lacks the program, or the language has no such command. */
+/* NULL: no such command, or the root lacks the program. */
 static char **prepare_argv(const struct template *t, const struct runner *runner,
                            char *const *command)
 {
@@ -354,7 +354,6 @@ static char **prepare_argv(const struct template *t, const struct runner *runner
 	});
 }
 
-/* The environment and the isolation of the box. */
 static int decide_box(struct policy_deciding *in)
 {
 	const struct run_request *r = in->request;
@@ -416,7 +415,6 @@ static void apply_stack(struct policy_deciding *in, const struct policy_stack *s
 	policy_stack_ref(stack);
 }
 
-/* Decides for the request with its template's defaults. */
 static int decide_request(struct policy_deciding *in, const struct policy_stack *stack,
                           struct policy_decision *ret_decision)
 {
@@ -438,7 +436,7 @@ static int decide_request(struct policy_deciding *in, const struct policy_stack 
 	return r;
 }
 
-/* A session's request as that of an execution without code. Borrowed. */
+/* As an execution without code. Borrowed. */
 static struct run_request box_request(const struct session_request *r)
 {
 	const struct template *t = r->template;

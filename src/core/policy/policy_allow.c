@@ -10,11 +10,11 @@
 #include "core/policy/policy_internal.h"
 #include "wire/layer.h"
 
-/* How much of the allowed list an error shows: the rest is in the policy. */
+/* Of an allowed list, in errors. */
 #define SHOWN_LEN 80
 #define NAME_LEN  64
 
-/* Layers available on every supported host, whoever runs the daemon. */
+/* Available on every supported host, whoever runs the daemon. */
 #define STANDARD_LAYERS                                                                            \
 	(LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_PID) | LAYER_BIT(LAYER_MNT) |                     \
 	 LAYER_BIT(LAYER_NET) | LAYER_BIT(LAYER_IPC) | LAYER_BIT(LAYER_UTS) |                      \
@@ -29,7 +29,7 @@ static bool matches_pattern(char *const *patterns, const char *name)
 	return false;
 }
 
-/* An object may have several names: a rule about any of them applies. */
+/* A rule about any name of an object applies. */
 static bool matches_any(char *const *patterns, const char *name, char *const *aliases)
 {
 	if (matches_pattern(patterns, name))
@@ -52,13 +52,12 @@ static const char *show_list(char *const *items, char ret_text[SHOWN_LEN])
 	return ret_text;
 }
 
-/* What a filter checks. */
 struct candidate {
 	const char *field; /* of the request */
 	const char *what;  /* "language" */
 	const char *name;
 	char *const *aliases;     /* may be NULL */
-	const char *allow, *deny; /* keys of the filter */
+	const char *allow, *deny; /* keys */
 };
 
 static int pass_filter(struct policy_deciding *in, const struct policy_filter *filter,
@@ -117,7 +116,7 @@ int policy_allow_env(struct policy_deciding *in)
 		                            NULL,       "env.allow", "env.deny"};
 		size_t len = strcspn(*v, "=");
 
-		/* A cut name could match a pattern that the full name does not. */
+		/* A truncated name could match a pattern that the full name does not. */
 		if (len >= sizeof(name))
 			return error_field(in->err, "env_vars", "a name has at most %zu bytes",
 			                   sizeof(name) - 1);
@@ -129,7 +128,7 @@ int policy_allow_env(struct policy_deciding *in)
 	return 0;
 }
 
-/* The least that any policy grants; one without the key grants none. */
+/* The least that any policy grants; unset is none. */
 static enum box_network network_of(const struct policy_deciding *in, struct policy_rule *ret_rule)
 {
 	uint64_t least = in->policies_count ? BOX_NETWORK_COUNT : BOX_NETWORK_NONE;
@@ -231,7 +230,7 @@ static int require_layers(struct policy_deciding *in, uint32_t layers,
 	return 0;
 }
 
-/* Fail closed: if a required layer is missing nothing runs, and the error names the layer. */
+/* Fail closed: nothing runs if a required layer is missing. */
 int policy_allow_isolation(struct policy_deciding *in)
 {
 	static const uint32_t by_min[] = {

@@ -16,13 +16,12 @@
 #include "core/policy/policy.h"
 #include "wire/layer.h"
 
-/* Theory of operation: one row of the table is one key with its path, type, range and place. The
- * file's tree is walked in order; a node whose path has a row is read by it, one whose path is
- * the prefix of a row is entered, any other is rejected. */
+/* Each row of the table is one key. The file's tree is walked in order: a node whose path has a row
+ * is read by it, one whose path is the prefix of a row is entered, any other is rejected. */
 
 #define HOUR     (3600 * USEC_PER_SEC)
 #define DAY      (24 * HOUR)
-#define PATH_LEN 200 /* three keys of a YAML file and two dots */
+#define PATH_LEN 200 /* three YAML keys and two dots */
 #define TEXT_MAX 1000
 #define ITEM_MAX 255
 #define WHY_LEN  160
@@ -42,9 +41,9 @@ struct policy_key {
 	enum key_type type;
 	size_t offset;                     /* in struct policy */
 	uint64_t min, max;                 /* numbers */
-	const char *const *words;          /* of KEY_WORD; ended by NULL */
-	const char *letters;               /* of the items of KEY_LIST */
-	bool (*is_item)(const char *text); /* the same, if @letters is NULL */
+	const char *const *words;          /* KEY_WORD; NULL-terminated */
+	const char *letters;               /* of KEY_LIST items */
+	bool (*is_item)(const char *text); /* if @letters is NULL */
 	const char *help;
 };
 
@@ -68,7 +67,7 @@ static bool is_made_of(const char *text, const char *letters)
 #define LOWER  "abcdefghijklmnopqrstuvwxyz0123456789"
 #define LETTER LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/* Letters of list items; '*' matches any part. */
+/* '*' matches any part. */
 #define NAME_LETTERS     LETTER "._+#-*"
 #define VARIABLE_LETTERS LETTER "_*"
 #define HOST_LETTERS     LETTER ".-*:"
@@ -98,7 +97,6 @@ static bool is_mode(const char *text)
 	return str_equal(text, "ephemeral") || str_equal(text, "persistent");
 }
 
-/* One row per key, however long the line. */
 /* clang-format off */
 #define AT(field) offsetof(struct policy, field)
 #define WORD(path, field, words, help) {path, KEY_WORD, AT(field), 0, 0, words, NULL, NULL, help}
@@ -152,7 +150,6 @@ const char *policy_key_help(const struct policy_key *key)
 	return key->help;
 }
 
-/* Both kinds of rule begin with their source. */
 static_assert(offsetof(struct policy_number, by) == 0 && offsetof(struct policy_list, by) == 0,
               "a source is where a rule begins");
 
@@ -183,7 +180,7 @@ static void print_uint(uint64_t value, char *ret_text, size_t size)
 	(void)snprintf(ret_text, size, "%llu", (unsigned long long)value);
 }
 
-/* How numbers are parsed, printed and described. */
+/* Numbers. */
 static const struct {
 	int (*parse)(const char *text, uint64_t *ret_value);
 	void (*print)(uint64_t value, char *ret_text, size_t size);
@@ -210,11 +207,11 @@ void policy_key_print(const struct policy_key *key, const struct policy *policy,
 		types[key->type].print(number->value, ret_text, size);
 }
 
-/* The file being read: everything an error message needs. */
+/* The file being parsed, for error messages. */
 struct reading {
 	const char *file;
 	const struct yamldoc_node *node;
-	const char *path; /* of @node */
+	const char *path;
 	struct policy *policy;
 	struct error *err;
 };
@@ -268,7 +265,7 @@ static int read_word(const struct reading *in, const struct policy_key *key)
 			number->value = i;
 			return 0;
 		}
-		n += (size_t)added; /* short words: they fit */
+		n += (size_t)added; /* they fit */
 	}
 	return reject_key(in, "must be one of %s", what);
 }
@@ -312,8 +309,6 @@ static int read_rule(const struct reading *in, const struct policy_key *key)
 	by->line = in->node->line;
 	return 0;
 }
-
-/* Descriptive keys of the policy itself. */
 
 static int read_text(const struct reading *in, char **ret_text)
 {
@@ -379,7 +374,7 @@ static int refuse_key(const struct reading *in)
 	return reject_key(in, "is not a key of a policy, did you mean '%s'?", s.best);
 }
 
-/* Return: 1 to enter the node, 0 if it was read, or -1. */
+/* Return: 1: enter the node, 0: done, or -1. */
 static int read_node(const struct reading *in)
 {
 	const struct policy_key *key = find_key(in->path);
@@ -400,7 +395,7 @@ static int read_node(const struct reading *in)
 	return 1;
 }
 
-/* In file order. @enter: its children come next. NULL: the end. */
+/* In file order. NULL: the end. */
 static const struct yamldoc_node *next_node(const struct yamldoc_node *node, bool enter)
 {
 	if (enter && node->first)
@@ -440,7 +435,7 @@ static int read_nodes(struct policy *policy, const struct yamldoc_node *root, co
 	return r < 0 ? -1 : 0;
 }
 
-/* A file that contradicts itself is an error; over an inherited default the maximum wins. */
+/* A file must not contradict itself; a maximum lowers an inherited default. */
 static int check_limits(const struct policy *policy, const char *file, struct error *err)
 {
 	for (size_t i = 0; i < POLICY_LIMIT_COUNT; i++) {
@@ -507,7 +502,7 @@ struct policy *policy_ref(const struct policy *policy)
 
 void policy_unref(struct policy *policy)
 {
-	/* No recursion: the last reference of a child may be the last one of its parent. */
+	/* No recursion: a child may hold its parent's last reference. */
 	while (policy && --policy->refs == 0) {
 		struct policy *parent = policy->parent;
 

@@ -2,11 +2,8 @@
 #pragma once
 
 /*
- * DOC: shared by the files of the policy decision only:
- *
- *   policy.c         order of the checks, and rules for every caller (code, files)
- *   policy_limits.c  numbers: requested, default, maximum
- *   policy_allow.c   yes or no: language, network, variables, isolation, sessions
+ * DOC: shared by policy.c (order of checks; code, files), policy_limits.c (numbers) and
+ * policy_allow.c (yes or no: language, network, variables, isolation, sessions).
  */
 
 #include "core/policy/policy.h"
@@ -16,7 +13,6 @@
 #define POLICY_STACK_MAX 2
 #define POLICY_QUOTE_LEN 48
 
-/* One decision in progress. */
 struct policy_deciding {
 	const struct policy_rules *rules;
 	const struct policy *policies[POLICY_STACK_MAX]; /* the chosen one first */
@@ -28,12 +24,11 @@ struct policy_deciding {
 	struct error *err;
 };
 
-/** policy_refuse - "policy NAME: PATH: @fmt" for @field, by @rule. Return: always -1. */
+/** policy_refuse - "policy NAME: PATH: @fmt" for @field. Return: -1. */
 int policy_refuse(struct policy_deciding *in, enum error_code code, const char *field,
                   const struct policy_rule *rule, const char *fmt, ...) attr_printf(5, 6);
-/** policy_quote - a caller's name for a message: printable and short. */
+/** policy_quote - printable and short, for messages. */
 const char *policy_quote(const char *text, char ret_quoted[POLICY_QUOTE_LEN]);
-/** policy_rule_of - the rule of @by for @path. */
 struct policy_rule policy_rule_of(const struct policy_source *by, const char *path);
 
 int policy_decide_limits(struct policy_deciding *in) attr_must_check;

@@ -14,7 +14,7 @@
 #define TMP_INODES        20000
 #define INODE_EVERY_BYTES 4096
 #define INODES_MIN        256
-/* Open files of a process, and of a box: the host has one limit for all. */
+/* Open files per process and per box: the host has one limit for all. */
 #define NOFILE_MAX 1024
 #define NOFILE_MIN 64
 #define NOFILE_BOX 131072
@@ -34,12 +34,11 @@ static void print_number(uint64_t value, char *ret_text, size_t size)
 	(void)snprintf(ret_text, size, "%llu", (unsigned long long)value);
 }
 
-/* The constant part of a limit: its names and its minimum. */
 static const struct limit_name {
-	const char *field; /* of a request */
+	const char *field; /* request */
 	uint64_t min;
-	const char *fallback, *max, *exceed; /* keys of a policy */
-	const char *setting, *setting_max;   /* keys of the settings */
+	const char *fallback, *max, *exceed; /* policy */
+	const char *setting, *setting_max;   /* settings */
 	void (*print)(uint64_t value, char *ret_text, size_t size);
 } names[] = {
 #define ROW(id, field, min, key, setting, setting_max, print)                                      \
@@ -59,14 +58,12 @@ static const struct limit_name {
 };
 static_assert(ARRAY_SIZE(names) == POLICY_LIMIT_COUNT, "every limit has a row");
 
-/* The operator's values for one limit, and the requested one. */
 struct limit {
 	enum policy_limit_id id;
 	uint64_t asked;
-	uint64_t fallback, max; /* of the settings */
+	uint64_t fallback, max; /* settings */
 };
 
-/* A value and its source. */
 struct bound {
 	uint64_t value;
 	struct policy_rule rule;
@@ -84,13 +81,12 @@ static struct bound fallback_of(const struct policy_deciding *in, const struct l
 	return (struct bound){l->fallback, {.by = POLICY_BY_SETTING, .path = names[l->id].setting}};
 }
 
-/* The smallest of all maxima. */
 static struct bound max_of(const struct policy_deciding *in, const struct limit *l)
 {
 	struct bound least = {l->max, {.by = POLICY_BY_SETTING, .path = names[l->id].setting_max}};
 	uint64_t cores = in->rules->cores * 1000ULL;
 
-	/* Only the settings' maximum of cpu may be 0: all cores. */
+	/* The setting may be 0: all cores. */
 	if (l->id == POLICY_CPU && (l->max == 0 || l->max > cores))
 		least = (struct bound){cores, {.by = POLICY_BY_DRIVER, .path = "cores"}};
 	for (size_t i = 0; i < in->policies_count; i++) {
@@ -135,7 +131,7 @@ static uint32_t inodes_for(uint64_t bytes, uint32_t most)
 {
 	uint64_t n = min_of(bytes / INODE_EVERY_BYTES, most);
 
-	/* Inodes are memory too: a small area with many would end in an OOM kill, not in ENOSPC. */
+	/* Inodes are memory too: many in a small area would end in an OOM kill, not in ENOSPC. */
 	return n < INODES_MIN ? INODES_MIN : (uint32_t)n;
 }
 
@@ -145,7 +141,7 @@ static uint64_t whole_pages(uint64_t bytes)
 }
 
 /* Workspace, /tmp and /dev/shm are tmpfs, charged to the box's memory. Together they stay below it
- * (1/2 + 1/4 + 1/8): a tmpfs that outgrows it turns "disk full" into an OOM kill. */
+ * (1/2 + 1/4 + 1/8): else "disk full" becomes an OOM kill. */
 static int decide_areas(struct policy_deciding *in)
 {
 	static const struct policy_rule half_rule = {.by = POLICY_BY_PROGRAM,
@@ -182,7 +178,7 @@ static int decide_all(struct policy_deciding *in, const struct limit *limits, si
 	return 0;
 }
 
-/* How long a session lasts; its idle time cannot exceed its lifetime. */
+/* Idle time cannot exceed the lifetime. */
 static int decide_spans(struct policy_deciding *in)
 {
 	const struct config *c = in->rules->config;
@@ -241,12 +237,12 @@ int policy_decide_limits(struct policy_deciding *in)
 	decide_overflow(in);
 	in->d.timeout_us = g[POLICY_TIMEOUT].granted;
 	in->d.output_bytes = g[POLICY_OUTPUT].granted;
-	/* Both fit: the table of settings bounds the maxima. */
+	/* The settings' ranges bound both. */
 	out->cpu_millicores = (uint32_t)g[POLICY_CPU].granted;
 	out->pids = (uint32_t)g[POLICY_PROCESSES].granted;
 	out->memory_bytes = g[POLICY_MEMORY].granted = whole_pages(g[POLICY_MEMORY].granted);
-	/* Open files are limited per process only, but the kernel memory they use is the host's: a
-	 * box with many processes gets fewer files for each. */
+	/* Open files are limited per process only, but use the host's kernel memory: a box with
+	 * many processes gets fewer files for each. */
 	out->nofile = (uint32_t)min_of(NOFILE_BOX / out->pids, NOFILE_MAX);
 	if (out->nofile < NOFILE_MIN)
 		out->nofile = NOFILE_MIN;

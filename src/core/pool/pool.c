@@ -17,30 +17,29 @@
 #include "io/loop.h"
 
 /*
- * Theory of operation. A timer does the work in the background: it drops old and surplus members
- * and makes missing ones, a few at a time, first for the pool that lacks the largest part of its
- * target. It fires shortly after a member was taken (the request that took it goes first), when one
- * was made or lost, and every second while there is a pool.
+ * A timer drops old and surplus members and makes missing ones, a few at a time, first for the pool
+ * that lacks the largest part of its target. It fires shortly after a member was taken (the request
+ * goes first), when one was made or lost, and every second while there is a pool.
  *
  * A request gets the youngest ready member: its memory is still in the caches, and a shrinking pool
- * drops the oldest. A request only walks the short list of pools, and counts as demand.
+ * drops the oldest. Taking one only walks the short list of pools.
  */
 
 #define KEYS_MAX     32                  /* pools */
-#define KEYS_TENANT  (KEYS_MAX / 4)      /* pools caused by one tenant's requests */
-#define SEEN_MAX     64                  /* requested shapes without a pool */
-#define SEEN_US      (60 * USEC_PER_SEC) /* how long they are remembered */
+#define KEYS_TENANT  (KEYS_MAX / 4)      /* pools per tenant */
+#define SEEN_MAX     64                  /* shapes without a pool */
+#define SEEN_US      (60 * USEC_PER_SEC) /* remembered */
 #define DELAY_US     (2 * USEC_PER_MS)   /* after a member was taken */
-#define BUSY_US      (20 * USEC_PER_MS)  /* until the next check for room to make some */
-#define LOOK_US      (5 * USEC_PER_MS)   /* until the next check whether programs have ended */
-#define PATIENCE_US  (500 * USEC_PER_MS) /* how long to wait for that while enough are left */
+#define BUSY_US      (20 * USEC_PER_MS)  /* until there may be room */
+#define LOOK_US      (5 * USEC_PER_MS)   /* until programs may have ended */
+#define PATIENCE_US  (500 * USEC_PER_MS) /* wait that long while enough are left */
 #define TICK_US      USEC_PER_SEC
-#define BUILD_US     (15 * USEC_PER_SEC) /* a member that takes longer has failed */
-#define BACKOFF_US   (100 * USEC_PER_MS) /* after a failure; doubles */
+#define BUILD_US     (15 * USEC_PER_SEC) /* slower members have failed */
+#define BACKOFF_US   (100 * USEC_PER_MS) /* doubles */
 #define BACKOFF_MAX  8
-#define MEMORY_GUESS (16ULL << 20) /* of a member without a memory counter */
+#define MEMORY_GUESS (16ULL << 20) /* without a memory counter */
 
-/* MAKING -> READY -> taken by a request; or -> ENDING from each. */
+/* MAKING -> READY -> taken; or -> ENDING from each. */
 enum member_state {
 	MEMBER_MAKING,
 	MEMBER_READY,
@@ -52,7 +51,7 @@ struct pool {
 	struct list node; /* pools.list */
 	struct pools *all;
 	struct pool_shape shape;                 /* owned */
-	struct list members[MEMBER_STATE_COUNT]; /* struct member.node; none in ENDING */
+	struct list members[MEMBER_STATE_COUNT]; /* struct member.node; ENDING is empty */
 	size_t counts[MEMBER_STATE_COUNT];
 	size_t floor;
 	char tenant[TENANT_NAME_MAX + 1]; /* whose requests caused it; "": pools_keep */
@@ -89,7 +88,7 @@ struct pools {
 	struct seen seen[SEEN_MAX];
 	size_t seen_next;
 	struct timer *timer;
-	uint64_t due_us; /* when it fires; 0: it does not */
+	uint64_t due_us; /* 0: stopped */
 	bool draining;
 };
 
@@ -157,7 +156,6 @@ static void schedule_timer(struct pools *p, uint64_t delay_us)
 	timer_start(p->timer, delay_us);
 }
 
-/* The one writer of a member's state. */
 static void set_state(struct member *m, enum member_state next)
 {
 	struct pool *pool = m->pool;
@@ -263,13 +261,13 @@ static void on_gone(void *ctx)
 	list_remove(&m->node);
 	free(m);
 	if (!p)
-		return; /* the pools went first */
+		return; /* pools_free ran */
 	p->counts[MEMBER_ENDING]--;
 	if (p->draining && pools_count(p) == 0)
 		p->config.on_drained(p->config.ctx);
 }
 
-/* Of a resident runner only: other prepared processes have not started yet. */
+/* Resident runners only: other prepared processes have not started. */
 static void on_started(void *ctx, uint32_t id attr_unused)
 {
 	set_ready(ctx);
@@ -291,7 +289,7 @@ static void on_denial(void *ctx attr_unused, uint32_t id attr_unused, const char
 {
 }
 
-/* A resident runner has exited. */
+/* A resident runner exited. */
 static void on_done(void *ctx, uint32_t id attr_unused, const struct exec_facts *facts)
 {
 	struct error err = {0};
@@ -395,7 +393,7 @@ static size_t target_of(struct pool *pool, uint64_t now_us)
 	return pool_demand_target(&pool->demand, pool->floor, pool->all->config.max, now_us);
 }
 
-/* Drop old members, those that took too long to make, and the oldest of surplus ones. */
+/* Drop members that are old, too slow to make, or surplus (oldest first). */
 static void trim_pool(struct pool *pool, uint64_t now_us)
 {
 	const struct pools_config *c = &pool->all->config;
@@ -413,7 +411,7 @@ static void trim_pool(struct pool *pool, uint64_t now_us)
 		bool many = pool->counts[MEMBER_READY] > target;
 
 		if (!old && !many)
-			break; /* the others are younger */
+			break; /* others are younger */
 		metrics_count_for(c->metrics, METRIC_POOL_DISCARDS,
 		                  METRIC_LABELS(old ? "old" : "idle"), 1);
 		end_member(m);
@@ -438,7 +436,7 @@ static void trim_pools(struct pools *p, uint64_t now_us)
 }
 
 /* Making a member takes milliseconds of a processor from running programs. While half of the pool
- * is ready, the rest can wait, at most PATIENCE_US: a longer program hardly notices. */
+ * is ready, the rest waits, at most PATIENCE_US: a longer program hardly notices. */
 static bool can_wait(struct pool *pool, uint64_t now_us)
 {
 	size_t have = pool->counts[MEMBER_READY];
@@ -447,8 +445,7 @@ static bool can_wait(struct pool *pool, uint64_t now_us)
 	       have * 2 >= target_of(pool, now_us) && now_us < pool->demand.asked_us + PATIENCE_US;
 }
 
-/* The pool that lacks the largest part of its target; of equals the first in the list. *ret_waits:
- * a pool that lacks members can wait. */
+/* Lacks the largest part of its target. *ret_waits: some pool can wait. */
 static struct pool *find_neediest(struct pools *p, uint64_t now_us, bool *ret_waits)
 {
 	struct pool *pool, *best = NULL;
@@ -486,8 +483,8 @@ static void fill_pools(struct pools *p, uint64_t now_us)
 			schedule_timer(p, BUSY_US);
 			return;
 		}
-		make_member(pool); /* a failure delays the next attempt */
-		/* To the end: the other pools take turns. */
+		make_member(pool); /* failures delay the next */
+		/* Pools take turns. */
 		list_remove(&pool->node);
 		list_append(&p->list, &pool->node);
 	}
@@ -548,7 +545,7 @@ void pools_keep(struct pools *p, const struct policy_decision *decision, size_t 
 	schedule_timer(p, 0);
 }
 
-/* Whether this shape was requested recently; if not, remember it. */
+/* If not, remember it. */
 static bool was_seen(struct pools *p, uint64_t hash, uint64_t now_us)
 {
 	for (size_t i = 0; i < SEEN_MAX; i++)
@@ -562,7 +559,7 @@ static bool was_seen(struct pools *p, uint64_t hash, uint64_t now_us)
 	return false;
 }
 
-/* Add a pool for a shape that is requested repeatedly. Return: NULL if not. */
+/* Only a shape requested repeatedly gets a pool. Return: NULL if not. */
 static struct pool *consider_shape(struct pools *p, const struct pool_shape *shape,
                                    const char *tenant, uint64_t now_us)
 {
@@ -588,7 +585,7 @@ static void take_member(struct pool *pool, struct member *m, struct pool_hit *re
 	list_remove(&m->node);
 	pool->counts[m->state]--;
 	m->all->counts[m->state]--;
-	free(m); /* the new owner of its box calls box_give before any event */
+	free(m); /* the box's new owner calls box_give before any event */
 }
 
 static void count_take(struct pools *p, const char *result)
@@ -612,7 +609,6 @@ bool pools_take(struct pools *p, const struct policy_decision *decision, const c
 	if (pool) {
 		const struct list *ready = &pool->members[MEMBER_READY];
 
-		/* The youngest. */
 		if (!list_is_empty(ready))
 			m = LIST_ENTRY(ready->prev, struct member, node);
 		if (m && now_us - m->asked_us >= p->config.age_us)
@@ -640,14 +636,13 @@ void pools_discard(struct pools *p, uint64_t key, struct box *box)
 	const struct box_events events = events_of(m);
 	struct pool *pool;
 
-	/* The hit was a miss. */
 	p->hits--;
 	p->misses++;
 	count_take(p, "miss");
 	LIST_FOREACH (pool, &p->list, struct pool, node) {
 		if (pool->shape.hash != key)
 			continue;
-		/* May be a later pool of the same shape. */
+		/* May be a later pool of this shape. */
 		pool->hits -= pool->hits > 0;
 		pool->misses++;
 		pool->failures++;

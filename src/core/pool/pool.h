@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * DOC: pools of boxes made ahead of requests. A pool has one shape: everything that a decision says
- * about a box and the process that waits in it (root, limits, layers, command, environment). So any
- * request may find its box in a pool, and gets exactly what would have been made for it.
+ * DOC: pools of boxes made ahead of requests. All boxes of a pool have one shape: everything that a
+ * decision says about a box and its waiting process (root, limits, layers, command, environment). A
+ * request gets exactly what would have been made for it.
  *
- * A box in a pool has no tenant: no byte of a tenant enters a box before it is taken, and a taken
- * box never comes back. Dead or old members are not handed out; the new owner of one that died
- * unnoticed makes a box of its own (run_box.c).
+ * No byte of a tenant enters a box before it is taken, and a taken box never comes back. Dead or
+ * old members are not handed out; the new owner of one that died unnoticed makes a box of its own
+ * (run_box.c).
  *
  * The number of members follows the demand (pool_demand.h), between a floor, which a few shapes
- * have, and maxima of all members and of their memory. A shape that is requested repeatedly gets a
- * pool. Members are made in the background, a few at a time, and only while no request is queued.
+ * have, and maxima of all members and their memory. A shape requested repeatedly gets a pool.
+ * Members are made in the background, a few at a time, only while no request is queued.
  */
 
 #include "base/attr.h"
@@ -27,66 +27,65 @@ struct metrics;
 struct pools;
 struct scheduler;
 
-/* Execution id of the prepared process of a member. */
+/* Of a member's prepared process. */
 #define POOL_EXEC_ID 1
 
 struct pools_config {
 	struct loop *loop;
 	struct driver *driver;             /* borrowed */
-	const struct scheduler *scheduler; /* borrowed: load and queued requests */
+	const struct scheduler *scheduler; /* borrowed: load */
 	struct metrics *metrics;           /* borrowed; NULL: metrics off */
-	size_t max;                        /* members of all shapes; 0: pools off */
-	uint64_t memory_max;               /* bytes used by all members */
-	uint64_t age_us;                   /* older ones are not handed out */
-	uint64_t idle_us;                  /* a shape idle this long shrinks to its floor */
+	size_t max;                        /* members; 0: pools off */
+	uint64_t memory_max;               /* of all members */
+	uint64_t age_us;                   /* maximum age */
+	uint64_t idle_us;                  /* then a shape shrinks to its floor */
 	size_t cores;
-	/* The last member is gone, after pools_drain. */
+	/* After pools_drain: all members are gone. */
 	void (*on_drained)(void *ctx);
 	void *ctx;
 };
 
-/** pools_free - ends all members. */
 void pools_free(struct pools *p);
 struct pools *pools_new(const struct pools_config *config) attr_owned(pools_free);
 
-/** pools_keep - keep @floor members of the shape of @decision. */
+/** pools_keep - keep @floor members of this shape. */
 void pools_keep(struct pools *p, const struct policy_decision *decision, size_t floor);
 
-/* A member that was taken. The caller owns the box. */
+/* The caller owns the box. */
 struct pool_hit {
 	struct box *box;
 	bool prepared;              /* POOL_EXEC_ID waits for box_run; else the box is empty */
-	bool resident;              /* the prepared process is the runner of a session */
-	uint64_t key;               /* of the shape */
-	struct box_counters before; /* its usage when it became ready */
+	bool resident;              /* that process is a session's runner */
+	uint64_t key;               /* shape */
+	struct box_counters before; /* usage when ready */
 };
 
-/** pools_take - take a member of the shape of @decision. Counts as demand. Return: false: none. */
+/** pools_take - counts as demand. Return: false: none. */
 bool pools_take(struct pools *p, const struct policy_decision *decision, const char *tenant,
                 struct pool_hit *ret_hit);
 /** pools_confirm - the taken box works: count a hit. */
 void pools_confirm(struct pools *p);
-/** pools_discard - a box taken from the pool of @key was dead: destroy it and count a miss. */
+/** pools_discard - a taken box was dead: destroy it and count a miss. */
 void pools_discard(struct pools *p, uint64_t key, struct box *box);
-/** pools_flush - roots or policies have changed: end all members and reset all floors. */
+/** pools_flush - roots or policies changed: end all members and reset all floors. */
 void pools_flush(struct pools *p);
-/** pools_forget - a template of @tenant has changed: drop the pools that its requests caused. */
+/** pools_forget - a template of @tenant changed: drop the pools that its requests caused. */
 void pools_forget(struct pools *p, const char *tenant);
 /** pools_drain - end all members and make no more. */
 void pools_drain(struct pools *p);
-/** pools_count - members that are not gone. */
+/** pools_count - members not gone. */
 size_t pools_count(const struct pools *p);
 
-/* One pool, for display. Borrowed for the call. */
+/* Borrowed for the call. */
 struct pool_info {
-	uint64_t key;         /* of the shape */
-	const char *language; /* NULL: the boxes are empty */
+	uint64_t key;         /* shape */
+	const char *language; /* NULL: empty boxes */
 	const struct box_spec *spec;
 	bool prepared, resident;
 	size_t ready, making, target, floor;
-	uint64_t memory_bytes; /* used by its members */
+	uint64_t memory_bytes;
 	uint64_t hits, misses, failures, made;
-	uint64_t fill_us;  /* average time to make a member */
+	uint64_t fill_us;  /* average */
 	double per_second; /* requests */
 	uint64_t idle_us;
 };

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#define FILL_WEIGHT 8 /* weight of a new sample: an eighth */
+#define FILL_WEIGHT 8 /* a new sample counts an eighth */
 
 double pool_demand_rate(const struct pool_demand *d, uint64_t now_us)
 {
@@ -15,7 +15,7 @@ double pool_demand_rate(const struct pool_demand *d, uint64_t now_us)
 
 void pool_demand_asked(struct pool_demand *d, bool hit, uint64_t now_us)
 {
-	/* One impulse of area 1, spread over the time constant. */
+	/* An impulse of area 1, spread over the time constant. */
 	d->per_us = pool_demand_rate(d, now_us) + 1.0 / (double)POOL_RATE_US;
 	d->asked_us = now_us;
 	if (hit)

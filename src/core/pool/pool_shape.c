@@ -4,7 +4,7 @@
 #include "base/str.h"
 #include "core/template/images.h"
 
-/* FNV-1a: inputs are short, and a collision gains nothing. */
+/* FNV-1a: inputs are short; a collision gains nothing. */
 #define HASH_START 0xcbf29ce484222325ULL
 #define HASH_PRIME 0x100000001b3ULL
 
@@ -28,7 +28,7 @@ static uint64_t hash_number(uint64_t h, uint64_t n)
 	return (h ^ n ^ (n >> 32)) * HASH_PRIME;
 }
 
-/* Only the parts that usually differ. */
+/* What usually differs. */
 static uint64_t hash_spec(uint64_t h, const struct box_spec *s)
 {
 	h = hash_text(h, s->root);
@@ -68,7 +68,7 @@ static bool is_same_list(char *const *a, char *const *b)
 	for (; *a && *b; a++, b++)
 		if (!str_equal(*a, *b))
 			return false;
-	return *a == *b; /* both at their end */
+	return *a == *b;
 }
 
 bool pool_shape_is(const struct pool_shape *a, const struct pool_shape *b)

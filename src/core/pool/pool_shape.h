@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: what the boxes of one pool have in common. Used by pool.c only. Shapes are compared in full;
- * the hash only speeds up the search.
+ * DOC: what the boxes of one pool have in common; for pool.c only. Shapes are compared in full; the
+ * hash speeds up the search.
  */
 
 #include "core/policy/policy.h"
@@ -13,12 +13,12 @@
 struct pool_shape {
 	uint64_t hash;
 	struct box_spec spec;        /* without ids */
-	const struct runner *runner; /* of the waiting process; NULL: the box is empty */
-	char **argv, **env;          /* of that process; NULL: none */
-	bool resident;               /* it is the runner of a session */
+	const struct runner *runner; /* NULL: the box is empty */
+	char **argv, **env;          /* waiting process; NULL: none */
+	bool resident;               /* a session's runner */
 };
 
-/** pool_shape_of - of the box in @d; borrows from it. Return: whether it can be pooled. */
+/** pool_shape_of - borrows from @d. Return: whether it can be pooled. */
 bool pool_shape_of(const struct policy_decision *d, struct pool_shape *ret_shape);
 bool pool_shape_is(const struct pool_shape *a, const struct pool_shape *b);
 /** pool_shape_copy - owned; free with pool_shape_done. */

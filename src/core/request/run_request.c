@@ -70,7 +70,7 @@ char *exec_source_ask(struct exec_source *source, const char *ask)
 		return NULL;
 	packed = xrealloc_array(NULL, source->len + 1 + more + 1, 1);
 	memcpy(packed, source->code, source->len);
-	packed[source->len] = '\0'; /* code has no NUL: policy.c, check_code */
+	packed[source->len] = '\0'; /* check_code rejects NUL */
 	memcpy(packed + source->len + 1, ask, more + 1);
 	source->code = packed;
 	source->len += 1 + more;
@@ -100,7 +100,7 @@ static char *copy_bytes(const char *data, size_t len)
 	return data ? xmemdup0(data, len) : NULL;
 }
 
-/* The request's body bounded the sizes; the queue bounds the number of copies. */
+/* The body bounds the sizes; the queue bounds the number of copies. */
 struct run_request *run_request_copy(const struct run_request *request)
 {
 	struct run_request *copy = NEW(struct run_request);
@@ -150,7 +150,7 @@ struct run_request run_request_fill(const struct run_request *request, char **en
 	r.memory_bytes = or_default(r.memory_bytes, t->spec.memory_bytes);
 	r.cpu_millicores = or_default(r.cpu_millicores, t->spec.cpu_millicores);
 	r.max_processes = or_default(r.max_processes, t->spec.max_processes);
-	/* A default shrinks when memory is too small for it; an explicit request does not. */
+	/* Reduce a default, not an explicit request, if memory is too small. */
 	r.disk_soft = r.disk_bytes == 0;
 	r.disk_bytes = or_default(r.disk_bytes, t->spec.disk_bytes);
 	return r;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: what a caller requests of a run, in core's terms. The decoders of api/ fill it, policy
- * decides on it, the scheduler queues copies of it.
+ * DOC: what a caller requests of a run. The decoders of api/ fill it, policy decides on it, the
+ * scheduler queues copies of it.
  */
 
 #include "base/attr.h"
@@ -18,7 +18,7 @@ struct template;
 struct templates;
 
 struct run_request_file {
-	char *name; /* owned; relative path in the workspace */
+	char *name; /* owned; relative to the workspace */
 	char *data; /* owned */
 	size_t len;
 };
@@ -26,23 +26,22 @@ struct run_request_file {
 /* All pointers are owned. 0 or NULL: not requested. */
 struct run_request {
 	const char *tenant; /* borrowed for the call; NULL: TENANT_DEFAULT */
-	char *request_id;   /* of the caller, for logs and audit */
-	const char
-		*key_id; /* borrowed for the call, for audit; NULL: authenticated without a key */
+	char *request_id;   /* for logs and audit */
+	const char *key_id; /* borrowed for the call; NULL: no key */
 	char *language;
 	char *code;
 	size_t code_len;
 	char *stdin_data;
 	size_t stdin_len;
-	bool stdin_open;    /* in a session: more may follow, see run_record_stdin */
-	size_t stdin_early; /* part of stdin_len that arrived after the request */
-	/* JSON: what the runner must do beyond running the code, docs/protocol.md, "The source". */
+	bool stdin_open;    /* in a session: more may follow (run_record_stdin) */
+	size_t stdin_early; /* part of stdin_len that followed the request */
+	/* JSON: what the runner must do besides, docs/protocol.md, "The source". */
 	char *ask;
-	bool durable; /* in a session: persist it before it is acknowledged or run */
-	bool fresh;   /* in a session: start a new process even if a runner stays */
+	bool durable; /* in a session: persist before acknowledging or running */
+	bool fresh;   /* in a session: start a new process */
 	char **args;  /* NULL-terminated */
 	char **env;   /* NULL-terminated NAME=value */
-	char *cwd;    /* clean path in the workspace where a program of its own starts */
+	char *cwd;    /* clean path in the workspace */
 	struct run_request_file *files;
 	size_t files_count;
 	uint64_t timeout_us;
@@ -51,18 +50,18 @@ struct run_request {
 	uint64_t cpu_millicores;
 	uint64_t max_processes;
 	uint64_t max_output_bytes;
-	char *policy; /* applies in addition to the tenant's; NULL: none */
+	char *policy; /* additional to the tenant's; NULL: none */
 	bool network_asked;
 	enum box_network network;
-	bool disk_soft;            /* disk_bytes is a default: reduce it if memory is smaller */
+	bool disk_soft;            /* disk_bytes is a default: may be reduced */
 	char *template_id;         /* NULL: the host's root and the operator's defaults */
-	struct template *template; /* a reference; @template_id resolved */
+	struct template *template; /* a reference, by @template_id */
 };
 
 void run_request_done(struct run_request *request);
 
 struct exec_source {
-	const char *name; /* file name */
+	const char *name;
 	const char *code;
 	size_t len;
 };
@@ -70,12 +69,12 @@ struct exec_source {
 /** run_request_files - the code, then the files. The array is owned, its contents are borrowed. */
 struct exec_file *run_request_files(const struct run_request *request,
                                     const struct exec_source *source);
-/* Input kept for a program that has not started. */
+/* Kept for a program that has not started. */
 #define RUN_STDIN_EARLY_MAX (1u << 20)
 
 /**
- * exec_source_ask - combine @source with @ask in the form that a runner reads. Return: the buffer
- * that @source now points to, owned; NULL if @ask is NULL.
+ * exec_source_ask - combine @source with @ask as a runner reads it. Return: the buffer that @source
+ * now points to, owned; NULL if @ask is NULL.
  */
 char *exec_source_ask(struct exec_source *source, const char *ask);
 /**
@@ -84,16 +83,15 @@ char *exec_source_ask(struct exec_source *source, const char *ask);
  */
 int run_request_add_stdin(struct run_request *request, const void *data, size_t len, bool end,
                           struct error *err) attr_must_check;
-/** run_request_copy - deep copy, owned. */
+/** run_request_copy - owned. */
 struct run_request *run_request_copy(const struct run_request *request);
-/** run_request_free - run_request_done and the struct itself. */
 void run_request_free(struct run_request *request);
 
 /**
- * run_request_fill - @request with what its template adds: default limits, language, and @env (of
+ * run_request_fill - @request with its template's default limits and language, and @env (of
  * template_env). Borrows from all three.
  */
 struct run_request run_request_fill(const struct run_request *request, char **env);
-/** run_request_find_template - resolve template_id; does nothing if there is none. */
+/** run_request_find_template - resolve template_id, if any. */
 int run_request_find_template(const struct templates *all, const char *tenant,
                               struct run_request *request, struct error *err) attr_must_check;

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "core/request/run_request.h"
 
-/* Encode. Bytes become base64; text was checked on arrival. */
+/* Bytes become base64; text was checked on arrival. */
 
 #define AT(field) offsetof(struct run_request, field)
 
@@ -101,14 +101,14 @@ char *run_request_to_json(const struct run_request *request)
 		set_member(j, "stdin", encode_bytes(request->stdin_data, request->stdin_len));
 	set_member(j, "files", encode_files(request));
 	text = json_dumps(j, JSON_COMPACT);
-	assert(text); /* contains only valid JSON */
+	assert(text);
 	return text;
 }
 
-/* Decode. Reject the whole text if any part differs from what the encoder writes: half a request
- * is not what the caller asked for. */
+/* Reject the whole text if any part is not as the encoder writes it: half a request is not what the
+ * caller asked for. */
 
-/* Return: owned, NUL-terminated; NULL: not valid. */
+/* Return: owned, NUL-terminated; NULL: invalid. */
 static char *bytes_of(const json_t *j, size_t *ret_len)
 {
 	return json_is_string(j)
@@ -116,7 +116,7 @@ static char *bytes_of(const json_t *j, size_t *ret_len)
 	               : NULL;
 }
 
-/* Like bytes_of for text without NUL. */
+/* Rejects NUL. */
 static char *word_of(const json_t *j)
 {
 	size_t len = 0;
@@ -163,7 +163,7 @@ static int read_files(const json_t *j, struct run_request *r)
 
 	if (!list)
 		return 0;
-	if (count == 0) /* the encoder omits an empty list */
+	if (count == 0) /* the encoder omits it */
 		return -EBADMSG;
 	r->files = xcalloc(count, sizeof(*r->files));
 	for (size_t i = 0; i < count; i++) {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * DOC: what a caller requests of a session, in core's terms. The decoders of api/ fill it, policy
- * decides on it.
- */
+/* DOC: what a caller requests of a session. The decoders of api/ fill it, policy decides on it. */
 
 #include "driver/box_spec.h"
 #include "driver/driver.h"
@@ -14,31 +11,31 @@
 struct template;
 
 enum session_mode {
-	SESSION_EPHEMERAL,  /* a new box for each execution; the session is a name and settings */
-	SESSION_PERSISTENT, /* one box, one runner per language, all state stays */
+	SESSION_EPHEMERAL,  /* a new box for each execution */
+	SESSION_PERSISTENT, /* one box, one runner per language */
 	SESSION_MODE_COUNT
 };
 
 /* Pointers are owned; 0 or NULL: not requested. */
 struct session_request {
-	const char *request_id;    /* borrowed; NULL: none. For logs and audit */
-	const char *key_id;        /* borrowed; NULL: authenticated without a key. For audit */
-	const char *tenant;        /* borrowed; the owner. NULL: TENANT_DEFAULT */
-	char *id;                  /* caller-chosen, id_is_valid; NULL: sess_ and 16 of [a-z0-9] */
-	char *language;            /* default of its executions; NULL: python */
+	const char *request_id;    /* borrowed; NULL: none */
+	const char *key_id;        /* borrowed; NULL: no key */
+	const char *tenant;        /* borrowed; NULL: TENANT_DEFAULT */
+	char *id;                  /* id_is_valid; NULL: sess_ and 16 of [a-z0-9] */
+	char *language;            /* of executions; NULL: python */
 	char *template_id;         /* NULL: TEMPLATE_DEFAULT */
-	struct template *template; /* borrowed; found by session_create */
-	char *agent_id;            /* reuse an idle persistent session of the same agent */
+	struct template *template; /* borrowed; set by session_create */
+	char *agent_id;            /* reuse this agent's idle persistent session */
 	enum session_mode mode;
-	char **env; /* NULL-terminated NAME=value, for all executions */
+	char **env; /* NULL-terminated NAME=value */
 	uint64_t idle_timeout_us;
 	uint64_t lifetime_us;
 	uint64_t memory_bytes, disk_bytes, cpu_millicores, max_processes;
-	char *policy; /* applies in addition to the tenant's; NULL: none */
+	char *policy; /* additional to the tenant's; NULL: none */
 	bool network_asked;
 	enum box_network network;
 	char *dependencies;      /* JSON, returned on request; NULL: none */
-	bool lacks_dependencies; /* create the session even if some of them are missing */
+	bool lacks_dependencies; /* create it even if some are missing */
 };
 
 void session_request_done(struct session_request *request);

@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: normalises a path in the workspace as callers write it: relative, components that are
- * names, no "." or "..", "" for the workspace itself. Checks the form only; the box decides what
- * the names lead to. Pure.
+ * DOC: normalises a caller's workspace path: relative, no "." or "..", "" for the workspace. Checks
+ * the form only; the box decides where it leads. Pure.
  */
 
 #include "base/attr.h"
@@ -16,12 +15,11 @@
 
 enum workpath_rule {
 	WORKPATH_RELATIVE, /* reject a leading slash */
-	WORKPATH_STRIP, /* leading slashes mean the workspace: "/etc/passwd" is etc/passwd in it */
+	WORKPATH_STRIP,    /* "/etc/passwd" is etc/passwd in the workspace */
 };
 
 /**
- * workpath_clean - *ret_path has room for WORKPATH_MAX + 1 bytes; errors name @field. Accepts
- * "./a", "a//b", "a/" and "."; rejects ".." anywhere.
+ * workpath_clean - errors name @field. Accepts "./a", "a//b", "a/" and "."; rejects ".." anywhere.
  */
 int workpath_clean(const char *path, enum workpath_rule rule, const char *field,
                    char ret_path[WORKPATH_MAX + 1], struct error *err) attr_must_check;
