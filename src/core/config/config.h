@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: settings of the daemon: defaults < YAML file < environment < flags. The table in settings.c
- * describes each key; parsing, --help, --dump-config, the man page and error messages use it.
- * Immutable once loaded.
+ * DOC: settings of the daemon: defaults < YAML file < environment < flags. settings.c has the table
+ * of keys. Immutable once loaded.
  *
  * A dot in a key is a level in the file. The environment variable of "limits.timeout" is
  * MILLIBOX_LIMITS_TIMEOUT. Lists are comma-separated outside the file.
@@ -130,7 +129,6 @@ struct config *config_load(const char *path, const struct config_override *overr
 struct config *config_parse(const char *data, size_t len, const char *name,
                             const struct config_override *overrides, size_t overrides_count,
                             struct error *err) attr_owned(config_free);
-/** config_dump - print YAML that config_load accepts, with help texts as comments. */
+/** config_dump - print YAML that config_load accepts, with help texts. */
 void config_dump(const struct config *c, FILE *out);
-/** config_help - print name, default, environment variable and help text of each key. */
 void config_help(FILE *out);

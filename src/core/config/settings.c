@@ -406,7 +406,7 @@ struct setting_ops {
 	const char *what; /* "must be ..." */
 	int (*set)(void *field, const char *text);
 	void (*print)(const void *field, FILE *out);
-	void (*done)(void *field); /* NULL: owns nothing */
+	void (*done)(void *field); /* NULL: nothing is owned */
 	int (*parse)(const char *text, uint64_t *ret_value);
 	void (*format)(uint64_t value, char *ret_text, size_t size);
 };

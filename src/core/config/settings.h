@@ -47,7 +47,6 @@ const struct setting *settings_find(const char *key);
 const struct setting *settings_find_env(const char *name);
 /** settings_suggest - the key probably meant by @key, or NULL. */
 const char *settings_suggest(const char *key);
-/** settings_has_group - whether some key begins with @group and a dot. */
 bool settings_has_group(const char *group);
 /** setting_env - "MILLIBOX_LIMITS_TIMEOUT" into @ret_name. */
 void setting_env(const struct setting *s, char ret_name[SETTING_ENV_LEN]);

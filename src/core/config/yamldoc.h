@@ -49,7 +49,6 @@ struct yamldoc_node *yamldoc_parse(const char *data, size_t len, const char *nam
                                    struct error *err) attr_owned(yamldoc_free);
 /** yamldoc_read - read a file; @ret_text bounds its size (YAMLDOC_BYTES_MAX). */
 int yamldoc_read(const char *path, struct buf *ret_text, struct error *err) attr_must_check;
-/** yamldoc_load - yamldoc_parse of a file. */
 struct yamldoc_node *yamldoc_load(const char *path, struct error *err) attr_owned(yamldoc_free);
 /** yamldoc_kind_name - "a value", "a list", "a mapping". */
 const char *yamldoc_kind_name(enum yamldoc_kind kind);

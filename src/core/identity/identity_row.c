@@ -13,6 +13,7 @@
 #define LOOK_MAX_BYTES 4096
 #define DELETE_ROWS    "64" /* of each kind, with its tenant */
 
+/* NULL for never. */
 static struct db_value time_value(uint64_t ms)
 {
 	return ms ? DB_INT(ms) : DB_NULL;

@@ -31,7 +31,6 @@ struct store_departure {
 	struct db_job *look; /* private to identity_row.c */
 };
 
-/** identity_row_load - also loads tenants; before the loop runs. */
 int identity_row_load(struct store *store, struct identity *identity,
                       struct error *err) attr_must_check;
 /** identity_row_add_key - without a callback: write now, before store_start. */
@@ -44,8 +43,7 @@ void identity_row_used(struct store *store, const char *key_id, uint64_t now_ms)
 int identity_row_put_tenant(struct store *store, const struct tenant *tenant,
                             struct identity_row_done done, struct error *err) attr_must_check;
 /**
- * identity_row_delete_tenant - with its keys and a bounded part of its history; retention removes
- * the rest.
+ * identity_row_delete_tenant - with its keys and some of its history; retention removes the rest.
  */
 int identity_row_delete_tenant(struct store *store, const struct tenant *tenant,
                                struct store_departure *departure,

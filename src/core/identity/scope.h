@@ -35,7 +35,7 @@ enum scope {
 
 /** scope_name - NULL: a key cannot have it. */
 const char *scope_name(enum scope scope);
-/** scope_find - SCOPE_COUNT: a key cannot have it. */
+/** scope_find - Return: SCOPE_COUNT: a key cannot have it. */
 enum scope scope_find(const char *name);
 bool scope_allows(uint32_t scopes, enum scope needed);
 #define SCOPES_TEXT_LEN 96

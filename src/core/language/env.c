@@ -18,8 +18,8 @@ static const char *const base_env[] = {
 	"USER=sandbox",
 };
 
-/* Variables that make a loader, an interpreter or libc run or read something before the program.
- * Our runners start first: the caller must not choose what they are. */
+/* They make a loader, an interpreter or libc run or read something before the program. Our runners
+ * start first: the caller must not choose what they are. */
 /* clang-format off */
 static const char *const denied[] = {
 	/* loader and libc */
@@ -110,7 +110,7 @@ int env_check(char *const *env, struct error *err)
 	return 0;
 }
 
-/* The lists are bounded (LIMIT_ENV_MAX): a linear search is enough. */
+/* Bounded lists (LIMIT_ENV_MAX): a linear search is enough. */
 static void put_variable(char **env, const char *variable)
 {
 	while (*env && !same_name(*env, variable))

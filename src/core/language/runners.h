@@ -6,15 +6,15 @@
  * arguments into a source file and an argv; nothing else in core knows a language.
  *
  * manifest.yaml: name, aliases, title, source (name of the code file in /run/millibox), command
- * (argv; "{source}" and "{runner}" are replaced, arguments appended), env (name: value), program
- * (absolute path that must exist), report (the runner reports result and error), asks (supports
- * run_request.ask), session_command (argv of a runner that executes code repeatedly; without it a
- * session starts a program for each run), places (other paths of the program in a template's root),
- * preload (session_command accepts a template's modules as arguments), prepare_command (argv of a
- * process that waits for its program, docs/protocol.md, "A prepared program"; with preload, the
- * modules follow), zygote and session_zygote (files beside the manifest: how the engine starts
- * zygotes for command and session_command), minimal_command (the command in a root that has none of
- * the programs). Unknown keys are errors; name, title, source, command and program are required.
+ * (argv; "{source}" and "{runner}" are replaced, arguments appended), env, program (absolute path
+ * that must exist), report (the runner reports result and error), asks (supports run_request.ask),
+ * session_command (argv of a runner that executes code repeatedly; without it a session starts a
+ * program for each run), places (other paths of the program in a template's root), preload
+ * (session_command accepts a template's modules as arguments), prepare_command (argv of a process
+ * that waits for its program, docs/protocol.md, "A prepared program"; with preload, the modules
+ * follow), zygote and session_zygote (files for the engine's zygotes), minimal_command (for a root
+ * without the programs). Unknown keys are errors; name, title, source, command and program are
+ * required.
  */
 
 #include "base/error.h"

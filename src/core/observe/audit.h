@@ -8,9 +8,9 @@
  * A thread writes and syncs lines in groups. Responses do not wait: a power failure or a kill can
  * lose the last lines, never the order or truth of the others.
  *
- * Beside the file is its head (path + ".head"), number and hash of the last line, to detect missing
- * lines; the store has a copy (audit_row.h). A full file is renamed with the number of its last
- * line as suffix; the chain continues in a new one.
+ * The head (path + ".head"), number and hash of the last line, reveals missing lines; the store has
+ * a copy (audit_row.h). A full file is renamed with the number of its last line as suffix; the
+ * chain continues in a new one.
  *
  * At start, a torn last line, from a kill during a write, is removed and recorded. Anything else is
  * damage: with audit.required the daemon does not start; without, the file is set aside, which the
@@ -62,9 +62,9 @@ int audit_anchor(struct audit *a, const struct chain_head *anchor,
 const char *audit_path(const struct audit *a);
 /** audit_head - of what is on disk. */
 struct chain_head audit_head(struct audit *a);
-/** audit_stop - write what is queued, or fail; accepts no more. */
+/** audit_stop - write what is queued; accepts no more. */
 void audit_stop(struct audit *a);
-/** audit_give - chown the files to the user who will write them. */
+/** audit_give - chown the files to the daemon's user. */
 int audit_give(struct audit *a, uid_t uid, gid_t gid, struct error *err) attr_must_check;
 /** audit_start - start the thread, which calls @on_thread first. */
 int audit_start(struct audit *a, int (*on_thread)(struct error *err),

@@ -18,12 +18,12 @@
 /*
  * Lines are written as they arrive and settled periodically: fdatasync, then the head. So the head
  * never refers to a line that is not on disk: a log shorter than its head was cut. After a crash a
- * log may be longer than its head.
+ * log may be longer.
  *
  * A failed write is truncated before anything else is written: no file has half a line in the
- * middle, and the lines are written again with the same numbers. If a settle fails, all lines since
- * the last one are: what the kernel shows of them need not be on disk, and it reports the error
- * only once.
+ * middle, and the lines are written again with the same numbers. A failed settle truncates all
+ * lines since the last one: what the kernel shows of them need not be on disk, and it reports the
+ * error only once.
  */
 
 #define FILE_MODE   0600

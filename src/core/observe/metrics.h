@@ -79,8 +79,8 @@ struct metric_series {
 	size_t buckets_count;
 };
 /**
- * metrics_save - call @fn for every counter and histogram series changed since the last call,
- * except process_*.
+ * metrics_save - call @fn for counters and histograms changed since the last call, except
+ * process_*.
  */
 void metrics_save(struct metrics *m, void (*fn)(void *ctx, const struct metric_series *s),
                   void *ctx);

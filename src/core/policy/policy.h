@@ -12,8 +12,8 @@
  * Up to two policies apply: the tenant's, and one that the request names. What either refuses is
  * refused, and the smaller maximum counts: naming a policy never widens what a caller gets.
  *
- * A limit too small to run anything is refused. 0 means "not requested" in struct run_request; only
- * the decoder knows whether a caller wrote 0.
+ * A limit too small to run anything is refused. 0 means "not requested"; only the decoder knows
+ * whether a caller wrote 0.
  */
 
 #include "base/error.h"

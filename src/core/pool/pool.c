@@ -22,7 +22,7 @@
  * goes first), when one was made or lost, and every second while there is a pool.
  *
  * A request gets the youngest ready member: its memory is still in the caches, and a shrinking pool
- * drops the oldest. Taking one only walks the short list of pools.
+ * drops the oldest.
  */
 
 #define KEYS_MAX     32                  /* pools */

@@ -7,12 +7,12 @@
  * request gets exactly what would have been made for it.
  *
  * No byte of a tenant enters a box before it is taken, and a taken box never comes back. Dead or
- * old members are not handed out; the new owner of one that died unnoticed makes a box of its own
+ * old members are not handed out; the new owner of one that died unnoticed makes its own box
  * (run_box.c).
  *
  * The number of members follows the demand (pool_demand.h), between a floor, which a few shapes
- * have, and maxima of all members and their memory. A shape requested repeatedly gets a pool.
- * Members are made in the background, a few at a time, only while no request is queued.
+ * have, and maxima of members and memory. A shape requested repeatedly gets a pool. Members are
+ * made in the background, a few at a time, only while no request is queued.
  */
 
 #include "base/attr.h"

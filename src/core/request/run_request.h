@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: what a caller requests of a run. The decoders of api/ fill it, policy decides on it, the
- * scheduler queues copies of it.
+ * DOC: what a caller requests of a run. api/ decodes it, policy decides on it, the scheduler queues
+ * copies.
  */
 
 #include "base/attr.h"
@@ -33,11 +33,11 @@ struct run_request {
 	size_t code_len;
 	char *stdin_data;
 	size_t stdin_len;
-	bool stdin_open;    /* in a session: more may follow (run_record_stdin) */
-	size_t stdin_early; /* part of stdin_len that followed the request */
+	bool stdin_open;    /* more may follow (run_record_stdin) */
+	size_t stdin_early; /* of stdin_len: followed the request */
 	/* JSON: what the runner must do besides, docs/protocol.md, "The source". */
 	char *ask;
-	bool durable; /* in a session: persist before acknowledging or running */
+	bool durable; /* persist before acknowledging or running */
 	bool fresh;   /* in a session: start a new process */
 	char **args;  /* NULL-terminated */
 	char **env;   /* NULL-terminated NAME=value */
@@ -78,8 +78,8 @@ struct exec_file *run_request_files(const struct run_request *request,
  */
 char *exec_source_ask(struct exec_source *source, const char *ask);
 /**
- * run_request_add_stdin - keep input of a queued execution. ERR_TOO_LARGE beyond
- * RUN_STDIN_EARLY_MAX, ERR_CONFLICT after end of input.
+ * run_request_add_stdin - for a queued execution. ERR_TOO_LARGE beyond RUN_STDIN_EARLY_MAX,
+ * ERR_CONFLICT after end of input.
  */
 int run_request_add_stdin(struct run_request *request, const void *data, size_t len, bool end,
                           struct error *err) attr_must_check;

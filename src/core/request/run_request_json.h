@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: a request without its code as text for the store, to run it after a restart. Excludes what
- * the session decides (limits, template, policy).
+ * DOC: a request without its code as text for the store. Excludes what the session decides (limits,
+ * template, policy).
  */
 
 #include "base/attr.h"

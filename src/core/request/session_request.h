@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: what a caller requests of a session. The decoders of api/ fill it, policy decides on it. */
+/* DOC: what a caller requests of a session. api/ decodes it, policy decides on it. */
 
 #include "driver/box_spec.h"
 #include "driver/driver.h"

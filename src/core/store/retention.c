@@ -10,8 +10,8 @@
 
 /*
  * A round is a list of steps. A step is one statement that removes at most BATCH_ROWS rows of about
- * BATCH_BYTES and returns them; it repeats after a pause while it removes something. Removed rows
- * leave memory too: nobody can read what has expired.
+ * BATCH_BYTES; it repeats after a pause while it finds some. Removed rows leave memory too: nobody
+ * can read what has expired.
  *
  * Over a limit, the tenant that has most loses its oldest, but keeps an equal share: no tenant
  * within its share loses anything to others. Triggers keep the totals
@@ -30,7 +30,7 @@
 #define INTERVAL_MAX_US  (60 * USEC_PER_SEC)
 #define INTERVAL_PER_AGE 10 /* rounds per retention time */
 
-/* The tenant with the most, its total, the total of all, the number of tenants. */
+/* The largest tenant, its total, the total of all, the number of tenants. */
 #define MOST_OF(what)                                                                              \
 	"SELECT tenant, " what ", (SELECT sum(" what ") FROM usage), (SELECT count(*) FROM usage)" \
 	" FROM usage ORDER BY " what " DESC LIMIT 1"
@@ -59,12 +59,12 @@ struct retention {
 	struct timer *timer;
 	struct db_job *job; /* NULL: resting */
 	enum step step;
-	bool hurried; /* start another round at once */
+	bool hurried; /* start another round */
 };
 
 static void on_batch(void *ctx, const struct db_rows *rows, const struct error *err);
 
-/* How much of @own may go if @total exceeds @max. */
+/* How much of @own may go. */
 static int64_t excess_of(int64_t own, int64_t total, int64_t tenants, uint64_t max)
 {
 	int64_t over = total - (int64_t)max;
@@ -219,7 +219,7 @@ static void on_batch(void *ctx, const struct db_rows *rows, const struct error *
 	if (count > 0) {
 		for (size_t i = 0; i < count; i++)
 			steps[c->step].forget(&c->parts, rows, i);
-		/* Return free pages to the file system, unless the queue is full. */
+		/* Return free pages to the file system. */
 		(void)!db_write(store_db(c->parts.store), &DB_SQL("PRAGMA incremental_vacuum(256)"),
 		                1, NULL, NULL, &busy);
 		timer_start(c->timer, PAUSE_US);
@@ -242,7 +242,7 @@ static void on_timer(void *ctx)
 		c->job = db_read(db, &statement, ROWS_MAX_BYTES, on_usage, c, &err);
 	else
 		c->job = db_change(db, &statement, ROWS_MAX_BYTES, on_batch, c, &err);
-	/* The queue is full: other writes are more important. */
+	/* The queue is full of more important writes. */
 	if (!c->job)
 		timer_start(c->timer, sweep_interval(c));
 }

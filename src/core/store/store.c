@@ -52,6 +52,7 @@ void store_wants_flush(struct store *s, uint64_t delay_us)
 	timer_start(s->flush_timer, delay_us);
 }
 
+/* Return: whether all fitted. */
 static bool write_items(struct list *items)
 {
 	struct store_item *item;

@@ -15,12 +15,11 @@ struct store {
 	struct timer *flush_timer; /* NULL: not started, or stopped */
 	bool flush_due;
 	struct list sessions, executions; /* struct store_item.node */
-	struct list tasks;                /* struct store_task.node: callback pending */
+	struct list tasks;                /* struct store_task.node */
 	struct list orphans;              /* struct store_orphan.node */
 	bool failing;                     /* the last write failed and was logged */
 };
 
-/* A pending load of one row. */
 struct store_load {
 	struct db_job *job;
 	struct run_records *executions;
@@ -47,17 +46,16 @@ struct store_orphan {
 struct store_task *store_task_new(struct store *s, store_done_fn *fn, void *ctx);
 /** store_task_done - call @fn and free the task (@ctx). */
 void store_task_done(void *ctx, const struct error *err);
-/** store_task_cancel - the write did not start. */
+/** store_task_cancel - without calling @fn. */
 void store_task_cancel(struct store_task *task);
 /** store_write - like db_write; store_close calls @fn at the latest (ERR_UNAVAILABLE). */
 int store_write(struct store *s, const struct db_statement *steps, size_t count, store_done_fn *fn,
                 void *ctx, struct error *err) attr_must_check;
 
-/** store_wants_flush - a list has unwritten items. */
 void store_wants_flush(struct store *s, uint64_t delay_us);
-/** store_flush - write as many items as fit into the queue. */
+/** store_flush - write what fits into the queue. */
 void store_flush(struct store *s);
-/** store_was_written - record the result of a write. Return: whether to retry. */
+/** store_was_written - record a write's result. Return: whether to retry. */
 bool store_was_written(struct store *s, const struct error *err);
 
 /** store_time - 0 is NULL. */

@@ -4,14 +4,13 @@
 /*
  * DOC: admission: which execution runs, waits, or is rejected. Each tenant has a first-in first-out
  * queue; the queues take turns, so that many waiting executions of one tenant do not delay another.
- * Knows no boxes, never blocks; every operation takes constant time.
+ * Never blocks; every operation takes constant time.
  *
- * An entry waits, then runs (takes a place), then leaves (its result is delivered: the place is
- * free, but its box counts until it is gone, so that slow teardown cannot pile up boxes), then is
- * out.
+ * An entry waits, runs (takes a place), leaves (its result is delivered: the place is free, but its
+ * box counts until it is gone, so that slow teardown cannot pile up boxes), then is out.
  *
- * A queue may bound its running entries and the memory of its boxes. A tenant over them waits even
- * if places are free.
+ * A queue may bound its running entries and the memory of its boxes; beyond that they wait even if
+ * places are free.
  */
 
 #include "base/error.h"
@@ -78,10 +77,10 @@ void scheduler_resume(struct scheduler *s, struct scheduler_entry *e, uint64_t n
 void scheduler_leave(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us);
 /** scheduler_out - from any place; idempotent. May call on_turn of another entry. */
 void scheduler_out(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us);
-/** scheduler_hold - count memory of a box without an entry. The caller has checked the quota. */
+/** scheduler_hold - count memory of a box without an entry. The caller checked the quota. */
 void scheduler_hold(struct scheduler *s, struct scheduler_queue *q, uint64_t bytes);
 /** scheduler_release - end scheduler_hold; @bytes 0: the bounds of @q changed. May call on_turn. */
 void scheduler_release(struct scheduler *s, struct scheduler_queue *q, uint64_t bytes,
                        uint64_t now_us);
-/** scheduler_retry_after - estimated seconds until there is a free place; at least 1. */
+/** scheduler_retry_after - estimated seconds, at least 1. */
 unsigned scheduler_retry_after(const struct scheduler *s);

@@ -101,7 +101,9 @@ int tenant_take_session(struct tenant *t, struct error *err);
 void tenant_drop_session(struct tenant *t);
 int tenant_take_queued(struct tenant *t, struct error *err) attr_must_check;
 void tenant_drop_queued(struct tenant *t);
-/** tenant_check_memory - whether a box of @bytes fits, now or after running executions end. */
+/**
+ * tenant_check_memory - whether a box of @bytes fits, at the latest after running executions end.
+ */
 int tenant_check_memory(const struct tenant *t, uint64_t bytes, struct error *err) attr_must_check;
 /** tenant_add_box - of an execution: the scheduler counts its memory. */
 void tenant_add_box(struct tenant *t);
