@@ -12,7 +12,7 @@
 #define BOX_ID_RANDOM 25 /* 129 bits */
 
 /*
- * Wider than any policy and no wider than any backend accepts: a value outside is a bug or a lost
+ * Wider than any policy, no wider than any backend accepts: a value outside is a bug or a lost
  * unit, and 0 means "no limit" to some kernel interfaces.
  */
 static const struct {
@@ -50,7 +50,7 @@ static uint64_t limit_value(const struct box_limits *limits, size_t row)
 	return narrow;
 }
 
-/* The id names cgroup directories. */
+/* It names cgroup directories. */
 static bool is_id(const char *id)
 {
 	size_t len = strnlen(id, BOX_ID_LEN);
@@ -88,7 +88,7 @@ const char *box_start_reason(enum box_start start)
 	return (unsigned)start < BOX_START_COUNT ? start_reasons[start] : NULL;
 }
 
-/* The root names a directory of the operator's. */
+/* It names an operator's directory. */
 static bool is_root(const char *name)
 {
 	size_t len = strnlen(name, BOX_ROOT_LEN);

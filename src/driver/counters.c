@@ -13,8 +13,8 @@
 #define TEXT_MAX 2048
 
 /*
- * Both cgroup versions have the same counters under different names and in different units. Names
- * do not overlap, so the version is not tested: the first readable row of a counter wins.
+ * Both cgroup versions have the same counters under different names and units. Names do not
+ * overlap, so the version is not tested: a counter's first readable row wins.
  */
 
 struct source {
@@ -22,7 +22,7 @@ struct source {
 	unsigned uses;  /* mask of enum counters_for */
 	enum counters_dir dir;
 	const char *file;
-	const char *key;  /* "key value" line; NULL: the file is the number */
+	const char *key;  /* "key value" line; NULL: the file is a number */
 	uint64_t divisor; /* to the counter's unit */
 };
 
@@ -79,15 +79,14 @@ static int read_source(int dir, const struct source *source, int *kept, uint64_t
 
 	if (r < 0)
 		return r;
-	/* A file without the line is from another kernel. */
+	/* Without the line: another kernel. */
 	r = source->key ? file_find_key(text, source->key, &value) : parse_u64(text, &value);
 	if (r >= 0)
 		*ret_value = value / source->divisor;
 	return r;
 }
 
-/* Once one name of a counter was found, its other names are absent. If none was found, the group
- * may be gone. */
+/* Once one name of a counter is found, its others are absent. If none is, the group may be gone. */
 static void learn_absent(uint32_t missed, const struct box_counters *c,
                          struct counters_absent *absent)
 {

@@ -2,28 +2,28 @@
 #pragma once
 
 /*
- * DOC: the kernel's counters of a box, read from its cgroup directories. The daemon has their
- * descriptors, so reading costs no round trip to the engine.
+ * DOC: the kernel's counters of a box, from its cgroup directories. The daemon has their
+ * descriptors: reading needs no round trip to the engine.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* UINT64_MAX: this host does not count it. */
+/* COUNTER_UNKNOWN: not counted on this host. */
 struct box_counters {
 	uint64_t memory_peak_bytes;
 	uint64_t memory_bytes;
 	uint64_t oom_kills;
 	uint64_t cpu_us;
 	uint64_t pids_peak;
-	uint64_t pids_denied; /* forks refused by the limit */
+	uint64_t pids_denied; /* forks denied */
 };
 
 #define COUNTER_UNKNOWN UINT64_MAX
 
-/* Which counters to read; each costs a system call. */
+/* Each counter costs a system call. */
 enum counters_for {
-	COUNTERS_FOR_BASELINE = 1, /* cumulative ones, to be subtracted later */
+	COUNTERS_FOR_BASELINE = 1, /* cumulative ones, to subtract later */
 	COUNTERS_FOR_RESULT = 2,
 	COUNTERS_FOR_VIEW = 4, /* all */
 };
@@ -37,13 +37,13 @@ enum counters_dir {
 
 #define COUNTERS_ROWS 10
 
-/* Open files of one box: reading again costs a third of opening again. */
+/* Open files of a box: reading again costs a third of reopening. */
 struct counters_files {
 	int fds[COUNTERS_ROWS]; /* owned; -1: not open */
 };
 
-/* Names that this host's groups do not have: trying them for every box would cost more than reading
- * the rest. Zero: nothing is known. */
+/* Names absent on this host: trying them for every box would cost more than reading the rest. Zero:
+ * nothing is known. */
 struct counters_absent {
 	uint32_t rows;
 };
@@ -52,8 +52,8 @@ void counters_files_init(struct counters_files *files);
 void counters_files_close(struct counters_files *files);
 
 /**
- * counters_read - what cannot be read is unknown. @dirs: the box's groups; any may be -1. @files
- * NULL: keep none open.
+ * counters_read - unreadable ones are unknown. @dirs: the box's groups; any may be -1. @files NULL:
+ * keep none open.
  */
 void counters_read(const int dirs[COUNTERS_DIRS], struct counters_files *files,
                    enum counters_for purpose, struct counters_absent *absent,

@@ -13,7 +13,7 @@ static void append_layer_names(uint32_t layers, struct buf *b)
 	for (unsigned i = 0; i < LAYER_COUNT; i++)
 		if ((layers & LAYER_BIT(i)) &&
 		    buf_addf(b, "%s%s", b->len ? ", " : "", layer_name(i)) < 0)
-			return; /* no room for more in a message */
+			return; /* the message is full */
 }
 
 int driver_check_layers(uint32_t have, uint32_t required, struct error *err)
@@ -36,7 +36,7 @@ int box_create(struct driver *d, const struct box_spec *spec, const struct box_e
 		return error_wrap(err, "box");
 	if (driver_check_layers(d->caps.layers, required, err) < 0)
 		return -1;
-	/* Neither less nor more than was decided. */
+	/* Exactly what was decided. */
 	if (spec->network != BOX_NETWORK_NONE &&
 	    !(d->caps.networks & BOX_NETWORK_BIT(spec->network)))
 		return error_set(err, ERR_UNAVAILABLE, 0, "driver '%s' does not support network %s",
@@ -76,7 +76,7 @@ void box_ack(struct box *box, uint32_t exec_id)
 		link_ack(box->link, exec_id);
 }
 
-/* The agent resolves paths beneath their directory by itself; this check names the field. */
+/* The agent resolves paths beneath their directory itself; this check names the field. */
 static bool is_path_beneath(const char *path)
 {
 	size_t len;
@@ -194,7 +194,6 @@ int box_signal(struct box *box, uint32_t exec_id, int signo, struct error *err)
 	return link_signal(box->link, exec_id, signo, err);
 }
 
-/* The workspace itself, or a path in it. */
 static bool is_file_path(const char *path)
 {
 	return !path || !path[0] || is_path_beneath(path);

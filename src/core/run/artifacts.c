@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 
 #define NSEC_PER_MSEC 1000000
-#define TICK_NS       (20ULL * NSEC_PER_MSEC) /* more than any kernel takes for one */
+#define TICK_NS       (20ULL * NSEC_PER_MSEC) /* longer than any kernel's tick */
 
 void artifacts_done(struct artifacts *a)
 {
@@ -69,7 +69,7 @@ void artifacts_copy(const struct artifacts *from, struct artifacts *ret_to)
 	}
 }
 
-/* Within a tick of the clock a change need not show in the times; in the content it does. */
+/* A change within one clock tick may not show in the times; it shows in the content. */
 static bool is_same(const struct artifact *one, const struct box_file_entry *entry)
 {
 	if (one->inode != entry->inode || one->ctime_ns != entry->ctime_ns ||
@@ -87,7 +87,7 @@ static bool was_seen(const struct artifacts *seen, const struct box_file_entry *
 	return false;
 }
 
-/* By content. A file too large to be hashed is compared by its time, which ticks slowly. */
+/* By content; a file too large to hash, by its time, which ticks slowly. */
 static bool is_given(const struct gather *g, const struct given_file *one,
                      const struct box_file_entry *entry)
 {
@@ -132,7 +132,7 @@ static void on_entry(void *ctx, const struct box_file_entry *entry)
 		take(one, entry);
 }
 
-/* The link lets none of these through. */
+/* The link passes none of these. */
 static void on_data(void *ctx, const char *data, size_t len)
 {
 	(void)ctx;

@@ -8,19 +8,18 @@
 #include "driver/driver.h"
 
 /*
- * Theory of operation: which of several true things is *the* answer.
+ * Theory of operation: which of several true facts decides.
  *
  * Status, first match wins:
- *   cancelled  the caller ended it: whatever else happened was no longer asked for
- *   timed out  the daemon's own clock: nothing the program does can forge or hide it
- *   lost       the box vanished; if the kernel killed something in it for memory, that is why
- *              (the agent may be among the dead), and the program failed rather than crashed us
- *   ended      exit status or signal, as waited for by the agent
+ *   cancelled  the caller ended it
+ *   timed out  by the daemon's clock, which the program cannot forge
+ *   lost       the box vanished. An OOM kill in it is the cause (the agent may be among the dead):
+ *              then the program failed
+ *   ended      exit status or signal, from the agent's wait
  *
  * Limit: the first row of the table that was hit and could have ended the program. A program that
- * succeeded was not ended by a limit: a fork that was refused and retried is only a denial.
- * Truncation is the exception: the output was cut however the program ended. A cancelled run names
- * no limit. Every hit is listed in denials[] all the same.
+ * succeeded was not ended by a limit: a fork refused and retried is only a denial. Truncated output
+ * counts however the program ended. A cancelled run names no limit. denials[] lists every hit.
  */
 
 static const char *const status_names[] = {
@@ -54,8 +53,8 @@ const char *outcome_limit_name(enum outcome_limit limit)
 /* In order of precedence. */
 static const struct limit_rule {
 	enum outcome_limit limit;
-	const char *rule; /* the mechanism, for denials[] */
-	bool on_success;  /* also limits a program that succeeded */
+	const char *rule; /* mechanism, for denials[] */
+	bool on_success;  /* applies after success too */
 } rules[] = {
 	{OUTCOME_LIMIT_TIME, "deadline", .on_success = false},
 	{OUTCOME_LIMIT_MEMORY, "memory", .on_success = false},
@@ -65,8 +64,7 @@ static const struct limit_rule {
 	{OUTCOME_LIMIT_OUTPUT, "output", .on_success = true},
 };
 
-/* How often each limit was hit. SIGXFSZ: a file grew beyond RLIMIT_FSIZE, which is the size of the
- * workspace. */
+/* SIGXFSZ: a file exceeded RLIMIT_FSIZE, the size of the workspace. */
 static void count_hits(const struct outcome_evidence *e, uint64_t ret_hits[OUTCOME_LIMIT_COUNT])
 {
 	uint64_t oom_kills = e->counters.oom_kills, pids_denied = e->counters.pids_denied;
@@ -81,7 +79,7 @@ static void count_hits(const struct outcome_evidence *e, uint64_t ret_hits[OUTCO
 	ret_hits[OUTCOME_LIMIT_OUTPUT] = (uint64_t)e->out_truncated + (uint64_t)e->err_truncated;
 }
 
-/* Places in denials[] reserved for limits: a flood of refused calls hides none. */
+/* Rows of denials[] reserved for limits, so that a flood of denied calls hides none. */
 #define DENIALS_FOR_LIMITS ARRAY_SIZE(rules)
 static_assert(DENIALS_FOR_LIMITS < DENIALS_MAX, "room for others is left");
 
@@ -100,7 +98,7 @@ void outcome_add_syscall(struct outcome *out, const char *what, uint64_t count)
 			out->denials[i].count = count;
 			return;
 		}
-	/* A name that does not fit is not one of a system call. */
+	/* Too long for the name of a system call. */
 	if (str_copy(denial.what, sizeof(denial.what), what) < 0)
 		return;
 	if (out->denials_count < DENIALS_MAX - DENIALS_FOR_LIMITS)
@@ -120,7 +118,7 @@ static enum outcome_status judge_status(const struct outcome_evidence *e, bool o
 	return e->signalled || e->status != 0 ? OUTCOME_FAILED : OUTCOME_SUCCESS;
 }
 
-/* Exit code and signal are set whenever the kernel reported them, also after the deadline. */
+/* Exit code and signal are set whenever the kernel reported them, even after the deadline. */
 static void judge_ending(const struct outcome_evidence *e, struct outcome *out)
 {
 	out->exited = false;
@@ -131,7 +129,7 @@ static void judge_ending(const struct outcome_evidence *e, struct outcome *out)
 		out->signal = e->signalled ? e->status : 0;
 		out->exit_code = e->signalled ? 128 + e->status : e->status;
 	} else if (out->status == OUTCOME_FAILED) {
-		out->exited = true; /* killed with its whole box, by the kernel */
+		out->exited = true; /* the kernel killed the whole box */
 		out->signal = SIGKILL;
 		out->exit_code = 128 + SIGKILL;
 	}

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: how a run ended: the one result object that every dialect renders. Status, limit, times and
- * usage come from the kernel by way of agent and counters. @report comes from the runner, that is
- * from the untrusted program: it never changes a status field.
+ * DOC: how a run ended: the result object that every dialect renders. Status, limit, times and
+ * usage come from the kernel, through agent and counters. @report comes from the runner, that is
+ * from the untrusted program, and never changes a status field.
  */
 
 #include "base/buf.h"
@@ -17,15 +17,15 @@
 struct exec_facts;
 
 enum outcome_status {
-	OUTCOME_SUCCESS,   /* exit code 0 */
-	OUTCOME_FAILED,    /* non-zero exit, exception or signal */
-	OUTCOME_TIMEOUT,   /* the deadline passed */
+	OUTCOME_SUCCESS, /* exit code 0 */
+	OUTCOME_FAILED,  /* non-zero exit, exception or signal */
+	OUTCOME_TIMEOUT,
 	OUTCOME_CRASHED,   /* the box was lost */
-	OUTCOME_CANCELLED, /* the caller ended it, or went away */
+	OUTCOME_CANCELLED, /* by the caller, or because it disconnected */
 	OUTCOME_STATUS_COUNT
 };
 
-/* The limit that ended the execution, or that cut its output. */
+/* The limit that ended the run or cut its output. */
 enum outcome_limit {
 	OUTCOME_LIMIT_NONE,
 	OUTCOME_LIMIT_TIME,
@@ -51,20 +51,20 @@ struct outcome {
 	enum outcome_status status;
 	enum outcome_limit limit;
 	bool exited;    /* exit_code is meaningful */
-	int exit_code;  /* 128 + signal when signalled, as shells say it */
+	int exit_code;  /* 128 + signal when signalled, as in shells */
 	int signal;     /* 0: none */
 	struct buf out; /* owned */
 	struct buf err;
 	bool out_truncated, err_truncated;
-	bool handler;      /* a handler was called: what stands between its markers is no output */
-	struct buf report; /* owned; raw JSON of the runner, not yet believed */
+	bool handler;      /* a handler was called: the text between its markers is not output */
+	struct buf report; /* owned; raw JSON from the runner, untrusted */
 	uint64_t stdout_bytes, stderr_bytes;
 	uint64_t duration_us; /* of the program */
-	uint64_t start_us;    /* from admission until the program started */
-	bool pooled;          /* its box had waited for it */
-	uint64_t queue_us;    /* from arrival until admission */
+	uint64_t start_us;    /* from admission to the program's start */
+	bool pooled;          /* the box came from a pool */
+	uint64_t queue_us;    /* from arrival to admission */
 	uint64_t cpu_us;
-	uint64_t memory_peak_bytes; /* COUNTER_UNKNOWN where nothing counts it */
+	uint64_t memory_peak_bytes; /* COUNTER_UNKNOWN if not counted */
 	uint64_t processes_peak;
 	uint64_t read_bytes, write_bytes;
 	struct denial denials[DENIALS_MAX];
@@ -80,10 +80,10 @@ struct outcome {
 const char *outcome_status_name(enum outcome_status status);
 const char *outcome_limit_name(enum outcome_limit limit); /* NULL for NONE */
 
-/* What decides status and limit; see outcome_judge. */
+/* Input of outcome_judge. */
 struct outcome_evidence {
 	bool timed_out, cancelled, lost;
-	bool ended; /* exited or signalled: status below is real */
+	bool ended; /* exited or signalled: @status is valid */
 	bool signalled;
 	int status;
 	bool out_truncated, err_truncated;
@@ -91,14 +91,13 @@ struct outcome_evidence {
 	struct box_counters counters;
 };
 
-/** outcome_add_syscall - the filter refused @what @count times so far; repeats replace the count.
- */
+/** outcome_add_syscall - @what was denied @count times so far; replaces an earlier count. */
 void outcome_add_syscall(struct outcome *out, const char *what, uint64_t count);
-/** outcome_judge - status, limit, exit code and limit denials from the evidence; pure. */
+/** outcome_judge - set status, limit, exit code and limit denials; pure. */
 void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out);
-/** outcome_take_facts - the agent's report of the end; @output_bytes is the limit per stream. */
+/** outcome_take_facts - the agent's final report; @output_bytes is the limit per stream. */
 void outcome_take_facts(const struct exec_facts *facts, uint64_t output_bytes,
                         struct outcome_evidence *evidence, struct outcome *out);
-/** outcome_take_usage - what the kernel counted (in the evidence) goes before the agent's word. */
+/** outcome_take_usage - the kernel's counters override the agent's figures. */
 void outcome_take_usage(const struct outcome_evidence *evidence, struct outcome *out);
 void outcome_done(struct outcome *out);

@@ -48,7 +48,7 @@ static const struct {
 #undef MEMBER
 };
 
-/* Words that are literals elsewhere: what is read must point to something that stays. */
+/* Literals used elsewhere: what is read must point to static storage. */
 static const char *const words[] = {"syscall", "limit", "seccomp", "pids",
                                     "memory",  "tmpfs", "native",  "fake"};
 
@@ -154,7 +154,7 @@ static void read_denials(const json_t *list, struct outcome *o)
 	}
 }
 
-/* Return: its number, or @count. */
+/* Return: index, or @count. */
 static int find_name(const json_t *text, int count, const char *(*name)(int i))
 {
 	const char *s = json_string_value(text);

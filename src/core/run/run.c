@@ -15,9 +15,9 @@
 #include "wire/layer.h"
 
 /*
- * Theory of operation. A run reacts to calls of its owner, events of its box, its timer and its
- * turn in the scheduler. The first that settles the outcome wins; later events are ignored. The
- * record, and with it the caller, has the outcome before anything is torn down.
+ * Theory of operation. A run reacts to its owner, its box, its timer and the scheduler. The first
+ * event that settles the outcome wins; later ones are ignored. Record and caller get the outcome
+ * before anything is torn down.
  */
 
 #define RUN_CTX_LEN 200
@@ -30,8 +30,8 @@ static const char *const state_names[] = {
 static_assert(ARRAY_SIZE(state_names) == RUN_STATE_COUNT, "every state has a name");
 
 #define TO(state) (1u << RUN_##state)
-/* Every state can end. WAITING -> QUEUED: its session was paused. To STARTING from STARTING and
- * RUNNING: handed over again, because nothing of it has run. */
+/* Every state can end. WAITING -> QUEUED: the session was paused. STARTING or RUNNING -> STARTING:
+ * handed over again, because nothing of it has run. */
 static const unsigned transitions[] = {
 	[RUN_QUEUED] = TO(WAITING) | TO(STARTING) | TO(ENDED),
 	[RUN_WAITING] = TO(QUEUED) | TO(STARTING) | TO(ENDED),
@@ -74,13 +74,11 @@ static void set_state(struct run *r, enum run_state next)
 	}
 }
 
-/* Whether events of the box are for it. */
+/* Whether it accepts events of the box. */
 static bool is_in_box(const struct run *r)
 {
 	return r->state >= RUN_STARTING && r->state <= RUN_KILLING;
 }
-
-/* Life cycle. */
 
 static void drop_request(struct run *r)
 {
@@ -140,8 +138,6 @@ struct exec_source run_code(const struct run *r, const char *name)
 	return (struct exec_source){name, r->request->code, r->request->code_len};
 }
 
-/* The clock. */
-
 static void on_timer(void *ctx);
 
 static void set_timer(struct run *r, uint64_t delay_us)
@@ -179,13 +175,11 @@ void run_thaw(struct run *r, uint64_t paused_us)
 	set_timer(r, r->left_us);
 }
 
-/* The end. */
-
 /*
- * The order matters: first the record and the answer; then the box goes and its place is free for
- * the next run, whose box is made inside leave. The place does not wait until the answer has been
- * read, or a few clients that do not read could hold all places. http.max_answers bounds what
- * unread answers cost.
+ * Order matters: record and answer first; then the box goes and its place is free for the next run,
+ * whose box is made inside leave. The place does not wait until the client has read the answer, or
+ * a few clients that do not read could hold all places. http.max_answers bounds the cost of unread
+ * answers.
  */
 static void end_run(struct run *r)
 {
@@ -199,7 +193,7 @@ static void end_run(struct run *r)
 	else
 		run_record_ended(r->record, &r->outcome, r->reset);
 	if (r->on_ended) {
-		r->record = NULL; /* the table's; from now on it may go any time */
+		r->record = NULL; /* owned by the table, which may free it any time */
 		r->place->leave(r);
 		r->on_ended(r);
 	} else if (!r->answer_later) {
@@ -237,7 +231,7 @@ void run_conclude(struct run *r)
 	memset(c, 0xff, sizeof(*c)); /* COUNTER_UNKNOWN is all ones */
 	if (r->box && r->state >= RUN_STARTING) {
 		box_counters(r->box, COUNTERS_FOR_RESULT, c);
-		/* They are the box's, which may have run something before. */
+		/* The box may have run something before. */
 		c->cpu_us = growth(c->cpu_us, r->before.cpu_us);
 		c->oom_kills = growth(c->oom_kills, r->before.oom_kills);
 		c->pids_denied = growth(c->pids_denied, r->before.pids_denied);
@@ -267,7 +261,7 @@ void run_drop(struct run *r)
 	run_reap(r);
 }
 
-/* The caller of a one-shot run has left. */
+/* The caller of a one-shot run disconnected. */
 static void on_unwatched(void *ctx)
 {
 	struct run *r = ctx;
@@ -289,14 +283,15 @@ void run_abort(struct run *r)
 		r->place->stop(r, RUN_STOP_CANCEL);
 	else if (!is_in_box(r) && (!r->reattached || r->state == RUN_GATHERING))
 		run_conclude(r);
-	/* else it is being stopped, or in the box behind another and stopped at its turn */
+	/* else it is being stopped, or waits in the box behind another run and is stopped at its
+	 * turn */
 }
 
 void run_orphan(struct run *r)
 {
 	r->answering = false;
 	if (r->leaving)
-		run_box_leave(r); /* what it reports needs the service */
+		run_box_leave(r); /* its report needs the service */
 	timer_free(TAKE_PTR(r->timer));
 	gather_cancel(&r->gather);
 	if (r->state != RUN_ENDED) {
@@ -305,7 +300,7 @@ void run_orphan(struct run *r)
 		set_state(r, RUN_ENDED);
 	}
 	if (r->on_ended)
-		r->record = NULL; /* the table's */
+		r->record = NULL; /* owned by the table */
 	list_remove(&r->node);
 	if (r->entry.place == SCHEDULER_WAITING)
 		list_remove(&r->entry.node);
@@ -314,9 +309,7 @@ void run_orphan(struct run *r)
 	run_reap(r);
 }
 
-/* Stopping. */
-
-/* An agent that takes no signal is treated as lost. */
+/* An agent that cannot be signalled counts as lost. */
 static void send_signal(struct run *r, uint32_t id, int signo)
 {
 	struct error err = {0};
@@ -371,8 +364,6 @@ static void on_timer(void *ctx)
 	}
 }
 
-/* Starting. */
-
 void run_queue(struct run *r)
 {
 	set_state(r, RUN_QUEUED);
@@ -415,7 +406,7 @@ void run_reattach(struct run *r)
 	set_timer(r, r->service->config.build_timeout_us);
 }
 
-/* Reattached: for how long it had run before. */
+/* Reattached: how long it had already run. */
 static uint64_t past_us(const struct run_record *record)
 {
 	uint64_t now = clock_real_ms();
@@ -425,7 +416,7 @@ static uint64_t past_us(const struct run_record *record)
 	return (now - record->started_ms - record->paused_ms) * USEC_PER_MS;
 }
 
-/* Reattached: from its turn to its start, by the times of the record. */
+/* Reattached: from admission to start, by the record's times. */
 static uint64_t past_start_us(const struct run *r)
 {
 	const struct run_record *record = r->record;
@@ -451,12 +442,12 @@ void run_started(struct run *r)
 		set_state(r, RUN_RUNNING);
 	run_record_started(r->record);
 	if (r->state == RUN_ENDED)
-		return; /* cancelled by its caller, who was just called */
+		return; /* the caller just cancelled it */
 	r->outcome.start_us = r->reattached ? past_start_us(r) : r->started_us - r->admitted_us;
 	r->outcome.pooled = r->pooled;
 	if (before_us < r->started_us)
 		r->started_us -= before_us;
-	/* Cancelled before it began: its timer is that of the stop. */
+	/* Cancelled before it began: keep the timer of the stop. */
 	if (!starting)
 		return;
 	if (r->frozen)
@@ -465,18 +456,16 @@ void run_started(struct run *r)
 		set_timer(r, timeout_us);
 }
 
-/* What it does. */
-
-/* It has done something, or was signalled by its caller: never hand it over again. */
+/* It had an effect, or its caller signalled it: never hand it over again. */
 static void forbid_repeat(struct run *r)
 {
 	r->repeatable = false;
-	/* The end of a kept run compares the files that came with it. */
+	/* A kept run needs the request at its end, to compare files. */
 	if (!r->on_ended)
 		drop_request(r);
 }
 
-/* The agent keeps the same limit; it is not trusted to. */
+/* The agent enforces the same limit; it is not trusted to. */
 void run_add_output(struct run *r, enum output_stream stream, const char *data, size_t len)
 {
 	bool is_err = stream == OUTPUT_STDERR;
@@ -492,7 +481,7 @@ void run_add_output(struct run *r, enum output_stream stream, const char *data, 
 		*(is_err ? &r->evidence.err_truncated : &r->evidence.out_truncated) = true;
 	if (kept > 0)
 		run_record_add_output(r->record, stream, data, kept);
-	/* The caller may have cancelled it meanwhile. */
+	/* The caller may have cancelled it. */
 	if (kept < len && r->decision.kill_on_overflow && r->state == RUN_RUNNING)
 		r->place->stop(r, RUN_STOP_OVERFLOW);
 }
@@ -552,8 +541,6 @@ void run_done(struct run *r, const struct exec_facts *facts, struct artifacts *s
 	set_timer(r, ARTIFACTS_TIME_US);
 }
 
-/* What its caller does. */
-
 int run_stdin(struct run *r, const void *data, size_t len, bool end, struct error *err)
 {
 	struct error too_much = {0};
@@ -562,7 +549,7 @@ int run_stdin(struct run *r, const void *data, size_t len, bool end, struct erro
 		return run_request_add_stdin(r->request, data, len, end, err);
 	if (!is_in_box(r))
 		return error_set(err, ERR_CONFLICT, 0, "the program has ended");
-	/* If the program is handed over again it gets all its input again, within bounds. */
+	/* A repeated hand-over repeats all input, within bounds. */
 	if (r->repeatable && r->request &&
 	    run_request_add_stdin(r->request, data, len, end, &too_much) < 0)
 		forbid_repeat(r);
@@ -579,9 +566,7 @@ int run_signal(struct run *r, int signo, struct error *err)
 	return box_signal(r->box, r->id, signo, err);
 }
 
-/* One-shot runs. */
-
-/* If it fails at once, inside a call of its caller, the answer comes from the loop. */
+/* If it fails inside a call of its caller, the answer comes from the loop. */
 static void launch_one_shot(struct run *r)
 {
 	r->answer_later = true;
@@ -627,7 +612,7 @@ static struct run *new_one_shot(struct run_service *s, const struct run_request 
 	return r;
 }
 
-/* A place, or one in the queue, which counts for the tenant's quota. */
+/* Get a place, or a queue entry, which counts for the tenant's quota. */
 static int enter_scheduler(struct run *r, struct error *err)
 {
 	int waits = run_box_prepare(r, err) < 0 ? -1 : run_enter(r, err);
@@ -668,7 +653,7 @@ int run_start(struct run_service *s, const struct run_request *request,
 	*ret_record = r->record;
 	if (waits == 0)
 		launch_one_shot(r);
-	/* Borrowed until now; copied if it is still needed. */
+	/* Borrowed until now; copy it if still needed. */
 	r->request = r->state != RUN_ENDED && r->request ? run_request_copy(request) : NULL;
 	r->request_owned = r->request;
 	return 0;

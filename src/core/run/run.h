@@ -2,33 +2,33 @@
 #pragma once
 
 /*
- * DOC: a run is one program in one box, from the request to the outcome. All have the same state
- * machine, deadline, output limits, judge and record. They differ in two things only:
+ * DOC: a run is one program in one box, from request to outcome. All runs share the state machine,
+ * deadline, output limits, judge and record. They differ in two things:
  *
  *   where the box comes from   struct run_place (run_internal.h): a fresh box, from a pool or made
- *                              now, destroyed with the run (run_box.c); or the box of a session,
- *                              with its resident runner or a process of its own, which may have
- *                              been made by an earlier daemon (core/session/session_box.c)
- *   what is kept               of a one-shot run nothing: its one watcher gets the events as they
- *                              happen. Of a session's run the record, with numbered events that
- *                              any number of callers watch
+ *                              now, destroyed with the run (run_box.c); or a session's box, with
+ *                              its resident runner or a process of its own, possibly made by an
+ *                              earlier daemon (core/session/session_box.c)
+ *   what is kept               one-shot: nothing; its one watcher gets events as they happen.
+ *                              Session: the record, with numbered events for any number of
+ *                              watchers
  *
- * Both hand out a record (run_record.h), which is watched and cancelled the same way.
+ * Both have a record (run_record.h), which is watched and cancelled the same way.
  *
- * States. run.c has the table of transitions; set_state is the only writer.
+ * States. run.c has the transition table; set_state is the only writer.
  *
  *   QUEUED     behind other runs of its session, or until its record is on disk
  *   WAITING    for a place among all runs (scheduler.h)
  *   STARTING   handed to its box; the timer bounds the start
- *   RUNNING    the program runs; the timer is its deadline
+ *   RUNNING    the timer is the deadline
  *   STOPPING   interrupted at its deadline or by its caller; the timer is the grace period
  *   KILLING    killed; the timer bounds the wait for the agent's report
- *   GATHERING  the program has ended; the daemon looks for files it made; the timer bounds that
- *   ENDED      record and caller have the outcome; a fresh box is going down
+ *   GATHERING  the program has ended; the timer bounds the search for its files
+ *   ENDED      record and caller have the outcome; a fresh box is being destroyed
  *
- * The daemon alone keeps the deadline, from the start of the program, without help of agent or
- * program (security rule LC-3). A program is handed over a second time only if nothing of it can
- * have run: see run_box.c and session_box.c.
+ * The daemon alone enforces the deadline, from the start of the program, without help of agent or
+ * program (security rule LC-3). A program is handed over again only if nothing of it can have run:
+ * see run_box.c and session_box.c.
  *
  * A session's runs start with session_execute.
  */
@@ -41,10 +41,10 @@ struct run_record;
 struct run_service;
 
 /**
- * run_start - run a program once, in a box of its own. @request is borrowed for the call.
- * Return: 0, and *ret_record: call run_watch before the loop goes on. It is valid until END was
- * delivered; run_unwatch ends the program. Or -1 and nothing was begun: ERR_INVALID with the field,
- * ERR_BUSY if the queue is full, ERR_UNAVAILABLE while draining.
+ * run_start - run a program once, in its own box. @request is borrowed for the call. Return: 0 and
+ * *ret_record: call run_watch before the loop continues; valid until END is delivered; run_unwatch
+ * ends the program. Or -1 and nothing was begun: ERR_INVALID with the field, ERR_BUSY if the queue
+ * is full, ERR_UNAVAILABLE while draining.
  */
 int run_start(struct run_service *s, const struct run_request *request,
               struct run_record **ret_record, struct error *err) attr_must_check;

@@ -15,15 +15,14 @@
 #include "io/loop.h"
 
 /*
- * Theory of operation. A fresh box for one run comes from a pool or is made now. Box, files,
- * program and input go to the driver at once, before anything has answered, so that round trips
- * overlap with building the box. The box is destroyed behind the answer: the caller does not wait
- * for it.
+ * Theory of operation. A fresh box comes from a pool or is made now. Box, files, program and input
+ * go to the driver without waiting for replies, so that round trips overlap with building the box.
+ * The box is destroyed after the answer: the caller does not wait for it.
  *
- * A box of a pool, or the process that waits in it, may have died unnoticed. So the request is kept
- * until the program is known to run; until then a new box is made, once, without the pool. An agent
- * that is lost before it reported anything about the code may have given it to its process; but
- * nothing leaves such a box except through the agent, so that has no effect.
+ * A pooled box, or the process waiting in it, may have died unnoticed. So the request is kept until
+ * the program is known to run; until then a new box is made, once, without the pool. An agent lost
+ * before it reported anything may have given the code to its process; but nothing leaves the box
+ * except through the agent, so that had no effect.
  */
 
 static_assert(RUN_BOX_EXEC_ID == POOL_EXEC_ID, "what waits in a box of a pool is its one program");
@@ -44,13 +43,11 @@ int run_box_prepare(struct run *r, struct error *err)
 	r->entry.queue = r->tenant ? &r->tenant->queue : NULL;
 	r->image = image_ref(template ? template->image : NULL);
 	box_spec_make_id(r->decision.spec.id);
-	/* One that is too long is no id of ours. */
+	/* A longer one is not our id. */
 	(void)!str_copy(r->decision.spec.request_id, BOX_REQUEST_LEN, r->record->request_id);
 	list_append(&s->all, &r->node);
 	return 0;
 }
-
-/* Handing over. */
 
 static int hand_to_process(struct run *r, const struct run_plan *common, struct error *err)
 {
@@ -70,7 +67,7 @@ static int hand_to_process(struct run *r, const struct run_plan *common, struct 
 	return box_exec(r->box, &plan, err);
 }
 
-/* The process that waits has its environment; it gets "" and the arguments. */
+/* The waiting process has its environment; it gets "" and the arguments. */
 static int hand_to_prepared(struct run *r, struct run_plan *plan, struct error *err)
 {
 	char *const *args = r->request->args;
@@ -96,7 +93,7 @@ static int hand_to_box(struct run *r, bool prepared, struct error *err)
 		.source = source.name,
 		.files = files,
 		.files_count = request->files_count + 1,
-		/* One byte more than is kept: whether output was cut is then seen, not guessed. */
+		/* One byte more than is kept, to detect truncation. */
 		.stdout_max = r->decision.output_bytes + 1,
 		.stderr_max = r->decision.output_bytes + 1,
 		.report_max = r->decision.report_bytes,
@@ -119,7 +116,7 @@ static void count_box(struct run *r)
 	trace_note(&r->outcome.trace, TRACE_BOX);
 }
 
-/* The pool destroys a box that turned out to be dead. */
+/* The pool destroys a dead box. */
 static void discard_box(struct run *r)
 {
 	r->service->boxes--;
@@ -135,7 +132,7 @@ static bool take_from_pool(struct run *r, struct pool_hit *ret_hit)
 	const struct box_events events = events_of(r);
 	uint64_t cpu_us;
 
-	/* What waits in a pool waits in the workspace itself. */
+	/* A pooled process waits in the workspace itself. */
 	if (r->retried || r->request->cwd ||
 	    !pools_take(r->service->pools, &r->decision, r->record->tenant, ret_hit))
 		return false;
@@ -173,8 +170,8 @@ static int fresh_hand_over(struct run *r, struct error *err)
 	return 0;
 }
 
-/* The box of the pool was dead, or its process was killed before it took the code. Return: false:
- * nothing more to try. */
+/* The pooled box was dead, or its process was killed before it took the code. Return: false if
+ * there is nothing more to try. */
 static bool begin_again(struct run *r)
 {
 	if (!r->repeatable || !r->pooled)
@@ -187,11 +184,9 @@ static bool begin_again(struct run *r)
 	return true;
 }
 
-/* Events of the box. */
-
 static void on_ready(void *ctx attr_unused)
 {
-	/* The program was handed over already. */
+	/* Already handed over. */
 }
 
 static void on_started(void *ctx, uint32_t exec_id attr_unused)
@@ -235,7 +230,7 @@ static void on_exec_failed(void *ctx, uint32_t exec_id attr_unused, const struct
 		run_fail(r, err);
 }
 
-/* Before the start nothing was run, and the caller may try again. After it the program ran. */
+/* Before the start nothing ran, and the caller may retry. */
 static void on_lost(void *ctx, const struct error *err)
 {
 	struct run *r = ctx;
@@ -248,7 +243,7 @@ static void on_lost(void *ctx, const struct error *err)
 			run_fail(r, err);
 		return;
 	}
-	r->evidence.lost = r->state != RUN_GATHERING; /* else it had ended before */
+	r->evidence.lost = r->state != RUN_GATHERING; /* else it had ended */
 	run_conclude(r);
 }
 
@@ -282,8 +277,8 @@ static struct box_events events_of(struct run *r)
 	};
 }
 
-/* Nothing in the box has to be stopped before the box is destroyed, except after too much output:
- * then the outcome says how the program ended. */
+/* Destroying the box stops everything in it. After too much output, the outcome must say how the
+ * program ended. */
 static void fresh_stop(struct run *r, enum run_stop why)
 {
 	struct error err = {0};
@@ -300,7 +295,7 @@ static void leave_now(struct run *r)
 	r->leaving = false;
 	if (r->record)
 		run_report_end(r->record, c->metrics, c->audit, &r->decision.spec.limits);
-	/* Only now it is known which box was the last. */
+	/* Only now the last box is known. */
 	if (r->pooled)
 		pools_confirm(r->service->pools);
 	if (r->started_us)
@@ -326,7 +321,7 @@ void run_box_leave(struct run *r)
 	leave_now(r);
 }
 
-/* Behind the answer, which is on its way to the client when this dispatch ends. */
+/* After the answer, which is sent when this dispatch ends. */
 static void fresh_leave(struct run *r)
 {
 	if (r->answer_later || !r->box) {

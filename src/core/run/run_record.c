@@ -14,15 +14,15 @@
 
 /*
  * Theory of operation. Sessions bound pending and running records; the table bounds ended ones, in
- * the order in which they ended. A forgotten record leaves all tables at once; a watched one is
- * freed when its watchers have END.
+ * the order in which they ended. A forgotten record leaves all tables at once; if watched, it is
+ * freed once its watchers have END.
  *
- * Over the bounds, a tenant with more than an equal share loses its oldest: first the tenant whose
- * run has just ended, then the largest. A tenant within its share loses nothing. The largest is
- * cached while it is over its share, so searches are rare.
+ * Over the bounds, a tenant above an equal share loses its oldest: first the tenant whose run just
+ * ended, then the largest. A tenant within its share loses nothing. The largest is cached while it
+ * is over its share, so searches are rare.
  */
 
-#define OUTPUT_MAX (256u * 1024 * 1024) /* the largest limits.output_max */
+#define OUTPUT_MAX (256u * 1024 * 1024) /* largest limits.output_max */
 #define SUFFIX_LEN 8
 
 #define KEY_LEN (TENANT_NAME_MAX + 1 + 64 + 1)
@@ -32,13 +32,12 @@ static struct run_record_owner *owner_of(const struct run_records *all, const ch
 {
 	char key[KEY_LEN];
 
-	/* No name contains a slash. A name that is too long gives the empty key, which is never
-	 * used. */
+	/* No name contains a slash. A name too long gives the empty key, which is never used. */
 	(void)!str_format(key, sizeof(key), "%s/%s", tenant, session_id);
 	return map_get(all->owners, key);
 }
 
-/* To the records of its session, as the newest. */
+/* As the newest record of its session. */
 static void enter_owner(struct run_record *e)
 {
 	struct run_record_owner *owner = owner_of(e->all, e->tenant, e->session_id);
@@ -62,7 +61,7 @@ void run_record_free(struct run_record *e)
 	if (e->all) {
 		(void)error_set(&gone, ERR_EXECUTION_NOT_FOUND, 0, "the session was deleted");
 		e->hold = NULL;
-		run_record_was_stored(e, &gone); /* to a caller that still waits for it */
+		run_record_was_stored(e, &gone); /* a caller may still wait for it */
 		run_record_settle(e);
 		run_record_stop_delivery(e);
 		run_row_gone(e);
@@ -86,8 +85,6 @@ void run_record_free(struct run_record *e)
 	free(e);
 }
 
-/* Shares. */
-
 static void leave_share(struct run_record *e)
 {
 	struct run_records *all = e->all;
@@ -104,7 +101,7 @@ static void leave_share(struct run_record *e)
 	free(share);
 }
 
-/* Remove it from all tables. It is freed when it has no watchers. */
+/* Remove it from all tables; free it if it has no watchers. */
 static void forget_record(struct run_record *e)
 {
 	struct run_records *all = e->all; // NOLINT: one that was freed has left all lists
@@ -121,14 +118,14 @@ static void forget_record(struct run_record *e)
 	all->ended_count--;
 	all->ended_bytes -= e->bytes;
 	leave_share(e);
-	/* Unwritten changes are written first. */
+	/* Flush pending changes first. */
 	if (list_is_empty(&e->watches) && !e->delivering && !run_row_flush(e))
 		run_record_free(e);
 	else
 		list_append(&all->forgotten, &e->ended_node);
 }
 
-/* Whether it is over its share of the bound that is exceeded. */
+/* Over its share of the exceeded bound? */
 static bool is_over_share(const struct run_records *all, const struct run_record_share *share)
 {
 	if (all->ended_count > all->max_count)
@@ -259,7 +256,7 @@ static struct run_record *new_record(struct run_records *all, const struct run_r
 	struct run_record *e = run_record_new_blank(all);
 
 	e->created_ms = clock_real_ms();
-	/* Names of tenants are shorter. */
+	/* Tenant names are shorter. */
 	(void)!str_copy(e->tenant, sizeof(e->tenant), what->tenant ? what->tenant : TENANT_DEFAULT);
 	e->request_id = xstrdup(what->request_id ? what->request_id : "");
 	e->key_id = what->key_id ? xstrdup(what->key_id) : NULL;
@@ -290,7 +287,7 @@ struct run_record *run_records_add(struct run_records *all, const struct run_rec
 	e->exact = what->exact;
 	e->begun = !what->waits;
 	e->request = what->request;
-	/* 41 random bits: the id may be taken. If only the store has it, the write is refused. */
+	/* Only 41 random bits: the id may be taken. If only the store has it, the write fails. */
 	do
 		make_id(e);
 	while (map_put(all->by_id, e->id, e) < 0);
@@ -302,7 +299,7 @@ struct run_record *run_records_add(struct run_records *all, const struct run_rec
 void run_records_enter(struct run_records *all, struct run_record *e)
 {
 	if (map_put(all->by_id, e->id, e) < 0)
-		abort(); /* the store has each once */
+		abort(); /* unique in the store */
 	enter_owner(e);
 	if (e->state == RUN_RECORD_RUNNING)
 		run_record_add_event(e, RUN_EVENT_START);
@@ -366,7 +363,7 @@ void run_records_forget(struct run_records *all, const char *tenant, const char 
 	struct run_record *e;
 
 	(void)error_set(&gone, ERR_NOT_FOUND, 0, "the session was deleted");
-	/* One by one: ending one may make retention forget others. */
+	/* One at a time: ending one may expire others. */
 	while ((e = run_records_of(all, tenant, session_id, 0))) {
 		if (e->state != RUN_RECORD_ENDED)
 			run_record_failed(e, &gone);
@@ -457,14 +454,14 @@ void run_records_remember(struct run_records *all, struct run_record *e)
 {
 	struct list *node;
 
-	/* Another tenant's record has this id; the table holds each id once. */
+	/* The table holds each id once, across tenants. */
 	if (map_put(all->by_id, e->id, e) < 0) {
 		log_warn("execution=%s is not read: another in memory has its id", e->id);
 		run_record_free(e);
 		return;
 	}
 	enter_owner(e);
-	/* By age: its session may have made new ones since. */
+	/* By age: its session may have newer ones. */
 	node = e->owner->executions.next;
 	while (node != &e->node &&
 	       LIST_ENTRY(node, struct run_record, node)->created_ms <= e->created_ms)
@@ -500,7 +497,7 @@ void run_record_ended(struct run_record *e, struct outcome *outcome, bool sessio
 	e->has_outcome = true;
 	e->session_reset = session_reset;
 	memcpy(e->outcome.execution_id, e->id, sizeof(e->id));
-	/* Events point into the output, which becomes that of the outcome. */
+	/* Events point into the output, which moves to the outcome. */
 	for (int i = 0; i < OUTPUT_COUNT; i++) {
 		struct buf *to = i == OUTPUT_STDOUT ? &e->outcome.out : &e->outcome.err;
 
@@ -520,8 +517,6 @@ void run_record_failed(struct run_record *e, const struct error *err)
 	e->failure = *err;
 	finish_record(e);
 }
-
-/* Waiting for the disk. */
 
 void run_record_hold(struct run_record *e, run_record_stored_fn *fn, void *ctx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: the inside of a record, for core/run and core/session. */
+/* DOC: internals of a record, for core/run and core/session. */
 
 #include "base/list.h"
 #include "core/run/run.h"
@@ -13,7 +13,7 @@ struct db_job;
 struct map;
 struct timer;
 
-/* All executions of one session. */
+/* The records of one session. */
 struct run_record_owner {
 	char *key;              /* owned: tenant/session */
 	struct list executions; /* struct run_record.node, oldest first */
@@ -23,7 +23,7 @@ struct run_record_owner {
 /* Ended records of one tenant; freed with the last. */
 struct run_record_share {
 	char tenant[TENANT_NAME_MAX + 1];
-	struct list ended; /* struct run_record.share_node, the first to end first */
+	struct list ended; /* struct run_record.share_node, in order of end */
 	size_t count, bytes;
 };
 
@@ -33,17 +33,17 @@ struct run_records {
 	struct metrics *metrics; /* NULL: metrics off */
 	struct audit *audit;     /* NULL: audit off */
 	struct map *by_id;
-	struct map *owners; /* by tenant and session id */
-	struct list ended;  /* struct run_record.ended_node, the first to end first */
+	struct map *owners; /* by tenant/session */
+	struct list ended;  /* struct run_record.ended_node, in order of end */
 	size_t ended_count, ended_bytes;
 	size_t max_count, max_bytes;
 	struct map *shares; /* struct run_record_share, by tenant */
 	size_t shares_count;
 	struct run_record_share *largest; /* cached; NULL: unknown */
-	struct list forgotten;            /* struct run_record.ended_node: watched, in no table */
+	struct list forgotten;            /* struct run_record.ended_node: watched or unwritten */
 };
 
-/* One event; where its bytes are in the output of its stream. */
+/* One event: a range of its stream's output. */
 struct run_piece {
 	uint32_t at, len;
 	uint8_t kind; /* enum run_event_kind */
@@ -52,8 +52,8 @@ struct run_piece {
 struct run_watch {
 	struct list node; /* execution.watches */
 	struct run_record *execution;
-	uint64_t next;    /* number of the event that comes next */
-	run_event_fn *fn; /* NULL: it has left */
+	uint64_t next;    /* number of the next event */
+	run_event_fn *fn; /* NULL: unwatched */
 	void *ctx;
 };
 
@@ -61,9 +61,9 @@ struct run_record {
 	struct list node; /* run_record_owner.executions */
 	struct list ended_node;
 	struct list share_node;
-	struct run_record_share *share;      /* ENDED and known: of its tenant */
-	struct run_records *all;             /* NULL: of a one-shot run, which keeps nothing */
-	void (*on_unwatched)(void *ctx);     /* one-shot: its watcher has left; for control_ctx */
+	struct run_record_share *share;      /* ENDED and known: its tenant's */
+	struct run_records *all;             /* NULL: one-shot */
+	void (*on_unwatched)(void *ctx);     /* one-shot: watcher left; takes control_ctx */
 	char code_hash[RUN_REPORT_HASH_LEN]; /* one-shot; "": audit off */
 	struct run_record_owner *owner;      /* NULL: forgotten */
 	char id[40];
@@ -77,29 +77,29 @@ struct run_record {
 	uint64_t timeout_us;
 	enum run_record_state state;
 	uint64_t created_ms, started_ms, completed_ms;
-	uint64_t paused_ms; /* without a current pause */
+	uint64_t paused_ms; /* without the current pause */
 	bool has_outcome, session_reset;
 	struct outcome outcome;
 	struct error failure;
-	size_t bytes; /* ENDED: its size for the bounds of the table */
+	size_t bytes; /* ENDED: counted against the bounds */
 
-	struct buf output[OUTPUT_COUNT]; /* moves into the outcome at the end */
+	struct buf output[OUTPUT_COUNT]; /* moves into the outcome */
 	struct run_piece *pieces;        /* owned; event number n is pieces[n - 1] */
 	size_t pieces_count, pieces_cap;
-	size_t sealed;             /* so many were delivered and do not change */
-	size_t last[OUTPUT_COUNT]; /* number of the last event; 0: none */
+	size_t sealed;             /* this many were delivered and are final */
+	size_t last[OUTPUT_COUNT]; /* number of its last event; 0: none */
 	struct list watches;       /* struct run_watch, owned */
 	struct timer *pace;        /* owned; NULL: few events */
 	bool due;                  /* a delivery is scheduled */
 	bool delivering;
 
 	uint64_t session_ms;
-	char *request;              /* owned; until it is stored */
-	struct store_item dirty;    /* store: it has unwritten changes */
-	struct db_job *writing;     /* the latest write, not finished yet */
+	char *request;              /* owned; until stored */
+	struct store_item dirty;    /* in the store's list: unwritten changes */
+	struct db_job *writing;     /* latest unfinished write */
 	bool stored;                /* the row exists */
-	bool begun;                 /* it may have; written before it does */
-	bool withdrawn;             /* refused or deleted: never written again */
+	bool begun;                 /* may have begun; persisted before it does */
+	bool withdrawn;             /* rejected or deleted: never write it again */
 	run_record_stored_fn *hold; /* the run waits for it */
 	void *hold_ctx;
 	run_record_stored_fn *on_stored;
@@ -113,29 +113,29 @@ struct run_record {
 	void *control_ctx;
 };
 
-/** run_record_new_unkept - of a one-shot run; it has no event log and no code. */
+/** run_record_new_unkept - one-shot: without event log and code. */
 struct run_record *run_record_new_unkept(const struct run_record_new *what,
                                          const struct audit *audit);
-/** run_record_free - it is in no table. Watches go with it. */
+/** run_record_free - it must be in no table. Frees its watches. */
 void run_record_free(struct run_record *e);
 /** run_record_settle - its end is on disk, or it is freed: call run_record_when_settled's @fn. */
 void run_record_settle(struct run_record *e);
-/** run_record_add_event - START or END. One-shot: the watcher is called at once. */
+/** run_record_add_event - START or END. One-shot: calls the watcher directly. */
 void run_record_add_event(struct run_record *e, enum run_event_kind kind);
-/** run_record_hold - call @fn once it is stored; the run waits for that. */
+/** run_record_hold - call @fn once stored; the run waits for it. */
 void run_record_hold(struct run_record *e, run_record_stored_fn *fn, void *ctx);
-/** run_record_withdraw - it was refused: remove it from all tables. */
+/** run_record_withdraw - rejected: remove it from all tables. */
 void run_record_withdraw(struct run_record *e, const struct error *err);
-/** run_record_was_stored - the result of its first write. @e may be gone afterwards. */
+/** run_record_was_stored - result of its first write. @e may be gone afterwards. */
 void run_record_was_stored(struct run_record *e, const struct error *err);
-/** run_records_remember - add an ended one, read from the store. Freed instead if another tenant's
- * record has its id. */
+/** run_records_remember - add an ended one from the store. Freed instead if another record in
+ * memory has its id. */
 void run_records_remember(struct run_records *all, struct run_record *e);
-/** run_records_enter - add one that has not ended, read from the store. */
+/** run_records_enter - add one from the store that has not ended. */
 void run_records_enter(struct run_records *all, struct run_record *e);
-/** run_record_new_blank - with all its lists, in no table. */
+/** run_record_new_blank - lists initialised, in no table. */
 struct run_record *run_record_new_blank(struct run_records *all);
-/** run_record_add_piece - the next event of a record read from the store. */
+/** run_record_add_piece - next event of a record from the store. */
 void run_record_add_piece(struct run_record *e, enum run_event_kind kind, uint32_t at,
                           uint32_t len);
 /** run_record_stop_delivery - no callback follows. */

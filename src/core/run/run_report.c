@@ -21,7 +21,7 @@ void run_report_metrics(struct metrics *m, const char *language, const struct ou
 	metrics_count_for(m, METRIC_EXECUTIONS, METRIC_LABELS(language, status), 1);
 	if (!o)
 		return;
-	/* How the first program of the box was started; a reason if another way was wanted. */
+	/* How the box's first program started, or why not the wanted way. */
 	start = box_start_reason((enum box_start)o->start);
 	if (!start)
 		start = o->start == BOX_START_ZYGOTE ? "zygote" : "cold";
@@ -39,8 +39,6 @@ void run_report_metrics(struct metrics *m, const char *language, const struct ou
 	for (unsigned i = 0; i < o->denials_count && i < DENIALS_MAX; i++)
 		metrics_count_for(m, METRIC_DENIALS, METRIC_LABELS(o->denials[i].kind), 1);
 }
-
-/* The audit log. */
 
 void run_report_hash(const char *code, size_t len, char ret_hex[RUN_REPORT_HASH_LEN])
 {

@@ -15,22 +15,19 @@
 
 /*
  * Theory of operation. A row is written as a whole, so that order and number of writes do not
- * matter; only the code, which never changes, is written once. Output is written with the end.
- * Files the run made are rows of their own, in the same transaction.
+ * matter; only the code, which never changes, is written once. Output is written at the end. Files
+ * the run made are rows of their own, in the same transaction.
  *
- * Events are stored as kind and length; where their bytes are in the output follows from that. So
- * their numbers survive a restart.
+ * Events are stored as kind and length; their offsets follow. So their numbers survive a restart.
  *
- * Ids are random and short (their shape is a contract): a new one may be that of an old row, even
- * of another tenant. A write never changes a row that is not its own: it breaks a constraint and is
- * rolled back, files included.
+ * Ids are random and short (their shape is a contract): a new one may equal that of an old row,
+ * even another tenant's. A write never changes a foreign row: it breaks a constraint and is rolled
+ * back, files included.
  */
 
-#define EVENT_LEN 5 /* kind, and length in four bytes, the lowest first */
+#define EVENT_LEN 5 /* kind, and length as 32 bits little-endian */
 #define ROW_MAX   (768u << 20)
 #define HEX_LEN   (2 * BOX_SHA256_LEN)
-
-/* Out. */
 
 static char *encode_events(const struct run_record *e, size_t *ret_len)
 {
@@ -53,7 +50,7 @@ static char *encode_failure(const struct error *err)
 	char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
 
 	json_decref(j);
-	return text ? text : xstrdup("{}"); /* the message is not UTF-8 */
+	return text ? text : xstrdup("{}"); /* message is not UTF-8 */
 }
 
 static struct db_value bytes_of(const struct buf *b)
@@ -61,7 +58,7 @@ static struct db_value bytes_of(const struct buf *b)
 	return b->len ? DB_BYTES(b->data, b->len) : DB_NULL;
 }
 
-/* One file that the run made or changed; may be written more than once, with the same content. */
+/* One file the run made or changed; may be rewritten with the same content. */
 struct file_row {
 	char hex[HEX_LEN + 1];
 	struct db_value values[6];
@@ -85,7 +82,7 @@ static struct db_statement insert_file(const struct run_record *e, size_t place,
 		row->values, ARRAY_SIZE(row->values)};
 }
 
-/* For the caller: a retry gets another id. The error of the database is in the log. */
+/* For the caller: a retry gets another id. */
 static const struct error *caller_error(const struct error *err, struct error *taken)
 {
 	if (!err || err->code != ERR_CONFLICT)
@@ -107,7 +104,7 @@ static void on_written(void *ctx, const struct error *err)
 		e->stored = true;
 		free(TAKE_PTR(e->request));
 	}
-	/* Refused: the caller gets the error, and the record goes. */
+	/* Rejected: the caller gets the error, the record goes. */
 	if (err && e->hold) {
 		(void)store_was_written(s, err);
 		run_record_was_stored(e, caller_error(err, &taken));
@@ -119,7 +116,7 @@ static void on_written(void *ctx, const struct error *err)
 		list_append(&s->executions, &e->dirty.node);
 		store_wants_flush(s, STORE_RETRY_US);
 	}
-	/* If the disk is full the end counts as settled. */
+	/* If the disk is full the end still counts as settled. */
 	if (e->state == RUN_RECORD_ENDED && (err || list_is_empty(&e->dirty.node)))
 		run_record_settle(e);
 }
@@ -158,7 +155,7 @@ static int write_row(struct run_record *e, struct error *err)
 		" ON CONFLICT (id) DO UPDATE SET started_ms = excluded.started_ms,"
 		" begun = CASE WHEN tenant = excluded.tenant AND session_id = excluded.session_id"
 		" AND session_ms = excluded.session_ms AND created_ms = excluded.created_ms"
-		" THEN excluded.begun END," /* NULL is refused: the row is another run's */
+		" THEN excluded.begun END," /* NULL fails: the row is another run's */
 		" completed_ms = excluded.completed_ms, status = excluded.status,"
 		" bytes = excluded.bytes, outcome = excluded.outcome,"
 		" failure = excluded.failure, report = excluded.report,"
@@ -177,7 +174,7 @@ static int write_row(struct run_record *e, struct error *err)
 	if (!job)
 		return -1;
 	if (e->writing)
-		db_forget(e->writing); /* the later write contains it */
+		db_forget(e->writing); /* the new write supersedes it */
 	e->writing = job;
 	return 0;
 }
@@ -210,7 +207,7 @@ void run_row_changed(struct run_record *e)
 
 int run_row_write_now(struct run_record *e, struct error *err)
 {
-	/* Its session is written before it. */
+	/* Writes its session first. */
 	run_row_changed(e);
 	store_flush(e->all->store);
 	if (list_is_empty(&e->dirty.node))
@@ -244,7 +241,7 @@ void run_row_paused(struct run_record *e)
 
 	if (!s || e->withdrawn)
 		return;
-	store_flush(s); /* the row itself comes first */
+	store_flush(s); /* the row first */
 	if (!db_write(s->db,
 	              &DB_SQL("UPDATE executions SET paused_ms = ?2 WHERE id = ?1 AND tenant = ?3"
 	                      " AND session_id = ?4 AND created_ms = ?5",
@@ -260,8 +257,6 @@ void run_row_gone(struct run_record *e)
 	if (e->writing)
 		db_forget(TAKE_PTR(e->writing));
 }
-
-/* In again. */
 
 enum column {
 	COLUMN_ID,
@@ -285,13 +280,13 @@ enum column {
 	COLUMN_EVENTS,
 };
 
-/* Of those whose session was not deleted. */
+/* Ended, of sessions that are not deleted. */
 #define SELECT_EXECUTION                                                                           \
 	"SELECT " STORE_EXECUTION_COLUMNS " FROM executions e WHERE e.completed_ms IS NOT NULL"    \
 	" AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.tenant = e.tenant"                      \
 	" AND s.id = e.session_id AND s.created_ms = e.session_ms AND s.deleted = 1)"
 
-/* The same columns, with the request in place of the result. */
+/* The same columns, with the request instead of the result. */
 #define COLUMN_REQUEST COLUMN_OUT
 #define COLUMN_BEGUN   COLUMN_ERR
 #define COLUMN_PAUSED  COLUMN_EVENTS
@@ -328,7 +323,7 @@ static void read_failure(const char *text, struct error *ret_failure)
 	json_decref(j);
 }
 
-/* A run that was lost with the daemon has none: only its times are known. */
+/* A run lost with the daemon has no events, only times. */
 static void read_events(struct run_record *e, const struct db_rows *rows, size_t row)
 {
 	uint32_t at[OUTPUT_COUNT] = {0};
@@ -349,7 +344,7 @@ static void read_events(struct run_record *e, const struct db_rows *rows, size_t
 		const struct buf *b = is_err ? &e->outcome.err : &e->outcome.out;
 
 		if (bytes[0] >= RUN_EVENT_COUNT || size > b->len - *place)
-			break; /* not what we wrote */
+			break; /* corrupt */
 		run_record_add_piece(e, (enum run_event_kind)bytes[0], *place, size);
 		*place += size;
 	}
@@ -386,7 +381,7 @@ static struct run_record *read_common(struct run_records *all, const struct db_r
 	const char *code = db_rows_bytes(rows, row, COLUMN_CODE, &e->code_len);
 	const char *key = db_rows_text(rows, row, COLUMN_KEY_ID);
 
-	/* They fitted when they were written. */
+	/* They fitted when written. */
 	(void)!str_copy(e->id, sizeof(e->id), db_rows_text(rows, row, COLUMN_ID));
 	(void)!str_copy(e->tenant, sizeof(e->tenant), db_rows_text(rows, row, COLUMN_TENANT));
 	e->session_id = xstrdup(db_rows_text(rows, row, COLUMN_SESSION_ID));
@@ -431,7 +426,7 @@ static void on_found(void *ctx, const struct db_rows *rows, const struct error *
 		const char *id = db_rows_text(rows, i, COLUMN_ID);
 		const char *tenant = db_rows_text(rows, i, COLUMN_TENANT);
 
-		/* Two searches may have been under way. */
+		/* Two searches may overlap. */
 		if (!run_records_find(found.executions, tenant, id))
 			run_records_remember(found.executions,
 			                     run_row_read(found.executions, rows, i));
@@ -476,8 +471,6 @@ struct store_load *run_row_load_latest(struct run_records *all, const char *tena
 	                            DB_TEXT(tenant), DB_TEXT(session_id)),
 	                    fn, ctx, err);
 }
-
-/* At the start. */
 
 int run_row_live(struct store *s, struct db_rows **ret_rows, struct error *err)
 {

@@ -24,7 +24,7 @@ static size_t running_max(const struct run_service *s)
 	return boxes > 0 && boxes < max ? boxes : max;
 }
 
-/* As many boxes may be going down as are running; never more than the driver can make. */
+/* Twice the running ones, as boxes may be going down; at most what the driver can make. */
 static size_t boxes_max(const struct run_service *s)
 {
 	size_t max = 2 * running_max(s);
@@ -37,7 +37,7 @@ static void abort_all(struct run_service *s)
 {
 	struct run *e;
 
-	/* Those that wait first, or they would get the places of the others. */
+	/* Waiting runs first, or they would get the places of the others. */
 	LIST_FOREACH (e, &s->all, struct run, node)
 		if (e->state == RUN_WAITING)
 			run_abort(e);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: what all runs share: the driver, the scheduler that admits them, the pools of boxes made
- * ahead, the rules that decide what a request gets. Also ends everything when the daemon stops.
+ * DOC: what all runs share: the driver, the scheduler, the pools of boxes made ahead, the policy
+ * rules. Also ends all runs when the daemon stops.
  */
 
 #include "base/attr.h"
@@ -34,42 +34,41 @@ struct run_service_config {
 	const struct config *config;
 	struct driver *driver;
 	struct runners *runners;
-	const struct policies *policies; /* NULL: the settings alone decide */
+	const struct policies *policies; /* NULL: settings alone decide */
 	struct loop *loop;
 	struct metrics *metrics;   /* NULL: metrics off */
 	struct audit *audit;       /* NULL: audit off */
 	struct tenants *tenants;   /* NULL: no quotas */
-	uint64_t build_timeout_us; /* bounds the start of a box and its program; 0: 15 s */
+	uint64_t build_timeout_us; /* bounds the start of box and program; 0: 15 s */
 };
 
-/** run_service_free - after a drain; without one, runs are ended and no callback follows. */
+/** run_service_free - after a drain; otherwise runs end without a callback. */
 void run_service_free(struct run_service *s);
 struct run_service *run_service_new(const struct run_service_config *config)
 	attr_owned(run_service_free);
 
-/** run_service_explain - what run_start would decide for @request, and by which rules. */
+/** run_service_explain - what run_start would decide, and by which rules. */
 void run_service_explain(const struct run_service *s, const struct run_request *request,
                          struct policy_explanation *ret_explanation);
-/** run_service_driver - makes its boxes; borrowed. */
+/** run_service_driver - borrowed. */
 const struct driver *run_service_driver(const struct run_service *s);
 unsigned run_service_cores(const struct run_service *s);
-/** run_service_pools - its pools of boxes made ahead. */
 struct pools *run_service_pools(struct run_service *s);
 /** run_service_prepare - keep boxes ready for each language with the default tenant's defaults.
- * Call it again after policies or templates have changed: the old boxes end. */
+ * Call it again after policies or templates change: old boxes end. */
 void run_service_prepare(struct run_service *s);
-/** run_service_scheduler - for code that changes a tenant's limits. */
+/** run_service_scheduler - to change a tenant's limits. */
 struct scheduler *run_service_scheduler(struct run_service *s);
 
-/** run_service_tenant - by name; NULL: TENANT_DEFAULT. Return: NULL if there are no tenants. */
+/** run_service_tenant - @name NULL: TENANT_DEFAULT. Return: NULL if there are no tenants. */
 struct tenant *run_service_tenant(const struct run_service *s, const char *name);
-/** run_service_choose - the policies that hold for @tenant and a request that names @asked;
- * borrowed until the next reload. */
+/** run_service_choose - policies for @tenant and a request that names @asked; borrowed until the
+ * next reload. */
 int run_service_choose(const struct run_service *s, const struct tenant *tenant, const char *asked,
                        struct policy_stack *ret_stack, struct error *err) attr_must_check;
-/** run_service_policies - NULL: the settings alone decide. */
+/** run_service_policies - NULL: settings alone decide. */
 const struct policies *run_service_policies(const struct run_service *s);
-/** run_service_policy_of - of @tenant, until the next reload; NULL: none. */
+/** run_service_policy_of - valid until the next reload; NULL: none. */
 const struct policy *run_service_policy_of(const struct run_service *s, const char *tenant);
 
 struct run_service_stats {
@@ -77,12 +76,12 @@ struct run_service_stats {
 	bool draining;
 };
 void run_service_stats(const struct run_service *s, struct run_service_stats *ret_stats);
-/** run_service_retry_after - seconds for Retry-After after ERR_BUSY. */
+/** run_service_retry_after - seconds, after ERR_BUSY. */
 unsigned run_service_retry_after(const struct run_service *s);
 /**
- * run_service_drain - refuse new runs; call @on_drained, from the loop, once no run and no box is
- * left. Runs have the configured drain time-out to end by themselves; then, or with @at_once, or at
- * the second call, they are aborted. The callback of the last call counts.
+ * run_service_drain - reject new runs; call @on_drained, from the loop, when no run and no box is
+ * left. Runs may end by themselves within the drain time-out; then, or with @at_once, or at the
+ * second call, they are aborted. The last call's callback counts.
  */
 void run_service_drain(struct run_service *s, bool at_once, void (*on_drained)(void *ctx),
                        void *ctx);

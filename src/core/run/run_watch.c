@@ -10,18 +10,18 @@
 
 /*
  * Theory of operation. Output is kept once per stream; an event is a range of it. Consecutive
- * pieces are one event until it is delivered: then it is sealed, because its number stands for
- * these bytes. So a watcher that comes back with the number of its last event misses nothing and
- * gets nothing twice.
+ * pieces form one event until it is delivered: then it is sealed, because its number stands for
+ * these bytes. So a watcher that returns with its last event number misses nothing and gets nothing
+ * twice.
  *
- * The program decides in how many pieces it writes, but its events must not cost more than its
- * output: beyond PIECES_FINE, delivery is paced and pieces join the open event of their stream even
- * if the other stream came in between (the order of the streams is then exact to PACE_US only).
+ * The program chooses how many pieces it writes, but its events must not cost more than its output:
+ * beyond PIECES_FINE, delivery is paced and pieces join the open event of their stream even across
+ * the other stream (the order of the streams is then exact to PACE_US only).
  *
  * Records of boxes that outlive the daemon are exact: the agent repeats its pieces to the next
- * daemon, so they never join. The bound there is one event per read of the agent.
+ * daemon, so they never join. There, the bound is one event per read of the agent.
  *
- * The watcher of a one-shot run is called at once, with the bytes as they came.
+ * The watcher of a one-shot run is called directly.
  */
 
 #define PIECES_FINE 4096
@@ -78,7 +78,7 @@ void run_record_add_piece(struct run_record *e, enum run_event_kind kind, uint32
 	e->sealed = e->pieces_count;
 }
 
-/* The watch goes before END is delivered: the callback may free what holds it. */
+/* Drop the watch before delivering END: the callback may free what holds it. */
 static void call_only_watch(struct run_record *e, const struct run_event *event)
 {
 	struct run_watch *w = LIST_FIRST(&e->watches, struct run_watch, node);
@@ -122,7 +122,7 @@ void run_record_add_output(struct run_record *e, enum output_stream stream, cons
 		bool open = !e->exact && last > e->sealed &&
 		            (last == e->pieces_count || e->pieces_count >= PIECES_FINE);
 
-		/* The run limits its output; this is the last wall. */
+		/* The run limits its output; this is the last defence. */
 		if (buf_add(output, data, part) < 0)
 			return;
 		if (open && part <= PIECE_MAX - e->pieces[last - 1].len) {
@@ -164,7 +164,7 @@ static void deliver(void *arg)
 	e->due = false;
 	e->delivering = true;
 	e->sealed = e->pieces_count;
-	/* A callback may end any watch: they stay on the list until the sweep. */
+	/* A callback may end any watch: they stay listed until the sweep. */
 	LIST_FOREACH (w, &e->watches, struct run_watch, node)
 		while (w->fn && w->next <= e->sealed) {
 			struct run_event event = event_at(e, w->next++);
@@ -172,7 +172,7 @@ static void deliver(void *arg)
 			w->fn(w->ctx, e, &event);
 		}
 	e->delivering = false;
-	/* Free watches that have left or have everything. */
+	/* Free watches that left or have everything. */
 	LIST_FOREACH (w, &e->watches, struct run_watch, node) {
 		bool has_all = e->state == RUN_RECORD_ENDED && w->next > e->pieces_count;
 
@@ -197,7 +197,7 @@ struct run_watch *run_watch(struct run_record *e, uint64_t after, run_event_fn *
 	list_append(&e->watches, &w->node);
 	if (!e->all)
 		return w;
-	/* A number from the future: of an ended one, there is the end at least. */
+	/* A future number: an ended record delivers at least END. */
 	w->next = after < e->pieces_count ? after + 1 : e->pieces_count + 1;
 	if (e->state == RUN_RECORD_ENDED && w->next > e->pieces_count)
 		w->next = e->pieces_count;

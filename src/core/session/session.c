@@ -20,15 +20,13 @@
 
 /*
  * Theory of operation. A session has a state, a box, a queue of runs and at most one current run.
- * It reacts to calls of its owner, events of the box, its timer and turns of the scheduler. None of
- * them nests in another of the same session, except that a run may fail at once while the queue is
- * being pumped (session.pumping).
+ * It reacts to its owner, its box, its timer and the scheduler. None of these nests in another of
+ * the same session, except that a run may fail at once while the queue is pumped (session.pumping).
  *
- * One timer serves three clocks: building the box, idle time and lifetime. It is set to the
- * nearest; if the session was used meanwhile it is set again when it fires. So using a session
- * costs no timer.
+ * One timer serves three clocks: building the box, idle time and lifetime. It is set to the nearest
+ * and, if the session was used, set again when it fires. So using a session costs no timer.
  *
- * A deleted session leaves the tables at once; its memory is freed when its box is gone.
+ * A deleted session leaves the tables at once; it is freed when its box is gone.
  */
 
 static const char *const state_names[] = {
@@ -93,7 +91,7 @@ void session_set_state(struct session *session, enum session_state next)
 	session->steps[session->steps_count++ % SESSION_HISTORY_MAX] =
 		(struct session_step){next, session->updated_ms};
 	session_row_changed(session);
-	/* A list shows which sessions there are, not whether they are busy. */
+	/* A list shows which sessions exist, not whether they are busy. */
 	if (before == SESSION_CREATING || session_is_over(session))
 		session_changed(session, SESSION_CHANGE_LIST, NULL);
 	session_arm(session);
@@ -115,8 +113,6 @@ int session_refuse(const struct session *session, const char *what, struct error
 	return error_set(err, ERR_CONFLICT, 0, "session %s is %s and cannot be %s", session->id,
 	                 state_names[session->state], what);
 }
-
-/* Clocks. */
 
 void session_touch(struct session *session)
 {
@@ -170,8 +166,6 @@ static void on_timer(void *ctx)
 	}
 }
 
-/* Life cycle. */
-
 struct session *session_new_blank(struct session_service *s)
 {
 	struct session *session = NEW(struct session);
@@ -189,7 +183,7 @@ struct session *session_new_blank(struct session_service *s)
 	return session;
 }
 
-/* A time of the wall clock on the monotonic clock. */
+/* Wall-clock time on the monotonic clock. */
 static uint64_t to_monotonic_us(uint64_t at_ms)
 {
 	uint64_t now_ms = clock_real_ms(), now = clock_us();
@@ -217,7 +211,7 @@ struct session *session_new(struct session_service *s, const struct session_requ
 {
 	struct session *session = session_new_blank(s);
 
-	/* The length was checked when the principal was made. */
+	/* Checked when the principal was made. */
 	(void)!str_copy(session->tenant, sizeof(session->tenant),
 	                request->tenant ? request->tenant : TENANT_DEFAULT);
 	session->account = run_service_tenant(s->config.runs, session->tenant);
@@ -230,7 +224,7 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	session->image = image_ref(session->template ? session->template->image : NULL);
 	session->mode = request->mode;
 	session->spec = decision->spec;
-	if (request->request_id) /* one that is too long is no id of ours */
+	if (request->request_id) /* a longer one is not our id */
 		(void)!str_copy(session->spec.request_id, BOX_REQUEST_LEN, request->request_id);
 	session->stack = decision->stack;
 	policy_stack_ref(&session->stack);
@@ -301,7 +295,7 @@ static void end_session(struct session *session, enum session_state state, const
 
 	session_set_state(session, state);
 	session->ended_ms = session->updated_ms;
-	/* It may hold secrets, and be large. */
+	/* May hold secrets, and be large. */
 	str_list_free(session->env);
 	session->env = str_list_copy(NULL);
 	session->reason = xstrdup(reason);
@@ -339,8 +333,6 @@ void session_fail(struct session *session, const struct error *err)
 	session_leave_root(session);
 }
 
-/* What its owner can do. */
-
 int session_keepalive(struct session *session, struct error *err)
 {
 	if (session_is_over(session))
@@ -373,7 +365,7 @@ void session_info(const struct session *session, struct session_info *ret_info)
 	if (session->template)
 		template = session->template->spec.id;
 	if (session->stack.chosen)
-		policy = session->stack.chosen; /* it narrows the tenant's */
+		policy = session->stack.chosen; /* narrows the tenant's */
 	*ret_info = (struct session_info){
 		.tenant = session->tenant,
 		.id = session->id,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: what a session writes to the audit log. */
+/* DOC: a session's audit entries. */
 
 struct audit;
 struct session_info;

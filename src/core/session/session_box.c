@@ -16,20 +16,19 @@
 #include "core/template/template.h"
 
 /*
- * Theory of operation. The box of a session as the place of its runs. A run goes to the resident
- * runner of its language, which keeps variables, or becomes a process of its own. A resident runner
- * is interrupted first: if the run then ends, its variables are kept. If not, it is killed with all
- * it started, and the next run gets a new one in the same box. An agent that does not report a kill
- * in time was stopped by its program, or taken over: then the box is destroyed.
+ * Theory of operation. The session's box as the place of its runs. A run goes to the resident
+ * runner of its language, which keeps variables, or becomes its own process. A resident runner is
+ * interrupted first: if the run then ends, its variables are kept. If not, it is killed with all it
+ * started, and the next run gets a new one in the same box. An agent that does not report a kill in
+ * time was stopped or taken over by its program: then the box is destroyed.
  *
- * Events of the box name an id: of the current run, of a runner, or of one that is over (a runner
- * that was lost with its run, a run that was given up). The third kind is ignored; the link has
- * checked that the agent may send it.
+ * Events of the box name the current run, a runner, or one that is over (lost with its run, or
+ * given up). The last kind is ignored; the link has checked that the agent may send it.
  */
 
 #define SOURCE_LEN 80
 
-/* The runner's environment is the session's; a process of its own has the request's too. */
+/* A runner has the session's environment; a process adds the request's. */
 static char **make_env(const struct run *run, char *const *own)
 {
 	const struct session *session = run->owner;
@@ -39,7 +38,7 @@ static char **make_env(const struct run *run, char *const *own)
 	return env_make(env, own);
 }
 
-/* For a runner: the variables of this run, "", its arguments. Borrowed strings. */
+/* For a runner: the run's variables, "", its arguments. Borrowed strings. */
 static const char **make_words(const struct run_request *request)
 {
 	size_t variables = request->env ? str_list_count(request->env) : 0;
@@ -84,7 +83,7 @@ static int start_runner(struct run *run, struct session_runner *runner, struct e
 	return 0;
 }
 
-/* To the runner of the run's language, which is started if there is none. */
+/* Starts the runner if there is none. */
 static int hand_to_runner(struct run *run, struct run_plan *plan, struct error *err)
 {
 	struct session *session = run->owner;
@@ -161,18 +160,18 @@ static int place_hand_over(struct run *run, struct error *err)
 		.source = name,
 		.files = files,
 		.files_count = request->files_count + 1,
-		/* One byte more than is kept: whether output was cut is then seen, not guessed. */
+		/* One byte more than is kept, to detect truncation. */
 		.stdout_max = run->decision.output_bytes + 1,
 		.stderr_max = run->decision.output_bytes + 1,
 		.report_max = run->decision.report_bytes,
 		.stdin_open = request->stdin_len > 0 || request->stdin_open,
-		.label = session->spec.keep ? label : NULL, /* only a kept box takes one */
+		.label = session->spec.keep ? label : NULL, /* only for a kept box */
 	};
 	struct error lost = {0};
 	int r;
 
-	/* run7.py: unique in the life of the box, retries and other daemons included, with the
-	 * extension its language expects. File names of manifests are short: it fits. */
+	/* run7.py: unique in the life of the box, across retries and daemons. Manifests keep
+	 * extensions short: it fits. */
 	(void)snprintf(name, sizeof(name), "run%u%s", session->last_id + 1,
 	               extension ? extension : "");
 	(void)!str_copy(memory.id, sizeof(memory.id), run->record->id); /* ids are shorter */
@@ -183,7 +182,7 @@ static int place_hand_over(struct run *run, struct error *err)
 		r = hand_to_process(run, &plan, err);
 	if (r < 0)
 		return -1;
-	/* It is in the box, and must not run without its input. */
+	/* It is in the box and must not run without its input. */
 	if (request->stdin_len > 0 &&
 	    (box_stdin(run->box, run->id, request->stdin_data, request->stdin_len, &lost) < 0 ||
 	     (!request->stdin_open && box_stdin_end(run->box, run->id, &lost) < 0)))
@@ -191,7 +190,7 @@ static int place_hand_over(struct run *run, struct error *err)
 	return 0;
 }
 
-/* Nothing inside a frozen box can answer: it is thawed, place or no place. */
+/* A frozen box cannot answer: thaw it, even without a place. */
 static void place_stop(struct run *run, enum run_stop why attr_unused)
 {
 	struct session *session = run->owner;
@@ -209,7 +208,6 @@ static void place_give_up(struct run *run, const struct error *err)
 	session_box_lost(run->owner, err);
 }
 
-/* Acknowledge the end to the box once it is recorded; call the session's watcher. */
 static void place_settle(struct run *run)
 {
 	const struct session *session = run->owner;
@@ -225,7 +223,7 @@ static void place_settle(struct run *run)
 
 static void place_leave(struct run *run)
 {
-	run->box = NULL; /* the session's */
+	run->box = NULL; /* owned by the session */
 	scheduler_out(&run->service->scheduler, &run->entry, clock_us());
 }
 
@@ -236,8 +234,6 @@ const struct run_place session_place = {
 	.settle = place_settle,
 	.leave = place_leave,
 };
-
-/* Events. */
 
 struct session_runner *session_runner_of(struct session *session, const struct runner *language)
 {
@@ -259,7 +255,6 @@ static struct session_runner *runner_with(struct session *session, uint32_t id)
 	return NULL;
 }
 
-/* The run in the box that has @id, or NULL. */
 static struct run *run_with(const struct session *session, uint32_t id)
 {
 	struct run *run = session->current;
@@ -295,7 +290,7 @@ static void on_started(void *ctx, uint32_t id)
 		run->runner_unused = run->runner->unused;
 		run->runner->unused = false;
 	}
-	/* A runner that ran other code before could have looked at this run and left it. */
+	/* A used runner could have seen this run and skipped it. */
 	run->repeatable &= run->runner_unused;
 	run_started(run);
 }
@@ -317,7 +312,7 @@ static void on_report(void *ctx, uint32_t id, const char *data, size_t len)
 		run_add_report(run, data, len);
 }
 
-/* Of the run, or of the runner during one. */
+/* Of the run or, during it, of its runner. */
 static void on_denial(void *ctx, uint32_t id, const char *what, uint64_t count)
 {
 	const struct session *session = ctx;
@@ -328,7 +323,7 @@ static void on_denial(void *ctx, uint32_t id, const char *what, uint64_t count)
 		run_add_denial(run, what, count);
 }
 
-/* One that has run nothing has no variables to lose. */
+/* An unused one has no variables to lose. */
 static void lose_runner(struct session_runner *runner)
 {
 	runner->id = 0;
@@ -346,7 +341,7 @@ static void begin_again(struct run *run)
 	run_hand_over(run);
 }
 
-/* The runner, which had run nothing before, was killed before it took the run. */
+/* An unused runner was killed before it took the run. */
 static bool begin_untaken_again(struct run *run)
 {
 	const struct session *session = run->owner;
@@ -365,7 +360,7 @@ static void on_runner_ended(struct session *session, uint32_t id)
 	struct session_runner *runner = runner_with(session, id);
 
 	if (!runner) {
-		/* The run that was lost with it has reported that. */
+		/* The run lost with it has reported that. */
 		box_ack(session->box, id);
 		return;
 	}
@@ -385,8 +380,7 @@ static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 	}
 	if (facts->untaken && begin_untaken_again(run))
 		return;
-	/* A run that ended after its runner had been killed lost it all the same: the kill is on
-	 * its way. */
+	/* The run ended after its runner was killed: the runner is lost all the same. */
 	if (run->runner && (facts->runner_lost || run->state == RUN_KILLING)) {
 		run->reset = true;
 		if (run->runner->id == run->runner_id)
@@ -395,7 +389,7 @@ static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 	run_done(run, facts, &session->seen);
 }
 
-/* The runner died before it could take the run: its end was reported before, or is about to be. */
+/* The runner died before it took the run; its end was reported, or will be. */
 static bool begin_failed_again(struct run *run, const struct error *err)
 {
 	struct session_runner *runner = run->runner;
@@ -438,10 +432,10 @@ static void on_exec_failed(void *ctx, uint32_t id, const struct error *err)
 	if (!runner)
 		return;
 	runner->id = 0;
-	runner->failure = *err; /* for the run that was handed over behind it, and fails too */
+	runner->failure = *err; /* for the run handed over behind it, which fails too */
 }
 
-/* The run of an ephemeral session takes the box with it. */
+/* An ephemeral session's run takes the box with it. */
 void session_box_lost(struct session *session, const struct error *err)
 {
 	struct run *run = session->current;
@@ -451,7 +445,7 @@ void session_box_lost(struct session *session, const struct error *err)
 		session_fail(session, err);
 		return;
 	}
-	session->pumping = true; /* the next run must not go into this box */
+	session->pumping = true; /* keep the next run out of this box */
 	if (run && run->place == &session_place) {
 		run->evidence.lost = run->state != RUN_GATHERING;
 		if (run->started_us)
@@ -481,7 +475,7 @@ static void on_box_gone(void *ctx)
 	bool goes_on = s && session->box_leaving && !session_is_over(session);
 
 	session->box = NULL;
-	/* Not if the daemon is leaving: the next one does it. */
+	/* If the daemon is leaving, the next one does it. */
 	if (goes_on && session->mode == SESSION_PERSISTENT && !s->leaving) {
 		s->boxes--;
 		session_remade(session);

@@ -7,10 +7,7 @@
 #include "core/session/session_row.h"
 #include <signal.h>
 
-/*
- * Theory of operation. What the owner can change in a live session. The box keeps its limits,
- * network and files.
- */
+/* Theory of operation. Changes to a live session. The box keeps limits, network and files. */
 
 void session_set_notes(struct session *session, const char *text)
 {
@@ -33,7 +30,7 @@ int session_set_env(struct session *session, char *const *env, struct error *err
 	return 0;
 }
 
-/* Queued runs must not begin in the place of those that are cancelled before them. */
+/* Queued runs must not start when those before them are cancelled. */
 static void cancel_all(struct session *session)
 {
 	struct error err = {0};
@@ -48,7 +45,7 @@ static void cancel_all(struct session *session)
 	session_pump(session);
 }
 
-/* With all they started. The loss of variables is reported once, by the current run or the next. */
+/* With all they started. The current or next run reports the loss of variables, once. */
 static int kill_runners(struct session *session, struct error *err)
 {
 	const struct run *run = session->current;
@@ -74,7 +71,7 @@ int session_restart(struct session *session, struct error *err)
 		                 session->id);
 	if (session_is_over(session) || session->state == SESSION_CREATING)
 		return session_refuse(session, "restarted", err);
-	/* One that is frozen inside a run is woken by its end. */
+	/* If frozen inside a run, the end of the run thaws it. */
 	if (session->state == SESSION_PAUSED && !session->current &&
 	    session_resume(session, err) < 0)
 		return -1;

@@ -11,19 +11,19 @@
 
 /*
  * Theory of operation. An operation belongs to its session and goes to the session's box at once;
- * the link queues it until the agent is there. It waits here in two cases only: the box of an
- * ephemeral session is going down with a run, and the next is not made yet; and the box is an
- * earlier daemon's that may have ended with it before it was ready (session_is_new).
+ * the link queues it until the agent is ready. It waits here in two cases: an ephemeral session's
+ * box is going down with a run, and the next is not made yet; or the box is an earlier daemon's
+ * that may never have been ready (session_is_new).
  */
 
 struct file_op {
 	struct list node; /* session.files */
 	struct session *session;
 	struct box_file_events events;
-	struct box_file_request request; /* its texts are owned */
+	struct box_file_request request; /* owns its strings */
 	struct box_file *file;           /* NULL: waits for a box */
 	bool ended;
-	struct timer *timer; /* owned: nothing moves */
+	struct timer *timer; /* owned; fires if nothing moves */
 	uint64_t moved_us;
 };
 
@@ -71,7 +71,7 @@ static void on_room(void *ctx)
 	op->events.on_room(op->events.ctx);
 }
 
-/* An archive changes files below its directory: reported as the directory. */
+/* For an archive, only its directory is reported. */
 static void report_change(const struct file_op *op)
 {
 	static const bool changes[BOX_FILE_OP_COUNT] = {
@@ -126,8 +126,6 @@ static void on_stall(void *ctx)
 	fail_op(op, &err);
 }
 
-/* Boxes of ephemeral sessions. */
-
 static int make_box(struct session *session, struct error *err)
 {
 	const struct box_events events = session_box_events(session);
@@ -161,7 +159,7 @@ static int submit_op(struct file_op *op, struct error *err)
 	};
 	struct session *session = op->session;
 
-	/* A box that may turn out to be dead gets nothing: session_files_go_on submits it. */
+	/* A box that may be dead gets nothing: session_files_go_on submits it. */
 	if (session->box_leaving || session_is_new(session))
 		return 0;
 	if (!session->box && make_box(session, err) < 0)
@@ -169,7 +167,7 @@ static int submit_op(struct file_op *op, struct error *err)
 	return box_file_open(session->box, &op->request, &events, &op->file, err);
 }
 
-/* Its writer was refused before: on_room lets it try again. */
+/* Its writer was refused: on_room makes it retry. */
 static void submit_late(struct file_op *op)
 {
 	struct error err = {0};
@@ -189,7 +187,7 @@ static struct file_op *first_waiting(struct session *session)
 {
 	struct file_op *op;
 
-	/* The analyzer does not see that ended ones have left the list. */
+	/* The analyzer does not see that ended ones leave the list. */
 	LIST_FOREACH (op, &session->files, struct file_op, node) // NOLINT
 		if (!op->file)                                   // NOLINT
 			return op;
@@ -201,7 +199,7 @@ void session_files_go_on(struct session *session)
 	struct file_op *op;
 
 	session->box_leaving = false;
-	/* Not with LIST_FOREACH: any of them may end any other. */
+	/* Not LIST_FOREACH: any may end any other. */
 	while ((op = first_waiting(session)))
 		submit_late(op);
 }
@@ -230,13 +228,11 @@ void session_box_spent(struct session *session)
 		return;
 	(void)error_set(&err, ERR_CONFLICT, 0,
 	                "the box of an ephemeral session ends with its execution");
-	/* Before the files: a callback may open another, which must not go to this box. */
+	/* First: a callback may open another file, which must not go to this box. */
 	session->box_leaving = true;
 	session_files_end(session, &err);
 	box_destroy(session->box);
 }
-
-/* What its users can do. */
 
 static int check_session(const struct session *session, struct error *err)
 {

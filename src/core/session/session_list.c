@@ -9,8 +9,8 @@
 
 /*
  * Theory of operation. Pending writes are flushed first, and a read sees every write before it: so
- * the store alone has the whole list and its order. Entries that are also in memory are shown as
- * they are there, which is newer than any row.
+ * the store alone has the whole list and its order. Entries also in memory are shown from there:
+ * newer than any row.
  */
 
 #define PAGE_MAX_BYTES  (64u << 20)
@@ -30,7 +30,7 @@ static void on_count(void *ctx, const struct db_rows *rows, const struct error *
 {
 	struct store_list *list = ctx;
 
-	(void)err; /* the page, which is read behind it, says the same */
+	(void)err; /* the page, read after it, fails too */
 	list->counting = NULL;
 	list->total = rows && db_rows_count(rows) ? (size_t)db_rows_int(rows, 0, 0) : 0;
 }
@@ -118,13 +118,13 @@ void store_list_cancel(struct store_list *list)
 }
 
 /*
- * Of one status or of all, near the newest or far from it: a statement each, so that each has its
- * index. Totals are sums over blocks (migrations/012_counts.sql), some hundred for what is kept.
- * Far pages begin in the block that has their first row: what is before it is not walked through.
+ * One statement each for one status or all, near or far pages, so that each has its index. Totals
+ * are sums over blocks (migrations/012_counts.sql), some hundred for what is kept. Far pages begin
+ * in the block of their first row, without walking what precedes it.
  */
-#define NEAR 2048 /* rows that are walked through sooner than blocks are looked at */
+#define NEAR 2048 /* rows cheaper to walk than blocks */
 
-/* Blocks, the newest first, and how many rows there are down to the end of each. */
+/* Blocks, newest first, with the rows down to the end of each. */
 #define REACH(counts)                                                                              \
 	" FROM (SELECT block, count, sum(count) OVER (ORDER BY block DESC) AS reach FROM " counts  \
 	") WHERE reach > "

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: pages of sessions and runs, newest first, whether in memory or only in the store. Output,
- * code and reports are not read for it.
+ * DOC: pages of sessions and runs, newest first, from memory and store. Does not read output, code
+ * and reports.
  */
 
 #include "base/attr.h"
@@ -20,21 +20,21 @@ struct store_list;
 /* Borrowed for the call. */
 struct store_query {
 	const char *tenant;
-	const char *session_id; /* executions: whose */
-	uint64_t session_ms;    /* when that session was made */
+	const char *session_id; /* executions: their session */
+	uint64_t session_ms;    /* that session's created_ms */
 	const char *status;     /* NULL: any */
 	size_t limit, offset;
 };
 
-/* Valid for the call of store_page_fn. */
+/* Valid during store_page_fn. */
 struct store_page {
 	const struct session **sessions;
 	const struct run_record **executions;
-	size_t count; /* of those on the page */
-	size_t total; /* of those that match */
+	size_t count; /* on the page */
+	size_t total; /* matching */
 };
 
-/** store_page_fn - @page NULL: *err says why. */
+/** store_page_fn - @page NULL: see @err. */
 typedef void store_page_fn(void *ctx, const struct store_page *page, const struct error *err);
 
 /** store_list_sessions - ERR_BUSY. @fn is called from the loop; see store_list_cancel. */

@@ -10,12 +10,12 @@
 #include "core/session/session_internal.h"
 
 /*
- * Theory of operation. Each tenant has tables of its own: no look-up can find another's session,
- * and a listing walks only what it shows. A tenant without sessions has no tables, so requests for
- * random names allocate nothing.
+ * Theory of operation. Each tenant has its own tables: no look-up can find another's session, and a
+ * listing walks only what it shows. A tenant without sessions has no tables, so requests for random
+ * names allocate nothing.
  *
- * One bound on remembered sessions holds for all tenants together; a tenant over an equal share
- * loses its own oldest.
+ * Remembered sessions have one bound for all tenants; a tenant over an equal share loses its own
+ * oldest.
  */
 
 #define ID_PREFIX "sess_"
@@ -73,13 +73,13 @@ static struct session_owner *owner_new(struct session_service *s, const char *te
 	struct session_owner *owner = NEW(struct session_owner);
 
 	owner->service = s;
-	(void)!str_copy(owner->tenant, sizeof(owner->tenant), tenant); /* is one of a session */
+	(void)!str_copy(owner->tenant, sizeof(owner->tenant), tenant); /* a session's */
 	owner->by_id = map_new();
 	owner->by_agent = map_new();
 	owner->by_box = map_new();
 	list_init(&owner->sessions);
 	list_init(&owner->ended);
-	(void)!map_put(s->owners, tenant, owner); /* it was looked for */
+	(void)!map_put(s->owners, tenant, owner); /* looked up before */
 	return owner;
 }
 
@@ -87,7 +87,7 @@ static void name_session(struct session *session, const char *id)
 {
 	do {
 		if (id) {
-			(void)!str_copy(session->id, sizeof(session->id), id); /* was checked */
+			(void)!str_copy(session->id, sizeof(session->id), id); /* checked */
 		} else {
 			memcpy(session->id, ID_PREFIX, strlen(ID_PREFIX));
 			id_random(session->id + strlen(ID_PREFIX), ID_RANDOM);
@@ -103,7 +103,7 @@ void session_owner_name_box(struct session *session, const char *id)
 		(void)!str_copy(session->spec.id, sizeof(session->spec.id), id); /* a box's */
 	else
 		box_spec_make_id(session->spec.id);
-	(void)!map_put(session->owner->by_box, session->spec.id, session); /* no two are the same */
+	(void)!map_put(session->owner->by_box, session->spec.id, session); /* unique */
 }
 
 void session_owner_enter(struct session *session, const char *id)
@@ -118,9 +118,9 @@ void session_owner_enter(struct session *session, const char *id)
 	owner->count++;
 	if (session->mode != SESSION_PERSISTENT)
 		return;
-	if (!session->spec.id[0]) /* else it was restored */
+	if (!session->spec.id[0]) /* else restored */
 		box_spec_make_id(session->spec.id);
-	(void)!map_put(owner->by_box, session->spec.id, session); /* no two are the same */
+	(void)!map_put(owner->by_box, session->spec.id, session); /* unique */
 	if (session->agent_id) {
 		(void)map_remove(owner->by_agent, session->agent_id);
 		(void)!map_put(owner->by_agent, session->agent_id, session); /* just removed */
@@ -204,7 +204,7 @@ struct session *session_owner_oldest(const struct session *session)
 	const struct session_owner *owner = session->owner;
 	size_t share = s->config.config->sessions_max / map_count(s->owners);
 
-	/* Never the one that is just ending. */
+	/* Never the one just ending. */
 	if (owner->ended_count > share && owner->ended_count > 1)
 		return LIST_FIRST(&owner->ended, struct session, owner_ended_node);
 	return LIST_FIRST(&s->ended, struct session, ended_node);

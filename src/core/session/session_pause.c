@@ -8,18 +8,18 @@
 
 /*
  * Theory of operation. A paused session keeps its box, but its run gives up its place and needs one
- * to go on; until then it stays paused (session.resuming). The clock of the run stands still; idle
- * time and lifetime go on, because the box still uses memory.
+ * to continue; until then it stays paused (session.resuming). The run's clock stops; idle time and
+ * lifetime continue, because the box still uses memory.
  */
 
-/* @run: the current one; NULL: none. */
+/* @run: NULL: none is current. */
 static void stop_clocks(struct session *session, struct run *run)
 {
 	if (run && run->state == RUN_WAITING)
 		session_queue_put_back(session); /* nothing of it has begun */
 	else if (run)
 		run_freeze(run);
-	/* Nothing in a frozen box can report its end. */
+	/* A frozen box cannot report an end. */
 	if (session->unknown_timer)
 		timer_stop(session->unknown_timer);
 }
@@ -54,7 +54,7 @@ int session_pause(struct session *session, struct error *err)
 	if (run)
 		scheduler_out(session->service->scheduler, &run->entry, now);
 	stop_clocks(session, run);
-	/* The time of the pause must not be lost with the daemon. */
+	/* A crash must not lose the time of the pause. */
 	if (session->service->config.store)
 		store_flush(session->service->config.store);
 	return 0;
@@ -108,7 +108,7 @@ int session_resume(struct session *session, struct error *err)
 		return session_refuse(session, "resumed", err);
 	if (session->resuming)
 		return 0;
-	/* Others took its place meanwhile: it needs a new one to run on. */
+	/* Others took its place: it needs a new one. */
 	if (run)
 		r = scheduler_enter(s->scheduler, &run->entry, now, err);
 	if (r < 0)

@@ -9,12 +9,12 @@
 #include <signal.h>
 
 /*
- * Theory of operation. A persistent session can take a box from a pool, with the runner of its
- * language or empty, and is ready at once.
+ * Theory of operation. A persistent session can take a box from a pool, with its language's runner
+ * or empty, and is ready at once.
  *
  * Such a box may have died unnoticed. Until something was done in it, it is replaced by a new one,
  * and a run that had not begun is handed to that. A runner that dies before its first run loses no
- * variables; one that was started before the session's environment changed is not used.
+ * variables; one started before the session's environment changed is not used.
  */
 
 static struct pools *pools_of(const struct session *session)
@@ -74,7 +74,7 @@ static void forget_runners(struct session *session)
 	}
 }
 
-/* What was handed over, and was not begun, can be handed over again. */
+/* What has not begun can be handed over again. */
 static bool can_replace(const struct session *session)
 {
 	const struct run *run = session->current;
@@ -133,7 +133,7 @@ void session_service_prepare(struct session_service *s)
 	struct policy_stack stack;
 	struct error err = {0};
 
-	/* Nothing to prepare if template or policy refuse it. */
+	/* Skip if template or policy reject it. */
 	if (s->config.config->pools_session_floor == 0 ||
 	    session_find_template(s, &request, &err) < 0 ||
 	    run_service_choose(s->config.runs, run_service_tenant(s->config.runs, NULL), NULL,

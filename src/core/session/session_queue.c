@@ -15,15 +15,14 @@
 #include "core/session/session_reattach.h"
 
 /*
- * Theory of operation. A session has a queue of runs, of which one at a time is current. A
- * persistent session's run goes into the session's box; so does an ephemeral one's if a file
- * operation has made a box for it. Any other run of an ephemeral session gets a fresh box, like a
- * one-shot run. session_pump starts the next one; on_ended calls it again.
+ * Theory of operation. A session has a queue of runs, one of which is current. A persistent
+ * session's run goes into the session's box; so does an ephemeral one's if a file operation has
+ * made a box. Otherwise an ephemeral session's run gets a fresh box. session_pump starts the next
+ * one; on_ended calls it again.
  *
- * Code, input and files of queued runs are bounded, for all sessions and for each tenant.
+ * Bytes of queued runs are bounded, in total and per tenant.
  */
 
-/* Whether @bytes more may wait. */
 static int check_room(const struct session *session, size_t bytes, struct error *err)
 {
 	const struct tenant *t = session->account;
@@ -45,8 +44,6 @@ static void add_bytes(struct run *run, size_t bytes)
 	if (session->account)
 		session->account->queued_bytes += bytes;
 }
-
-/* Out of the queue. */
 
 void session_queue_detach(struct run *run)
 {
@@ -89,10 +86,10 @@ static void end_queued(struct run *run, bool lost, const struct error *failure)
 		run_fail(run, failure);
 		return;
 	}
-	if (run->state != RUN_GATHERING) { /* else the program has ended by itself */
+	if (run->state != RUN_GATHERING) { /* else the program had ended */
 		run->evidence.lost = lost;
 		run->evidence.cancelled |= !lost;
-		/* Variables are lost with the box; queued runs had none. */
+		/* The variables were in the box; queued runs had none. */
 		run->reset = lost && run->runner;
 	}
 	run->answer_later = true; /* its box may go now */
@@ -108,8 +105,6 @@ void session_queue_end(struct session *session, bool lost, const struct error *f
 	LIST_FOREACH (run, &session->queue, struct run, queue_node)
 		end_queued(run, lost, failure);
 }
-
-/* Starting. */
 
 static void on_turn(void *ctx)
 {
@@ -133,8 +128,8 @@ static void on_begun(void *ctx, struct run_record *e attr_unused, const struct e
 	session_pump(session);
 }
 
-/* A fresh box does not survive a crash: persist that the run begins before it does, or the next
- * daemon could run it twice. Return: false: it has failed, or on_begun follows. */
+/* A fresh box does not survive a crash: persist the begin first, or the next daemon could run it
+ * twice. Return: false: it failed, or on_begun follows. */
 static bool persist_begin(struct run *run)
 {
 	struct error err = {0};
@@ -161,7 +156,7 @@ static bool is_named(char *const *env, const char *variable)
 	return false;
 }
 
-/* The session's variables, except those that the run sets itself. Borrowed strings. */
+/* The session's variables, overridden by the run's. Borrowed strings. */
 static char **merge_env(char *const *session, char *const *own)
 {
 	size_t most = str_list_count(session) + (own ? str_list_count(own) : 0);
@@ -176,7 +171,7 @@ static char **merge_env(char *const *session, char *const *own)
 	return env;
 }
 
-/* With the session's environment as it is now. */
+/* With the session's present environment. */
 static int decide_fresh(struct run *run, struct error *err)
 {
 	const struct session *session = run->owner;
@@ -196,7 +191,6 @@ static int decide_fresh(struct run *run, struct error *err)
 	return 0;
 }
 
-/* The current run: get it a place among all runs. */
 static void start_current(struct run *run)
 {
 	const struct session *session = run->owner;
@@ -216,7 +210,6 @@ static void start_current(struct run *run)
 		run_launch(run);
 }
 
-/* The run that may start now, or NULL. */
 static struct run *next_run(const struct session *session)
 {
 	struct run *run;
@@ -225,10 +218,10 @@ static struct run *next_run(const struct session *session)
 	    session->service->leaving ||
 	    (session->state != SESSION_READY && session->state != SESSION_RUNNING))
 		return NULL;
-	/* File operations wait for the box of the next run, which is not there yet. */
+	/* File operations wait for the next box. */
 	if (session->box_leaving && session->files_count > 0)
 		return NULL;
-	/* Bounds what the box has to remember for the next daemon. */
+	/* Bounds what the box remembers for the next daemon. */
 	if (session->unacked >= BOX_UNACKED_MAX)
 		return NULL;
 	run = LIST_FIRST(&session->queue, struct run, queue_node);
@@ -270,17 +263,15 @@ void session_queue_put_back(struct session *session)
 	list_append(session->queue.next, &run->queue_node);
 }
 
-/* Control by way of the record. */
-
 static void on_cancel(void *ctx)
 {
 	struct run *run = ctx;
 
-	if (run->state != RUN_GATHERING) /* else the program has ended by itself */
+	if (run->state != RUN_GATHERING) /* else the program had ended */
 		run_abort(run);
 }
 
-/* Input before the start is kept, and counts like that of the request. */
+/* Early input is kept, and counts like the request's. */
 static int on_input(void *ctx, const void *data, size_t len, bool end, struct error *err)
 {
 	struct run *run = ctx;
@@ -294,8 +285,6 @@ static int on_input(void *ctx, const void *data, size_t len, bool end, struct er
 		add_bytes(run, len);
 	return 0;
 }
-
-/* From a request to a run. */
 
 static int check_state(const struct session *session, struct error *err)
 {
@@ -312,7 +301,7 @@ static int check_state(const struct session *session, struct error *err)
 	return 0;
 }
 
-/* The session's limits and language; all else is the request's. Borrowed. */
+/* The session's limits; all else is the request's. Borrowed. */
 static struct run_request effective_request(const struct session *session,
                                             const struct run_request *request)
 {
@@ -345,9 +334,9 @@ static struct run_record *add_record(struct session *session, const struct run_r
                                      const struct policy_decision *decision)
 {
 	const struct store *store = session->service->config.store;
-	/* Whether the begin is written apart from the acceptance. A run whose acceptance was not
-	 * promised is never begun again; one that begins as soon as it is written is written as
-	 * begun. A box that outlives the daemon remembers it. */
+	/* Whether the begin is written separately. A run whose acceptance was not promised is never
+	 * restarted; one that begins as soon as it is written is written as begun. A box that
+	 * outlives the daemon remembers it. */
 	bool waits = session->mode == SESSION_EPHEMERAL && request->durable &&
 	             (session->current || session->queued > 0);
 	const struct run_record_new what = {.tenant = session->tenant,
@@ -366,7 +355,6 @@ static struct run_record *add_record(struct session *session, const struct run_r
 	return run_records_add(session->service->config.executions, &what);
 }
 
-/* To the end of the queue. */
 static struct run *enqueue(struct session *session, struct run_record *record,
                            struct run_request *request, struct policy_decision *decision)
 {
@@ -382,7 +370,7 @@ static struct run *enqueue(struct session *session, struct run_record *record,
 	run->entry.on_turn = on_turn;
 	run->entry.queue = session->account ? &session->account->queue : NULL;
 	run->entry.patient = true; /* one per session, and sessions are bounded */
-	/* The record has the code; it is not kept twice. */
+	/* The record has the code. */
 	request->code = NULL;
 	request->code_len = 0;
 	run->request = run_request_copy(request);
@@ -410,7 +398,7 @@ int session_queue_restore(struct session *session, struct run_record *record,
 	return 0;
 }
 
-/* Its record could not be persisted: undo the acceptance. */
+/* The record could not be persisted: undo the acceptance. */
 static void withdraw(struct run *run, const struct error *err)
 {
 	struct session *session = run->owner;
@@ -456,7 +444,6 @@ int session_execute(struct session *session, const struct run_request *request,
 	run = enqueue(session, record, &r, &decision);
 	session->executions++;
 	session_touch(session);
-	/* A durable run does not begin before its record is on disk. */
 	if (request->durable && s->config.store) {
 		if (run_row_write_now(record, err) < 0) {
 			withdraw(run, err);

@@ -15,23 +15,21 @@
 #include "io/loop.h"
 
 /*
- * Theory of operation. The box knows what happened in it while there was no daemon, the store knows
- * the requests. Labels connect them: a runner's is its language, a run's is its id.
+ * Theory of operation. The box knows what happened while there was no daemon, the store knows the
+ * requests. Labels connect them: a runner's is its language, a run's is its id.
  *
- * The agent describes its programs (session_on_reattach), then repeats everything that happened, in
- * order. Until then unfinished runs of the store wait in the queue: those that are described are in
- * the box (run.reattached), the others never were. Because of the order, a reattached run is the
- * current one when its events come.
+ * The agent describes its programs (session_on_reattach), then repeats all events in order. Until
+ * then the store's unfinished runs wait in the queue: those described are in the box
+ * (run.reattached), the others never were. Because of the order, a reattached run is current when
+ * its events come.
  *
- * A paused box sends nothing until it is thawed; its session stays as it is until then.
+ * A paused box sends nothing until it is thawed; its session stays as it is.
  *
- * The end of a run is acknowledged to the box once the record is on disk. If the daemon is killed
- * before, the agent repeats it to the next one.
+ * A run's end is acknowledged to the box once the record is on disk. If the daemon is killed before
+ * that, the agent repeats it to the next one.
  */
 
-#define NUMBER_LEN 17 /* sixteen digits and the end */
-
-/* Labels. */
+#define NUMBER_LEN 17 /* 16 digits and NUL */
 
 static const char *format_number(uint64_t value, char ret_text[NUMBER_LEN])
 {
@@ -49,11 +47,10 @@ void session_label_make(const struct session_label *label, char ret_text[BOX_LAB
 	if (str_format(ret_text, BOX_LABEL_MAX + 1, "%s %s %s %s %s", label->id,
 	               format_number(label->queue_us, queue), format_number(b->cpu_us, cpu),
 	               format_number(b->oom_kills, oom), format_number(b->pids_denied, pids)) < 0)
-		(void)!str_copy(ret_text, BOX_LABEL_MAX + 1,
-		                label->id); /* is no longer than that */
+		(void)!str_copy(ret_text, BOX_LABEL_MAX + 1, label->id); /* ids are shorter */
 }
 
-/* The number at *@pos, which goes behind it. */
+/* Parse the number at *@pos and advance. */
 static uint64_t take_number(const char **pos)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -90,8 +87,6 @@ void session_label_read(const char *text, struct session_label *ret_label)
 	ret_label->before.pids_denied = take_number(&pos);
 }
 
-/* Acknowledging. */
-
 static void on_settled(void *ctx)
 {
 	struct session_ack *ack = ctx;
@@ -105,7 +100,7 @@ static void on_settled(void *ctx)
 		session->unacked--;
 	}
 	free(ack);
-	/* The next run may have waited for that; never from inside the end of a run. */
+	/* The next run may have waited for this; never from inside the end of a run. */
 	if (session && !session->current)
 		session_pump(session);
 }
@@ -115,7 +110,7 @@ void session_ack_run(struct run *run)
 	struct session *session = run->owner;
 	struct session_ack *ack;
 
-	/* With the box goes what it remembers. */
+	/* What the box remembers goes with it. */
 	if (!session->spec.keep || !session->box || run->id == 0 || session_is_over(session))
 		return;
 	ack = NEW(struct session_ack);
@@ -137,8 +132,6 @@ void session_drop_acks(struct session *session)
 	}
 	session->unacked = 0;
 }
-
-/* Reattaching. */
 
 static struct run *run_labelled(struct session *session, const char *id)
 {
@@ -163,7 +156,7 @@ static int reattach_runner(struct session *session, const struct box_resumed *wh
 		runner->language = language;
 		list_append(&session->runners, &runner->node);
 	}
-	/* The later one: the end of an earlier one is repeated, too. */
+	/* The latest: an earlier one's end is repeated, too. */
 	if (what->id > runner->id)
 		runner->id = what->id;
 	return 0;
@@ -209,7 +202,7 @@ int session_on_reattach(void *ctx, const struct box_resumed *what, struct box_gr
 	return 0;
 }
 
-/* They ran according to the store; the box does not know them. */
+/* Running according to the store, unknown to the box. */
 static void lose_undescribed(struct session *session)
 {
 	struct run *run;
@@ -234,7 +227,7 @@ static void on_unknown_timer(void *ctx)
 		session_box_lost(session, &err);
 		return;
 	}
-	/* If the runner is gone, the end of its run is on its way. */
+	/* If the runner is gone, its run's end is on its way. */
 	if (box_signal(session->box, session->unknown_id, SIGKILL, &err) < 0)
 		log_debug("session=%s: %s", session->id, err.msg);
 	session->unknown_id = 0;
@@ -246,7 +239,7 @@ void session_on_reattached(void *ctx, uint32_t last_id)
 	struct session *session = ctx;
 
 	session->last_id = last_id;
-	session->pumping = true; /* not before all is sorted out */
+	session->pumping = true; /* until all is sorted out */
 	lose_undescribed(session);
 	session->pumping = false;
 	session->reattaching = false;
@@ -264,7 +257,7 @@ bool session_is_new(const struct session *session)
 	return session->reattaching && session->state == SESSION_CREATING;
 }
 
-/* A box runs one at a time: the next may go on. */
+/* A box runs one at a time: the next may start. */
 void session_on_forgotten(void *ctx, uint32_t exec_id attr_unused)
 {
 	struct session *session = ctx;
@@ -272,13 +265,13 @@ void session_on_forgotten(void *ctx, uint32_t exec_id attr_unused)
 	assert(session->unknown_runs > 0);
 	if (--session->unknown_runs > 0)
 		return;
-	/* NULL before all runs are described; the link lets no end through then. */
+	/* NULL until all runs are described; the link passes no end before that. */
 	if (session->unknown_timer)
 		timer_stop(session->unknown_timer);
 	session_pump(session);
 }
 
-/* The bytes of the request's stdin that the agent does not have yet. */
+/* Send the stdin that the agent lacks. */
 static int give_rest(const struct run *run, struct error *err)
 {
 	const struct run_request *request = run->request;
@@ -292,7 +285,7 @@ static int give_rest(const struct run *run, struct error *err)
 	return request->stdin_open ? 0 : box_stdin_end(run->box, run->id, err);
 }
 
-/* It runs already: it has a place without waiting. The agent repeats STARTED, which starts its
+/* Already running, so admitted without waiting. The agent repeats STARTED, which starts its
  * clock. */
 void session_reattach_run(struct run *run)
 {
@@ -317,7 +310,7 @@ int session_reattach(struct session *session, struct error *err)
 		return -1;
 	s->boxes++;
 	session->reattaching = true;
-	/* The store may be a moment behind the box. */
+	/* The store may lag behind the box. */
 	if (frozen && session->state != SESSION_PAUSED && session->state != SESSION_CREATING) {
 		session->paused_us = clock_us();
 		session_set_state(session, SESSION_PAUSED);

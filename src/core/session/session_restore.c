@@ -19,19 +19,18 @@
 #include "driver/driver.h"
 
 /*
- * Theory of operation. Once, at the start, before the loop runs: restore what the store has as not
- * ended, in this order:
+ * Theory of operation. Once at startup, before the loop runs, restore what the store has as not
+ * ended:
  *
- *   sessions    with everything that was decided about them. One that is no longer allowed, or
- *               cannot be made any more, fails with a reason.
- *   executions  into the queues of their sessions, in their order
+ *   sessions    with all that was decided. One no longer allowed or possible fails with a reason.
+ *   executions  into their sessions' queues, in order
  *   boxes       each persistent session reattaches to its own. If it is gone the session fails and
- *               its runs have crashed. A box that was still being made, or whose agent ended with
- *               its daemon because it had no order yet, is made anew, at once or as soon as that is
- *               known (session_remake_box).
+ *               its runs have crashed. A box still being made, or whose agent ended with its daemon
+ *               because it had no order yet, is remade, at once or when that is known
+ *               (session_remake_box).
  *
- * The box of an ephemeral session does not survive: a run that may have begun in it is lost,
- * because nothing is run twice. One that is certain not to have begun starts now.
+ * An ephemeral session's box does not survive: a run that may have begun in it is lost, because
+ * nothing is run twice. One that certainly has not begun starts now.
  */
 
 static void enter_tables(struct session_service *s, struct session *session)
@@ -47,7 +46,7 @@ static void enter_tables(struct session_service *s, struct session *session)
 	s->count++;
 }
 
-/* The tenant's policy and, if it is another, the one that was asked for. */
+/* The tenant's policy and, if different, the requested one. */
 static int choose_policy(const struct session *session, struct policy_stack *ret_stack,
                          struct error *err)
 {
@@ -80,7 +79,7 @@ static struct session_request request_of(const struct session *session)
 	};
 }
 
-/* Whether @now is still what the session was made of. */
+/* Is @now what the session was made of? */
 static bool is_unchanged(const struct session *session, const struct template *now)
 {
 	if (session->past_root && !str_equal(session->past_root, now->root))
@@ -88,7 +87,7 @@ static bool is_unchanged(const struct session *session, const struct template *n
 	return !session->past_spec || session->past_spec_ms == now->updated_ms;
 }
 
-/* It goes on with what the template was when it was made. @request gets a reference. */
+/* It keeps the template of its creation. @request gets a reference. */
 static int find_template(const struct session *session, struct session_request *request,
                          struct error *err)
 {
@@ -123,7 +122,7 @@ static int find_template(const struct session *session, struct session_request *
 	return -1;
 }
 
-/* Decide again, from its row and the policies of now. */
+/* From its row and the present policies. */
 static int decide_again(struct session *session, struct error *err)
 {
 	struct session_service *s = session->service;
@@ -190,7 +189,7 @@ static void restore_execution(struct session_service *s, const struct db_rows *r
 	run_request_done(&request);
 }
 
-/* The box is gone, and with it the runs that had begun in it or may have. */
+/* The box is gone, with the runs that may have begun in it. */
 static void lose_begun(struct session *session)
 {
 	struct run *run;
@@ -199,7 +198,7 @@ static void lose_begun(struct session *session)
 	LIST_FOREACH (run, &session->queue, struct run, queue_node) {
 		const struct run_record *record = run->record;
 
-		/* One that this daemon queued has not been in any box. */
+		/* Queued by this daemon: it was in no box. */
 		if (!run->restored || (record->state != RUN_RECORD_RUNNING && !record->begun))
 			continue;
 		run->evidence.lost = true;
@@ -217,12 +216,11 @@ static void open_ephemeral(struct session *session)
 	session_pump(session);
 }
 
-/* The old box was never known to be ready, so it held nothing; but something may have begun in it.
- */
+/* The old box was never known to be ready, so it held nothing; but a run may have begun in it. */
 static int open_anew(struct session *session, struct error *err)
 {
 	lose_begun(session);
-	/* Under another id: the engine may still report the end of the old one. */
+	/* A new id: the engine may still report the end of the old one. */
 	session_owner_name_box(session, NULL);
 	session_row_changed(session);
 	return session_open(session->service, session, NULL, err);
@@ -233,7 +231,7 @@ bool session_remake_box(struct session *session)
 	if (!session_is_new(session))
 		return false;
 	session->reattaching = false;
-	session->box_leaving = true; /* files wait */
+	session->box_leaving = true; /* file operations wait */
 	box_destroy(session->box);
 	return true;
 }

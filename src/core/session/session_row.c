@@ -19,8 +19,6 @@
 #define HISTORY_LEN (SESSION_HISTORY_MAX * 48)
 #define LOST_REASON "the daemon ended without ending it"
 
-/* Out. */
-
 static void encode_history(const struct session *session, char ret_text[HISTORY_LEN])
 {
 	size_t count = session->steps_count, used = 0;
@@ -57,12 +55,12 @@ static void set_text(json_t *j, const char *name, const char *text)
 {
 	int r = text ? json_object_set_new(j, name, json_string(text)) : 0;
 
-	assert(r == 0); /* names have no other letters */
+	assert(r == 0); /* names are ASCII */
 	(void)r;
 }
 
-/* The template may change while the session lives, which keeps what it began with. Ended sessions,
- * of which there may be many, keep neither this nor their variables. */
+/* A live session keeps its template although the template may change. Ended sessions, which may be
+ * many, keep neither this nor their variables. */
 #define WITHOUT_MADE_OF "json_remove(spec, '$.made_of', '$.made_of_ms')"
 
 static char *encode_spec(const struct session *session)
@@ -106,10 +104,10 @@ static struct store *store_of(const struct session *session)
 	return session->service ? session->service->config.store : NULL;
 }
 
-/* A write that is not finished, and its waiters. */
+/* An unfinished write and its waiters. */
 struct session_write {
-	struct session *session;    /* NULL: its memory is gone */
-	struct store_orphan orphan; /* then */
+	struct session *session;    /* NULL: freed */
+	struct store_orphan orphan; /* if so */
 	struct store *store;
 	struct db_job *job;
 	struct list waiting; /* struct session_waiter, owned */
@@ -143,7 +141,7 @@ static void on_written(void *ctx, const struct error *err)
 	free(w);
 }
 
-/* Callbacks run as a task of the loop. */
+/* The waiters' tasks are the store's. */
 static void free_orphan(struct store_orphan *orphan)
 {
 	struct session_write *w = CONTAINER_OF(orphan, struct session_write, orphan);
@@ -154,7 +152,7 @@ static void free_orphan(struct store_orphan *orphan)
 	free(w);
 }
 
-/* The later write contains the earlier one. */
+/* The later write supersedes it. */
 static void take_over(struct session_write *w, struct session_write *before)
 {
 	struct session_waiter *waiter;
@@ -270,7 +268,7 @@ int session_row_delete(struct session *session, store_done_fn *fn, void *ctx, st
 {
 	struct store *s = store_of(session);
 
-	/* What was never written could not be marked. */
+	/* An unwritten row cannot be marked. */
 	if (write_now(session, err) < 0)
 		return -1;
 	return store_write(
@@ -302,8 +300,6 @@ void session_row_gone(struct session *session)
 		list_append(&w->store->orphans, &w->orphan.node);
 	}
 }
-
-/* In again. */
 
 enum column {
 	COLUMN_TENANT,
@@ -338,7 +334,7 @@ static enum session_state state_of(const char *name, size_t len)
 		if (strlen(known) == len && memcmp(known, name, len) == 0)
 			return (enum session_state)i;
 	}
-	return SESSION_FAILED; /* of a version that knew others: it has ended in any case */
+	return SESSION_FAILED; /* another version's state: it has ended anyway */
 }
 
 static void read_history(struct session *session, const char *text)
@@ -403,7 +399,7 @@ static void read_spec(struct session *session, const char *text)
 	session->key_id = text_of(j, "key_id");
 	session->spec.network = (enum box_network)NUMBER("network");
 #undef NUMBER
-	/* It was as short when it was written. */
+	/* It fitted when written. */
 	(void)!str_copy(session->spec.request_id, sizeof(session->spec.request_id),
 	                request_id ? request_id : "");
 	session->past_spec = text_of(j, "made_of");
@@ -430,7 +426,7 @@ struct session *session_row_read(struct session_service *sessions, const struct 
 	size_t len;
 	const char *env = db_rows_bytes(rows, row, COLUMN_ENV, &len);
 
-	/* They were as short when they were written. */
+	/* They fitted when written. */
 	(void)!str_copy(session->tenant, sizeof(session->tenant),
 	                db_rows_text(rows, row, COLUMN_TENANT));
 	(void)!str_copy(session->id, sizeof(session->id), db_rows_text(rows, row, COLUMN_ID));
@@ -489,8 +485,6 @@ struct store_load *session_row_load(struct session_service *sessions, const char
 	free(search);
 	return NULL;
 }
-
-/* At the start. */
 
 int session_row_live(struct store *s, struct db_rows **ret_rows, struct error *err)
 {

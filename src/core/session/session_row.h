@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * DOC: sessions in the store; written like records of runs (run_row.h). An ended one that is no
- * longer in memory is loaded on demand, and then remembered like one that has just ended.
+ * DOC: sessions in the store; written like records (run_row.h). An ended one no longer in memory is
+ * loaded on demand and then remembered like one that just ended.
  *
- * Sessions of a daemon that died are still live in the store. At the next start session_row_live
- * reads them, to be restored (session_restore.c).
+ * Sessions of a daemon that died are live in the store. At startup session_row_live reads them, to
+ * be restored (session_restore.c).
  */
 
 #include "base/attr.h"
@@ -20,22 +20,22 @@ struct session;
 struct session_service;
 struct store;
 
-/* Called by session*.c; do nothing without a store. */
+/* For session*.c. */
 
 void session_row_changed(struct session *session);
 /**
  * session_row_delete - neither it nor its runs can be read afterwards. @fn is called when that is
- * on disk; may be NULL. ERR_BUSY: no room, nothing has changed.
+ * on disk; may be NULL. ERR_BUSY: no room, nothing changed.
  */
 int session_row_delete(struct session *session, store_done_fn *fn, void *ctx,
                        struct error *err) attr_must_check;
 /**
- * session_row_when_written - @fn is called when the session as it is now is on disk. Return: 0;
- * 1: it is, or there is no store, and @fn is not called; -1: ERR_BUSY, no room.
+ * session_row_when_written - call @fn when the session's present state is on disk. Return: 0; 1: it
+ * is, or there is no store: @fn is not called; -1: ERR_BUSY.
  */
 int session_row_when_written(struct session *session, store_done_fn *fn, void *ctx,
                              struct error *err) attr_must_check;
-/** session_row_gone - it is about to be freed: write pending changes now. */
+/** session_row_gone - before it is freed: write pending changes. */
 void session_row_gone(struct session *session);
 
 /** session_row_load - load an ended one of @tenant; @fn as in run_row_load. */
@@ -43,20 +43,18 @@ struct store_load *session_row_load(struct session_service *sessions, const char
                                     const char *id, store_done_fn *fn, void *ctx,
                                     struct error *err) attr_must_check;
 
-/* At the start, before store_start. */
+/* At startup, before store_start. */
 
-/**
- * session_row_live - sessions that have not ended, oldest first, for session_row_read.
- */
+/** session_row_live - those not ended, oldest first, for session_row_read. */
 int session_row_live(struct store *s, struct db_rows **ret_rows, struct error *err) attr_must_check;
-/** session_row_read - a row as a session in memory, in no table yet. Return: owned. */
+/** session_row_read - a row as a session in no table. Return: owned. */
 struct session *session_row_read(struct session_service *sessions, const struct db_rows *rows,
                                  size_t row);
-/** store_end_lost - mark live sessions as failed and their runs as crashed. Return: how many
- * sessions, or -1. */
+/** store_end_lost - mark live sessions failed and their runs crashed. Return: number of sessions,
+ * or -1. */
 int64_t store_end_lost(struct store *s, struct error *err) attr_must_check;
 
-/* The columns that session_row_read reads, in its order. */
+/* Columns of session_row_read, in order. */
 #define STORE_SESSION_COLUMNS                                                                      \
 	"tenant, id, created_ms, updated_ms, active_ms, ended_ms, state, mode, language,"          \
 	" agent_id, box_id, reason, executions, idle_us, lifetime_us, history, env, spec, "        \

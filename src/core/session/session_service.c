@@ -19,9 +19,8 @@
 #include "io/loop.h"
 
 /*
- * Theory of operation. Sessions that live are bounded by the configuration; those that have ended
- * are remembered in the same number, and then the first to end is forgotten. Every look-up is one
- * of a map: only listings and the drain walk.
+ * Theory of operation. The configuration bounds live sessions; as many ended ones are remembered,
+ * then the first to end is forgotten. Every look-up is by map: only listings and the drain walk.
  */
 
 static void on_drain_timer(void *ctx)
@@ -54,20 +53,20 @@ static void drop_run(struct run *run)
 	run_drop(run);
 }
 
-/* The next daemon goes on with it. */
+/* The next daemon takes it. */
 static bool is_left(const struct session *session)
 {
 	return session->service->leaving && session->spec.keep && !session_is_over(session);
 }
 
-/* Without callbacks; it is freed with its box. */
+/* Without callbacks; freed with its box. */
 static void orphan_session(struct session *session)
 {
 	bool left = is_left(session);
 	struct run *run;
 
 	if (left)
-		session->box = NULL; /* the driver's, which keeps it */
+		session->box = NULL; /* the driver keeps it */
 	else if (!session_is_over(session))
 		session_set_state(session, SESSION_TERMINATED);
 	session_files_drop(session);
@@ -82,7 +81,7 @@ static void orphan_session(struct session *session)
 	session->deleted = true;
 	tenant_release(TAKE_PTR(session->account));
 	session_row_gone(session);
-	session_drop_acks(session); /* ends that are recorded later are not acknowledged */
+	session_drop_acks(session); /* later ends are not acknowledged */
 	session->service = NULL;
 	if (session->box)
 		box_destroy(session->box);
@@ -108,8 +107,6 @@ void session_service_stats(const struct session_service *s, struct session_servi
 {
 	*ret_stats = (struct session_service_stats){s->count - s->ended_count, s->boxes};
 }
-
-/* Making. */
 
 static const char *tenant_of(const struct session_request *request)
 {
@@ -161,13 +158,13 @@ static bool is_met(uint64_t asked, uint64_t has)
 	return asked == 0 || asked == has;
 }
 
-/* By name: policies may have been reloaded since. */
+/* By name: policies may have been reloaded. */
 static bool same_policy(const struct policy *a, const struct policy *b)
 {
 	return a == b || (a && b && str_equal(a->name, b->name));
 }
 
-/* Whether it is idle and what the request would make. */
+/* Idle, and what the request would make? */
 static bool is_reusable(const struct session *session, const struct session_request *request,
                         const struct policy_decision *decision)
 {
@@ -276,7 +273,7 @@ int session_find_template(const struct session_service *s, struct session_reques
 		templates_get(s->config.templates, tenant_of(request), request->template_id, err);
 	if (!request->template)
 		return -1;
-	/* It stays in the table for as long as the call takes. */
+	/* The table keeps it during the call. */
 	template_unref(request->template);
 	if (request->idle_timeout_us == 0)
 		request->idle_timeout_us = request->template->spec.timeout_us;
@@ -328,8 +325,6 @@ void session_explain(const struct session_service *s, const struct session_reque
 		policy_explain_session(s->rules, &stack, &request, ret_explanation);
 }
 
-/* Ending. */
-
 static void forget_session(struct session *session);
 
 void session_service_ended(struct session *session)
@@ -357,7 +352,7 @@ void session_remember(struct session *session)
 	session_service_ended(session);
 }
 
-/* One that has ended, out of memory; the store still has it. */
+/* Drop an ended one from memory; the store keeps it. */
 static void forget_session(struct session *session)
 {
 	struct session_service *s = session->service;
@@ -387,13 +382,13 @@ void session_delete(struct session *session)
 {
 	struct error err = {0};
 
-	/* It has ended; retention removes what is left of it. */
+	/* It ends; retention removes the rest. */
 	if (session->service->config.store && session_row_delete(session, NULL, NULL, &err) < 0)
 		log_error("delete a session from the store", &err);
 	remove_session(session);
 }
 
-/* A deletion that waits for the store. */
+/* A deletion waiting for the store. */
 struct removal {
 	struct session_service *service;
 	char tenant[TENANT_NAME_MAX + 1];
@@ -403,13 +398,13 @@ struct removal {
 	void *ctx;
 };
 
-/* After an error @session_service may be gone. */
+/* After an error the service may be gone. */
 static void on_removed(void *ctx, const struct error *err)
 {
 	cleanup_free struct removal *r = ctx;
 	struct session *session = err ? NULL : session_find(r->service, r->tenant, r->id);
 
-	/* Another request may have deleted it, and made a new one. */
+	/* Another request may have deleted and recreated it. */
 	if (session && session->created_ms == r->created_ms)
 		remove_session(session);
 	r->fn(r->ctx, err);
