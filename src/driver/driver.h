@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * DOC: the interface of backends for core/. A driver provides a byte stream to an agent and a kill
- * switch; everything else goes over the wire (link.c), written once for all drivers. Core never
- * compares a driver's name: capabilities say what a backend cannot guarantee.
+ * DOC: the backend interface for core/. A driver provides a byte stream to an agent and a kill
+ * switch; everything else goes over the wire (link.c), once for all drivers. Core never compares
+ * driver names: capabilities say what a backend cannot guarantee.
  *
- * No function blocks; every callback runs on the loop, never inside the call that caused it.
+ * No function blocks; callbacks run on the loop, never inside the call that caused them.
  */
 
 #include "base/error.h"
@@ -24,52 +24,50 @@ struct box;
 #define BOX_NETWORK_BIT(network) (1u << (network))
 
 struct driver_caps {
-	uint32_t layers;          /* mask of enum wire_layer of all its boxes */
-	uint32_t required_layers; /* without them a box is not used, see native.c */
-	uint32_t networks;        /* mask of enum box_network that it supports, besides none */
+	uint32_t layers;          /* mask of enum wire_layer, of all boxes */
+	uint32_t required_layers; /* a box without them is not used, see native.c */
+	uint32_t networks;        /* mask of enum box_network, besides none */
 	bool can_mount;           /* host directories in a box */
 	bool has_mcp;             /* MCP servers' tools for code in a box */
 	uint32_t landlock_abi;
 	uint32_t boxes_max;
-	uint32_t daemon_uid; /* an id reserved for the daemon itself; 0: none */
+	uint32_t daemon_uid; /* reserved for the daemon; 0: none */
 	bool can_freeze;
-	bool can_keep;      /* boxes may outlive this daemon */
-	bool has_roots;     /* supports roots other than the host's */
+	bool can_keep;      /* boxes may outlive the daemon */
+	bool has_roots;     /* roots other than the host's */
 	bool counts_usage;  /* box_counters are real */
 	const char *cgroup; /* "v1", "v2", "hybrid", "none" */
 	const char *ids;    /* "range", "subid", "single" */
 };
 
 /*
- * Callbacks of a box. After box_destroy only on_gone follows, and then nothing. Callbacks may call
- * box_* functions, including box_destroy; the box is freed after on_gone returns. All are required
- * unless noted.
+ * After box_destroy only on_gone follows. Callbacks may call box_* functions, including
+ * box_destroy; the box is freed after on_gone returns. All are required unless noted.
  */
 struct box_events {
 	void *ctx;
-	/* The agent sent HELLO and has all required layers. Programs passed earlier are queued and
-	 * sent as soon as the stream exists. */
+	/* HELLO arrived with all required layers. Programs may be passed earlier. */
 	void (*on_ready)(void *ctx);
 	void (*on_started)(void *ctx, uint32_t exec_id);
 	void (*on_output)(void *ctx, uint32_t exec_id, enum output_stream stream, const char *data,
 	                  size_t len);
-	/* Untrusted bytes from the runner. */
+	/* Untrusted. */
 	void (*on_report)(void *ctx, uint32_t exec_id, const char *data, size_t len);
-	/* A system call was refused @count times so far; @what is its name or number. */
+	/* A system call was denied @count times so far; @what is its name or number. */
 	void (*on_denial)(void *ctx, uint32_t exec_id, const char *what, uint64_t count);
 	void (*on_done)(void *ctx, uint32_t exec_id, const struct exec_facts *facts);
-	/* The execution could not be started; the box continues. */
+	/* It could not start; the box continues. */
 	void (*on_exec_failed)(void *ctx, uint32_t exec_id, const struct error *err);
 	/* The box is unusable: it could not be built, or its agent vanished or broke the protocol.
 	 * Everything unfinished is lost. */
 	void (*on_lost)(void *ctx, const struct error *err);
 	/* Nothing of the box is left on the host. */
 	void (*on_gone)(void *ctx);
-	/* The program of box_prepare waits for its box_run. May be NULL if nothing is prepared. */
+	/* box_prepare's program waits for box_run. May be NULL if nothing is prepared. */
 	void (*on_prepared)(void *ctx, uint32_t exec_id);
 	/* Only for an adopted box, after on_ready; else may be NULL. Called for each execution and
-	 * runner whose end was not acknowledged, in order of creation; a negative result ends the
-	 * box (on_lost). Then on_resumed, with the largest id ever used, and all their events again
+	 * runner with an unacknowledged end, in order of creation; a negative result ends the box
+	 * (on_lost). Then on_resumed, with the largest id ever used, and all their events again
 	 * from on_started on. */
 	int (*on_resume)(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant);
 	void (*on_resumed)(void *ctx, uint32_t last_id);
@@ -77,28 +75,28 @@ struct box_events {
 	void (*on_forgotten)(void *ctx, uint32_t exec_id);
 };
 
-/* One backend. Everything runs on the loop and must not block. */
+/* One backend. On the loop; must not block. */
 struct driver_ops {
 	const char *name;
-	/* Later failures are reported by on_lost. */
+	/* Later failures: on_lost. */
 	int (*create)(struct driver *d, const struct box_spec *spec,
 	              const struct box_events *events, struct box **ret_box, struct error *err);
 	/* NULL: no box outlives a daemon. */
 	int (*adopt)(struct driver *d, const struct box_spec *spec, const struct box_events *events,
 	             struct box **ret_box, bool *ret_frozen, struct error *err);
-	/* May be NULL. End kept boxes that were not adopted. */
+	/* May be NULL. End kept boxes not adopted. */
 	void (*settle)(struct driver *d);
 	/* May be NULL. Kept boxes survive the free that follows. */
 	void (*leave)(struct driver *d);
-	/* NULL: not supported. A later failure ends the box with on_lost. */
+	/* NULL: not supported. A later failure is on_lost. */
 	int (*freeze)(struct box *box, bool frozen, struct error *err);
-	/* May be NULL. A spare box was assigned (box_give) and is kept from now on. */
+	/* May be NULL. box_give assigned a spare box: keep it. */
 	void (*claim)(struct box *box);
 	void (*counters)(struct box *box, enum counters_for purpose,
 	                 struct box_counters *ret_counters);
 	/* Kill everything in the box; idempotent; never fails; on_gone follows. */
 	void (*destroy)(struct box *box);
-	/* Remaining boxes end without a callback. The loop must still exist. */
+	/* Remaining boxes end without a callback. The loop must exist. */
 	void (*free)(struct driver *d);
 };
 
@@ -107,33 +105,27 @@ struct driver {
 	struct driver_caps caps;
 };
 
-/** box_create - check @spec against the driver's capabilities, then create. */
+/** box_create - checks @spec against the capabilities first. */
 int box_create(struct driver *d, const struct box_spec *spec, const struct box_events *events,
                struct box **ret_box, struct error *err) attr_must_check;
 /**
- * box_adopt - take over box @spec->id, which an earlier daemon created with @spec and keep. Before
- * driver_settle. ERR_NOT_FOUND: it no longer exists. *ret_frozen: no callback (not even on_ready)
- * follows until it is thawed.
+ * box_adopt - take over box @spec->id, created by an earlier daemon with @spec and keep. Before
+ * driver_settle. ERR_NOT_FOUND: gone. *ret_frozen: no callback (not even on_ready) until it is
+ * thawed.
  */
 int box_adopt(struct driver *d, const struct box_spec *spec, const struct box_events *events,
               struct box **ret_box, bool *ret_frozen, struct error *err) attr_must_check;
-/** driver_settle - adoption is complete: end the remaining kept boxes. */
+/** driver_settle - adoption is complete: end other kept boxes. */
 void driver_settle(struct driver *d);
-/**
- * driver_leave - the daemon stops, or cannot start, and kept boxes must outlive it. Before
- * driver_free.
- */
+/** driver_leave - before driver_free: kept boxes outlive the daemon. */
 void driver_leave(struct driver *d);
-/**
- * box_ack - in a kept box: the end of an execution or runner is recorded durably; no later daemon
- * sees it again.
- */
+/** box_ack - kept box: the end of an execution or runner is persisted; no later daemon sees it. */
 void box_ack(struct box *box, uint32_t exec_id);
-/** box_exec - run a program. Later errors are reported by on_exec_failed. */
+/** box_exec - later errors: on_exec_failed. */
 int box_exec(struct box *box, const struct exec_plan *plan, struct error *err) attr_must_check;
 /**
- * box_prepare - start a program's process, which waits for its code. on_prepared follows, or
- * on_exec_failed, also if the process exits while it waits. Not in a kept box.
+ * box_prepare - start a process that waits for its code. on_prepared follows, or on_exec_failed,
+ * also if the process exits while waiting. Not in a kept box.
  */
 int box_prepare(struct box *box, const struct prepare_plan *plan,
                 struct error *err) attr_must_check;
@@ -143,14 +135,14 @@ int box_prepare(struct box *box, const struct prepare_plan *plan,
  */
 void box_give(struct box *box, const struct box_events *events, const char *request_id);
 /**
- * box_run - run code in a resident runner; events come with @plan's id. If the runner exits,
- * on_done of the run says so, and on_done of the runner follows. A prepared program becomes the
- * program that box_exec would have started.
+ * box_run - run code in a resident runner; events have @plan's id. If the runner exits, the run's
+ * on_done says so, and the runner's on_done follows. A prepared program becomes what box_exec would
+ * have started.
  */
 int box_run(struct box *box, const struct run_plan *plan, struct error *err) attr_must_check;
 /**
- * box_stdin - queued until there is room, at most BOX_STDIN_MAX (ERR_TOO_LARGE beyond). Bytes for
- * an execution that has ended are dropped: the writer cannot know yet.
+ * box_stdin - queued, at most BOX_STDIN_MAX (ERR_TOO_LARGE beyond). Bytes for an ended execution
+ * are dropped: the writer cannot know yet.
  */
 int box_stdin(struct box *box, uint32_t exec_id, const void *data, size_t len,
               struct error *err) attr_must_check;
@@ -162,11 +154,11 @@ void box_destroy(struct box *box);
 const char *box_id(const struct box *box);
 
 /*
- * Files of the workspace. Operations run inside the box with the payload's rights, at most
+ * Files of the workspace. Operations run in the box with the payload's rights, at most
  * BOX_FILE_OPS_MAX at a time, beside executions.
  */
 #define BOX_FILE_OPS_MAX 8
-#define BOX_FILE_WINDOW  (256u * 1024) /* in flight in one direction of one operation */
+#define BOX_FILE_WINDOW  (256u * 1024) /* in flight per direction and operation */
 #define BOX_SHA256_LEN   32
 
 struct box_file;
@@ -179,9 +171,9 @@ enum box_file_op {
 	BOX_FILE_MKDIR,
 	BOX_FILE_MOVE,
 	BOX_FILE_REMOVE,
-	BOX_FILE_TAR,     /* a directory as an archive */
-	BOX_FILE_UNTAR,   /* an archive into a directory */
-	BOX_FILE_CHANGES, /* changed regular files, except hidden ones, with digests */
+	BOX_FILE_TAR,     /* directory to archive */
+	BOX_FILE_UNTAR,   /* archive to directory */
+	BOX_FILE_CHANGES, /* changed regular, non-hidden files, with digests */
 	BOX_FILE_OP_COUNT
 };
 
@@ -196,12 +188,12 @@ enum box_file_type {
 /* Borrowed for the call. */
 struct box_file_request {
 	enum box_file_op op;
-	const char *path; /* relative to the workspace; "": the workspace itself */
-	const char *to;   /* MOVE: new path. LIST: only names after this one. NULL: "" */
-	uint64_t offset;  /* READ: from here. CHANGES: since (ns of the wall clock) */
+	const char *path; /* in the workspace; "": itself */
+	const char *to;   /* MOVE: new path. LIST: names after this. NULL: "" */
+	uint64_t offset;  /* READ: start. CHANGES: since (wall clock, ns) */
 	uint64_t length;  /* READ: at most. WRITE, (UN)TAR: reject more. CHANGES: bytes to hash */
 	uint32_t mode;    /* WRITE: permission bits */
-	uint32_t limit;   /* LIST, TAR, UNTAR, CHANGES: maximum number of entries */
+	uint32_t limit;   /* LIST, TAR, UNTAR, CHANGES: most entries */
 	bool recursive;   /* LIST, REMOVE */
 	bool parents;     /* WRITE, MKDIR, MOVE, UNTAR: create missing directories */
 	bool replace;     /* MOVE: overwrite a file */
@@ -210,7 +202,7 @@ struct box_file_request {
 /* Untrusted: names of any bytes but NUL. Borrowed for the call. */
 struct box_file_entry {
 	enum box_file_type type;
-	const char *path; /* below the request's path; "": that path itself */
+	const char *path; /* below the request's path; "": that path */
 	uint64_t size, mtime_ns, ctime_ns, inode;
 	uint32_t mode;
 	const char *target;    /* of a link, else "" */
@@ -218,18 +210,18 @@ struct box_file_entry {
 };
 
 struct box_file_summary {
-	bool truncated; /* there were more entries than the limit */
+	bool truncated; /* more entries than the limit */
 	uint64_t entries, bytes;
 };
 
 /*
- * Called from the loop, never inside a call. on_done or on_failed is the last one; after it, and
- * after box_file_cancel, the operation is freed. All are required.
+ * From the loop, never inside a call. on_done or on_failed is the last; after it, and after
+ * box_file_cancel, the operation is freed. All are required.
  */
 struct box_file_events {
 	void *ctx;
 	void (*on_entry)(void *ctx, const struct box_file_entry *entry);
-	/* Bytes of READ and TAR. At most BOX_FILE_WINDOW without a box_file_grant. */
+	/* READ and TAR. At most BOX_FILE_WINDOW without box_file_grant. */
 	void (*on_data)(void *ctx, const char *data, size_t len);
 	/* box_file_write accepts bytes again. */
 	void (*on_room)(void *ctx);
@@ -238,21 +230,21 @@ struct box_file_events {
 };
 
 /**
- * box_file_open - if the box is lost, on_failed comes before its on_lost; cancel all operations
- * before destroying the box.
+ * box_file_open - if the box is lost, on_failed precedes its on_lost; cancel all operations before
+ * destroying the box.
  */
 int box_file_open(struct box *box, const struct box_file_request *request,
                   const struct box_file_events *events, struct box_file **ret_file,
                   struct error *err) attr_must_check;
-/** box_file_write - for WRITE and UNTAR. Return: bytes accepted; if not all, on_room follows. */
+/** box_file_write - WRITE and UNTAR. Return: bytes accepted; if not all, on_room follows. */
 size_t box_file_write(struct box_file *file, const char *data, size_t len);
 /** box_file_end - without it nothing is written. */
 void box_file_end(struct box_file *file);
-/** box_file_grant - @bytes of on_data were consumed: as many more may come. */
+/** box_file_grant - @bytes of on_data were consumed; as many more may come. */
 void box_file_grant(struct box_file *file, size_t bytes);
 void box_file_cancel(struct box_file *file);
-/** box_layers - mask of enum wire_layer of this box. */
+/** box_layers - mask of enum wire_layer. */
 uint32_t box_layers(const struct box *box);
-/** box_start - how its first program was started; valid from its on_started. */
+/** box_start - how its first program started; valid from its on_started. */
 enum box_start box_start(const struct box *box);
 void driver_free(struct driver *d);

@@ -98,7 +98,7 @@ static char **copy_strings(const struct wire_strs *strs)
 	return list;
 }
 
-/* All of these decode what our own link encoded. */
+/* These decode what our own link encoded. */
 
 static void receive_put_begin(struct received *t, const struct frame *frame)
 {
@@ -164,7 +164,7 @@ static void receive_prepare(struct received *t, const struct frame *frame)
 	e->env = copy_strings(&m.env);
 }
 
-/* A run has arguments where a program has argv. */
+/* A run has arguments instead of argv. */
 static void receive_run(struct received *t, const struct frame *frame)
 {
 	struct fake_exec *e = &t->exec;
@@ -553,7 +553,7 @@ static void send_as_agent(struct box *box, struct buf *bytes, int encoded)
 	(void)used;
 }
 
-/* Most tests do not care when HELLO comes: send it before the first message. */
+/* Most tests do not care about HELLO: send it before the first message. */
 static void send_hello_once(struct box *box)
 {
 	if (!fake_box(box)->ready)

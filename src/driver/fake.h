@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * DOC: an in-memory driver for tests: boxes without processes, whose agent is played by the test,
- * over a real link. Linked into tests only.
+ * DOC: an in-memory driver for tests: boxes without processes; the test plays the agent over a real
+ * link. Linked into tests only.
  *
- * Callbacks that a fake_* function causes run inside that function; those that core causes (on_gone
- * after box_destroy) run on the loop.
+ * Callbacks caused by a fake_* function run inside it; those caused by core (on_gone after
+ * box_destroy) run on the loop.
  */
 
 #include "driver/driver.h"
@@ -22,13 +22,13 @@ void fake_hold_gone(struct driver *d, bool hold);
 
 /** fake_keep - a box of an earlier daemon, for box_adopt. */
 void fake_keep(struct driver *d, const char *id, bool frozen);
-/** fake_kept - number of kept boxes not adopted. */
+/** fake_kept - kept boxes not adopted. */
 size_t fake_kept(const struct driver *d);
 bool fake_has_left(const struct driver *d);
 
-/** fake_box_count - boxes that are not gone. */
+/** fake_box_count - boxes not gone. */
 size_t fake_box_count(const struct driver *d);
-/** fake_box_at - by age, oldest first; NULL past the end. */
+/** fake_box_at - oldest first; NULL past the end. */
 struct box *fake_box_at(const struct driver *d, size_t index);
 const struct box_spec *fake_spec(const struct box *box);
 bool fake_is_destroyed(const struct box *box);
@@ -44,14 +44,14 @@ struct fake_file {
 	bool source;
 };
 
-/* What the agent received for one execution, runner or run. Owned. */
+/* What the agent received for an execution, runner or run. Owned. */
 struct fake_exec {
 	uint32_t id;
 	bool keep;       /* a resident runner */
-	bool prepared;   /* it was prepared; argv is PREPARE's until RUN */
-	uint32_t runner; /* a run: id of its runner; else 0 */
+	bool prepared;   /* argv is PREPARE's until RUN */
+	uint32_t runner; /* a run's runner; else 0 */
 	char *source;    /* a run: its code */
-	char **argv;     /* NULL-terminated; arguments of a run; NULL before EXEC or RUN */
+	char **argv;     /* NULL-terminated; a run's arguments; NULL before EXEC or RUN */
 	char **env;
 	char *cwd;
 	struct fake_file *files;
@@ -61,17 +61,17 @@ struct fake_exec {
 	bool stdin_open; /* requested and not ended */
 	char *label;     /* owned; NULL: none */
 	bool acked;
-	int signo;        /* last signal sent to it, 0: none */
-	unsigned signals; /* number of signals */
+	int signo; /* last signal; 0: none */
+	unsigned signals;
 	uint64_t stdout_max;
 	uint64_t stderr_max;
 	uint32_t report_max;
 };
 
-/** fake_exec_last - the newest execution of the box; NULL: none. Borrowed until the box is gone. */
+/** fake_exec_last - the newest; NULL: none. Borrowed until the box is gone. */
 const struct fake_exec *fake_exec_last(struct box *box);
 
-/** fake_exec_of - by id; NULL: unknown id. */
+/** fake_exec_of - NULL: unknown id. */
 const struct fake_exec *fake_exec_of(struct box *box, uint32_t exec_id);
 
 /* The agent's side. */
@@ -87,7 +87,7 @@ void fake_report(struct box *box, uint32_t exec_id, const char *json);
 void fake_denial(struct box *box, uint32_t exec_id, uint32_t syscall_number, uint64_t count);
 void fake_done(struct box *box, uint32_t exec_id, const struct exec_facts *facts);
 void fake_exec_failed(struct box *box, uint32_t exec_id, const struct error *err);
-/** fake_lost - the box ends by itself. */
+/** fake_lost - the box ends on its own. */
 void fake_lost(struct box *box, const struct error *err);
 /** fake_gone - release a destroyed box held by fake_hold_gone. */
 void fake_gone(struct box *box);

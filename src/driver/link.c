@@ -9,20 +9,19 @@
 #include <limits.h>
 
 /*
- * Theory of operation. This file sends and owns the lifecycle; link_input.c handles what comes from
- * the agent.
+ * Theory of operation. This file sends and owns the lifecycle; link_input.c handles the agent's
+ * frames.
  *
- * Nothing waits for HELLO: SETUP, files and EXEC are in the socket's buffer before the agent has
- * run its first instruction, which saves a round trip. This is safe. The engine's layers are known
- * when the socket arrives (the backend opens no link to a box that lacks one). For the agent's own
- * layers HELLO is only a claim, made before any of them was applied; what prevents a program from
- * running without them is that the agent treats every failing step between fork and exec as fatal
- * and answers FAILED. Only Landlock may be missing on purpose, on an older kernel: SETUP says
- * whether that is fatal too. The check at HELLO is a second barrier: it ends a box whose agent says
- * that it lacks something.
+ * Nothing waits for HELLO: SETUP, files and EXEC are in the socket's buffer before the agent runs,
+ * which saves a round trip. This is safe. The engine's layers are known when the socket arrives
+ * (the backend opens no link to a box that lacks one). HELLO only claims the agent's own layers,
+ * before any was applied; no program runs without them because the agent treats every failing step
+ * between fork and exec as fatal and answers FAILED. Only Landlock may be missing on purpose, on an
+ * older kernel: SETUP says whether that is fatal too. The check at HELLO is a second barrier: it
+ * ends a box whose agent admits a missing layer.
  *
- * Stdin has a window (WIRE_STDIN_WINDOW): a program that does not read fills our bounded buffer and
- * not the agent's memory, and its bytes do not block other frames.
+ * Stdin has a window (WIRE_STDIN_WINDOW): a program that does not read fills our bounded buffer,
+ * not the agent's memory, and does not block other frames.
  */
 
 struct buf *link_out(struct link *l)
@@ -53,7 +52,7 @@ struct link *link_new(struct loop *loop, const char *box_id, const struct link_e
                       const struct box_events *box)
 {
 	struct link *l = NEW(struct link);
-	/* Room for SETUP in front of what was queued before link_open. */
+	/* Room for SETUP before what was queued before link_open. */
 	struct stream_limits limits = {.read_max = FRAME_MAX_LEN,
 	                               .write_max = LINK_QUEUE_MAX + FRAME_MAX_LEN};
 	struct stream_events stream = {
@@ -185,7 +184,7 @@ static struct wire_strs list_strings(const char *const *list)
 {
 	struct wire_strs strs = {.items = list};
 
-	/* One more than the wire allows makes its encoder reject the list. */
+	/* One more than allowed makes the encoder reject the list. */
 	while (list[strs.count] && strs.count <= WIRE_STRS_MAX)
 		strs.count++;
 	return strs;
@@ -264,7 +263,7 @@ static int reject_strings(struct error *err, int r)
 	                 FRAME_MAX_PAYLOAD, WIRE_STRS_MAX);
 }
 
-/* All or nothing: part of a program would violate the protocol. */
+/* All or nothing: half a program violates the protocol. */
 static int encode_plan(struct link *l, const struct handover *h, struct error *err)
 {
 	struct buf *b = link_out(l);
@@ -305,7 +304,7 @@ struct link_exec *link_add(struct link *l, uint32_t id)
 	return e;
 }
 
-/* Return: the new execution, with its frames queued, or NULL with *err. */
+/* Return: the execution, its frames queued, or NULL with *err. */
 static struct link_exec *queue_execution(struct link *l, const struct handover *h,
                                          struct error *err)
 {
@@ -341,7 +340,7 @@ int link_exec(struct link *l, const struct exec_plan *plan, struct error *err)
 		return -1;
 	e->keep = plan->keep;
 	if (plan->keep)
-		return 0; /* has no output of its own: its runs have */
+		return 0; /* only its runs have output */
 	e->output_max[OUTPUT_STDOUT] = plan->stdout_max;
 	e->output_max[OUTPUT_STDERR] = plan->stderr_max;
 	e->report_left = plan->report_max;
@@ -376,7 +375,7 @@ static void set_grants(struct link_exec *e, const struct run_plan *plan)
 	e->stdin_open = plan->stdin_open;
 }
 
-/* It is in the list already. */
+/* Already listed. */
 static int run_prepared(struct link *l, const struct handover *h, struct error *err)
 {
 	struct link_exec *e = link_find(l, h->id);
@@ -417,8 +416,8 @@ int link_run(struct link *l, const struct run_plan *plan, struct error *err)
 }
 
 /*
- * The window keeps one stdin from filling the queue, but many stdins or signals could: what the
- * queue does not take is sent with the next credit.
+ * The window keeps one stdin from filling the queue, but many stdins or signals could: the rest is
+ * sent with the next credit.
  */
 static bool send_stdin_piece(struct link *l, struct link_exec *e)
 {
@@ -445,7 +444,7 @@ void link_pump_stdin(struct link *l, struct link_exec *e)
 
 	while (send_stdin_piece(l, e))
 		;
-	/* Moving the rest to the front pays only when the front is the larger part. */
+	/* Move the rest only if the front is the larger part. */
 	if (e->stdin_sent >= e->stdin_kept.len / 2) {
 		buf_consume(&e->stdin_kept, e->stdin_sent);
 		e->stdin_sent = 0;
@@ -456,7 +455,7 @@ void link_pump_stdin(struct link *l, struct link_exec *e)
 	link_flush(l);
 }
 
-/* Return: 0 with *ret_exec (NULL: has ended), or -1 with *err. */
+/* Return: 0 with *ret_exec (NULL: ended), or -1 with *err. */
 static int find_stdin(struct link *l, uint32_t id, struct link_exec **ret_exec, struct error *err)
 {
 	struct link_exec *e;
@@ -500,7 +499,7 @@ void link_ack(struct link *l, uint32_t exec_id)
 {
 	struct msg_ack msg = {0};
 
-	/* If this is lost, the agent reports the end to a later daemon, which forgets it. */
+	/* If lost, the agent reports the end to a later daemon, which forgets it. */
 	if (!l->closed && msg_ack_encode(link_out(l), exec_id, &msg) == 0)
 		link_flush(l);
 }
@@ -512,7 +511,7 @@ int link_signal(struct link *l, uint32_t exec_id, int signo, struct error *err)
 	if (check_open(l, err) < 0)
 		return -1;
 	if (!link_find(l, exec_id))
-		return 0; /* has ended: nothing to signal */
+		return 0; /* has ended */
 	if (msg_signal_encode(link_out(l), exec_id, &msg) < 0)
 		return error_set(err, ERR_BUSY, 0, "the agent of box %s does not read commands",
 		                 l->box_id);

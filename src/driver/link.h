@@ -3,11 +3,11 @@
 
 /*
  * DOC: the host end of the wire: calls become frames for the agent, its frames become callbacks. A
- * backend provides a connected socket and the values of SETUP.
+ * backend provides a connected socket and SETUP.
  *
- * The agent's bytes are hostile: a program that takes over the agent speaks here. Any protocol
- * violation ends the link (on_lost, ERR_PROTOCOL); nothing is guessed or repaired. All buffers are
- * bounded: one frame of input, LINK_QUEUE_MAX bytes of output, BOX_STDIN_MAX per execution.
+ * The agent's bytes are hostile: a program may have taken it over. Any protocol violation ends the
+ * link (on_lost, ERR_PROTOCOL); nothing is guessed or repaired. All buffers are bounded: one frame
+ * of input, LINK_QUEUE_MAX bytes of output, BOX_STDIN_MAX per execution.
  *
  * Programs may be passed before the socket exists; they are sent after SETUP, without waiting for
  * HELLO. Callbacks never run inside a call of this header, except link_input and link_drain.
@@ -21,18 +21,18 @@ struct link;
 struct loop;
 
 #define LINK_QUEUE_MAX (BOX_FILES_MAX + BOX_FILES_MAX / 8)
-/* How long an execution's pipes are read after its main process exited: they are empty then, unless
- * a process it left behind holds them open. */
+/* How long an execution's pipes are read after its main process exited: they are empty, unless a
+ * process it left behind holds them open. */
 #define LINK_DRAIN_MS 100
-/* More kinds than system calls, more lines than a healthy agent logs. */
+/* More than there are system calls; more than a healthy agent logs. */
 #define LINK_DENIALS_MAX 1024
 #define LINK_LOGS_MAX    1024
-/* Bytes accepted of a forgotten execution: more than any limit. */
+/* Bytes accepted of a forgotten execution: above any limit. */
 #define LINK_FORGOTTEN_MAX ((size_t)8 * 1024 * 1024 * 1024)
 
 /*
- * The layers that the agent adds to a box, and all that it may claim: an agent that was taken over
- * must not put the engine's layers into the receipt.
+ * The layers that the agent adds, and all it may claim: a hijacked agent must not put the engine's
+ * layers into the receipt.
  */
 #define LINK_AGENT_LAYERS                                                                          \
 	(LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS) | LAYER_BIT(LAYER_SECCOMP) |        \
@@ -40,44 +40,41 @@ struct loop;
 
 struct link_events {
 	void *ctx;
-	/* Layers and version are the agent's claim; the backend decides what they must be. May
-	 * close the link. */
+	/* Layers and version are only claimed; the backend checks them. May close the link. */
 	void (*on_hello)(void *ctx, const struct msg_hello *hello);
-	/* May be NULL. A program started, and whether as a zygote's child. */
+	/* May be NULL. A program started; whether from a zygote. */
 	void (*on_injected)(void *ctx, bool injected);
 	/* The stream ended (ERR_AGENT_LOST), or the agent broke the protocol (ERR_PROTOCOL) or gave
-	 * the box up (its own code). Nothing follows. */
+	 * up (its own code). Nothing follows. */
 	void (*on_lost)(void *ctx, const struct error *err);
 };
 
 void link_free(struct link *l);
 /**
- * link_new - @events gets the link's own events, @box those of executions; these and @box_id are
- * borrowed and must outlive the link.
+ * link_new - @events are the link's, @box those of executions; these and @box_id are borrowed and
+ * must outlive the link.
  */
 struct link *link_new(struct loop *loop, const char *box_id, const struct link_events *events,
                       const struct box_events *box) attr_owned(link_free);
 /** link_set_request - for log lines; borrowed. */
 void link_set_request(struct link *l, const char *request_id);
 /**
- * link_open - takes ownership of @fd. SETUP is sent first, then everything queued before. @fd -1:
- * the bytes stay in link_output, for tests.
+ * link_open - takes ownership of @fd. Sends SETUP, then what was queued. @fd -1: bytes stay in
+ * link_output, for tests.
  */
 void link_open(struct link *l, int fd, const struct msg_setup *setup);
-/** link_adopt - like link_open, for a box that an earlier daemon set up. */
+/** link_adopt - link_open for an earlier daemon's box. */
 void link_adopt(struct link *l, int fd);
-/** link_close - send nothing more; no callback follows. Idempotent. */
+/** link_close - no more sends or callbacks. Idempotent. */
 void link_close(struct link *l);
-/** link_drain - the agent is dead: read its last messages, then on_lost unless it came already. */
+/** link_drain - the agent is dead: read its last messages, then on_lost unless it came. */
 void link_drain(struct link *l);
-/**
- * link_input - bytes of the agent. Return: bytes used; fewer than @len only for a partial frame.
- */
+/** link_input - the agent's bytes. Return: bytes used; less than @len only for a partial frame. */
 size_t link_input(struct link *l, const char *data, size_t len);
 /** link_output - unsent bytes, for tests. */
 struct buf *link_output(struct link *l);
 
-/* See the functions of the same names in driver.h. */
+/* As in driver.h. */
 int link_exec(struct link *l, const struct exec_plan *plan, struct error *err) attr_must_check;
 int link_prepare(struct link *l, const struct prepare_plan *plan,
                  struct error *err) attr_must_check;

@@ -5,20 +5,19 @@
 #include "driver/internal.h"
 
 /*
- * Theory of operation. File operations have their own ids, never reused while the box lives: a late
- * frame of a cancelled operation is dropped. A frame with an id that was never assigned is a
- * protocol violation.
+ * Theory of operation. File operations have their own ids, never reused in a box: late frames of a
+ * cancelled operation are dropped. An id never assigned is a protocol violation.
  *
  * Both directions have a window that counts whole frames, so that neither bytes nor many small
  * frames fill the memory of daemon or agent, and a slow client delays only itself.
  */
 
-/* A message for every few bytes would cost more than the bytes. */
+/* Avoids a message per few bytes. */
 #define GRANT_STEP (BOX_FILE_WINDOW / 4)
-/* Frame and length around the bytes of FILE_DATA and FILE_BYTES. */
+/* Overhead of FILE_DATA and FILE_BYTES. */
 #define DATA_EXTRA (FRAME_HEADER_LEN + 4)
 
-/* FILE_ROOM and the end of a cancelled operation. */
+/* FILE_ROOM and end of a cancelled operation. */
 #define LAST_WORDS 4096
 
 static_assert(BOX_FILE_WINDOW == WIRE_FILE_WINDOW, "one window");
@@ -42,7 +41,7 @@ void link_files_fail(struct link *l, const struct error *err)
 	struct box_file *file;
 
 	while ((file = LIST_FIRST(&l->files, struct box_file, node))) {
-		/* Removing the first changes the head, which the analyzer does not see. */
+		/* The analyzer does not see that removing the first changes the head. */
 		const struct box_file_events events = file->events; // NOLINT
 
 		link_file_forget(file);
@@ -145,7 +144,7 @@ void box_file_grant(struct box_file *file, size_t bytes)
 		return;
 	msg.bytes = (uint32_t)file->passed_on;
 	if (msg_file_grant_encode(link_out(file->link), file->id, &msg) < 0)
-		return; /* sent with the next grant */
+		return; /* goes with the next grant */
 	file->granted += msg.bytes;
 	file->passed_on = 0;
 	link_flush(file->link);
@@ -178,7 +177,7 @@ static int take_room(struct box_file *file, const struct frame *frame, struct er
 	return 0;
 }
 
-/* Charge the grant, header included. Return: false: exceeded. */
+/* Header included. Return: false: exceeded. */
 static bool use_grant(struct box_file *file, const struct frame *frame)
 {
 	uint32_t bytes = FRAME_HEADER_LEN + frame->len;
@@ -241,7 +240,7 @@ static int take_done(struct box_file *file, const struct frame *frame, struct er
 
 	if (msg_file_done_decode(frame, &msg) < 0 || msg.truncated > 1)
 		return link_violation(err, frame, "is malformed");
-	/* It cannot be done before the end was sent. */
+	/* Not before the end was sent. */
 	if ((file->op == BOX_FILE_WRITE || file->op == BOX_FILE_UNTAR) && !file->ended)
 		return link_violation(err, frame, "arrives before the end");
 	summary = (struct box_file_summary){msg.truncated, msg.entries, msg.bytes};
@@ -250,7 +249,7 @@ static int take_done(struct box_file *file, const struct frame *frame, struct er
 	return 0;
 }
 
-/* Any other error is a failure of the box. */
+/* Any other code is a failure of the box. */
 static enum error_code accepted_code(uint32_t code)
 {
 	static const enum error_code codes[] = {
@@ -264,7 +263,7 @@ static enum error_code accepted_code(uint32_t code)
 	return ERR_BOX_FAILED;
 }
 
-/* The agent puts the field's name in front; only known names are accepted. */
+/* The agent prefixes the field's name; only known names are accepted. */
 static void set_failure(const struct msg_file_failed *msg, const char *text, struct error *failure)
 {
 	static const char *const fields[] = {"path", "to"};

@@ -10,14 +10,14 @@
 #include <seccomp.h>
 
 /*
- * Theory of operation. Everything here judges bytes of a process that may have been taken over by
- * the program it runs. A frame is accepted only if the table below knows its type, it is allowed at
- * this point, it belongs to a live execution, and it stays within that execution's grants. The
- * first violation ends the box: nothing that the peer sends afterwards can be relied on.
+ * Theory of operation. This file judges bytes of a process that its program may have taken over. A
+ * frame is accepted only if the table knows its type, it is allowed now, it belongs to a live
+ * execution, and it stays within that execution's grants. The first violation ends the box: nothing
+ * later from that peer can be relied on.
  *
- * Every frame uses up something that was granted (bytes of output, report or stdin taken, denials,
- * log lines, the state of an execution). So even an agent that keeps to the rules cannot send
- * without end and monopolize the loop.
+ * Every frame uses up a grant (bytes of output, report or stdin taken, denials, log lines, the
+ * state of an execution). So even an agent that keeps to the rules cannot send endlessly and
+ * monopolize the loop.
  *
  * A callback may destroy the box, which closes the link (memory stays until the box is gone): a
  * handler touches nothing after its callback.
@@ -25,16 +25,16 @@
 
 /* When a message is allowed. */
 enum phase {
-	PHASE_NONE,     /* never: unknown, or of the other direction */
-	PHASE_FIRST,    /* the first message, once; of the box */
-	PHASE_BOX,      /* any time; of the box */
-	PHASE_HANDED,   /* of an execution that has not started */
-	PHASE_RUNNING,  /* of an execution between STARTED and DONE */
-	PHASE_EXEC,     /* of an execution, started or not */
-	PHASE_ENDING,   /* of the box, or of an execution that has not started */
-	PHASE_FILE,     /* of a file operation: link_file.c */
-	PHASE_RESUME,   /* of the box, once, on a stream that is not its first */
-	PHASE_DESCRIBE, /* of an execution that is not known yet, after RESUME */
+	PHASE_NONE,     /* never: unknown, or other direction */
+	PHASE_FIRST,    /* the box's first message, once */
+	PHASE_BOX,      /* the box's, any time */
+	PHASE_HANDED,   /* an execution's, before its start */
+	PHASE_RUNNING,  /* an execution's, between STARTED and DONE */
+	PHASE_EXEC,     /* an execution's, started or not */
+	PHASE_ENDING,   /* the box's, or an execution's before its start */
+	PHASE_FILE,     /* a file operation's: link_file.c */
+	PHASE_RESUME,   /* the box's, once, on a stream not its first */
+	PHASE_DESCRIBE, /* a yet unknown execution's, after RESUME */
 };
 
 int link_violation(struct error *err, const struct frame *frame, const char *what)
@@ -110,7 +110,7 @@ static int take_stdin_room(struct link *l, struct link_exec *e, const struct fra
 
 	if (msg_stdin_room_decode(frame, &room) < 0)
 		return link_violation(err, frame, "is malformed");
-	/* Room comes from bytes taken: with more, the agent could fill our queue. */
+	/* Room comes from bytes taken; otherwise the agent could fill our queue. */
 	if (room.bytes == 0 || room.bytes > WIRE_STDIN_WINDOW - e->stdin_room)
 		return link_violation(err, frame, "grants 0 bytes or more than the window");
 	e->stdin_room += room.bytes;
@@ -214,17 +214,17 @@ static bool done_is_sound(const struct msg_done *done, const struct link_exec *e
 	if (done->signalled ? done->status < 1 || done->status > 64
 	                    : done->status < 0 || done->status > 255)
 		return false;
-	/* Only a run can lose its runner; code that was not read has done nothing. */
+	/* Only a run can lose its runner; unread code has done nothing. */
 	if (done->runner_lost == 1 && !e->runner)
 		return false;
 	if (done->runner_lost == 2 && ((!e->runner && !e->given) || has_output(done, e)))
 		return false;
-	/* At least what was forwarded must have been produced. */
+	/* At least what was forwarded. */
 	return done->stdout_bytes >= e->output_bytes[OUTPUT_STDOUT] &&
 	       done->stderr_bytes >= e->output_bytes[OUTPUT_STDERR];
 }
 
-/* A run that has started ends before its runner: a dead runner answers nothing. */
+/* A started run ends before its runner: a dead runner answers nothing. */
 static bool has_open_run(const struct link *l, const struct link_exec *runner)
 {
 	const struct link_exec *e;
@@ -308,7 +308,7 @@ static int take_log(struct link *l, struct link_exec *e, const struct frame *fra
 	r = str_format(ctx, sizeof(ctx), "request_id=%s box=%s", l->request_id, l->box_id);
 	assert(r == 0);
 	(void)r;
-	/* Level "err" is for failures of the daemon itself. */
+	/* "err" is for failures of the daemon itself. */
 	log_ctx(log.level < LOG_LEVEL_WARN ? LOG_LEVEL_WARN : (enum log_level)log.level, ctx,
 	        "agent says: %s", text);
 	return 0;
@@ -418,16 +418,16 @@ static const char *out_of_resume(const struct link *l, enum phase phase, const s
 	return NULL;
 }
 
-/* Return: NULL when a message of @phase is allowed now, else what is wrong. */
+/* Return: NULL if @phase is allowed now, else what is wrong. */
 static const char *out_of_place(const struct link *l, enum phase phase, const struct frame *frame,
                                 const struct link_exec *e)
 {
-	/* An agent that fails to start logs its reason first. */
+	/* An agent that fails to start logs why. */
 	if (phase == PHASE_BOX)
 		return frame->id ? "must not name an execution" : NULL;
 	if ((phase == PHASE_FIRST) == l->greeted)
 		return l->greeted ? "is repeated" : "is sent before HELLO";
-	/* Core matches runs with the whole description: no event comes before its end. */
+	/* Core matches runs with the whole description: events come after it. */
 	if (l->described > 0)
 		return "is sent before everything is described";
 	if (phase == PHASE_FILE)
@@ -441,7 +441,7 @@ static const char *out_of_place(const struct link *l, enum phase phase, const st
 	return NULL;
 }
 
-/* A daemon recorded its end and died before the acknowledgement. */
+/* An earlier daemon recorded its end but died before the acknowledgement. */
 static int take_forgotten(struct link *l, struct link_exec *e, const struct frame *frame,
                           struct error *err)
 {

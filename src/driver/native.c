@@ -14,29 +14,29 @@
 
 /*
  * Theory of operation. One socket to the engine carries requests and replies of fixed layout. The
- * engine is trusted, but after a malformed message it is given up as a whole (native_lose):
- * guessing about a privileged process is worse. The daemon exits, its supervisor restarts it, and
- * the new engine sweeps.
+ * engine is trusted, but a malformed message ends its use (native_lose): guessing about a
+ * privileged process is worse. The daemon exits, its supervisor restarts it, and the new engine
+ * sweeps.
  *
- * The kill switch does not depend on the engine: the daemon kills a box through cgroup.kill, whose
- * descriptor came with it (or through its pidfd), and only then asks the engine to remove it. A
- * stuck or stopped engine delays only the cleanup.
+ * The kill switch does not depend on the engine: the daemon kills a box through its cgroup.kill
+ * descriptor (or its pidfd), then asks the engine to remove it. A stuck engine delays only the
+ * cleanup.
  *
- * Which layers are required:
+ * Required layers:
  *
  *   strict     user pid mnt net ipc uts caps no_new_privs seccomp rlimits, everywhere;
  *              cgroup.memory cgroup.pids cgroup.cpu cgroup_ns uid_range if the engine is
- *              privileged, because then every supported host can have them and a missing one is
- *              a fault of the host. An ordinary user has them only by delegation: rlimits replace
- *              them and the receipt says so.
+ *              privileged: every supported host can have them, and a missing one is a fault of
+ *              the host. An ordinary user has them only by delegation: rlimits replace them and
+ *              the receipt says so.
  *   otherwise  user pid mnt net caps no_new_privs seccomp: less is no isolation at all.
  *
  * time and landlock are never required: a supported kernel may lack them, and other layers do the
- * same. Engine layers are checked when CREATED arrives, before a byte is sent to the agent; for the
- * agent's own see link.c.
+ * same. Engine layers are checked at CREATED, before a byte goes to the agent; for the agent's own
+ * see link.c.
  */
 
-/* Messages read from the socket before other events get a turn. */
+/* Messages read before other events get a turn. */
 #define NATIVE_RECV_ROUNDS 64
 
 struct native_waiting {
@@ -86,7 +86,7 @@ static void send_waiting(struct native *n)
 
 		if (r == -EAGAIN)
 			return;
-		/* A dead engine is found by the read that follows. */
+		/* The next read detects a dead engine. */
 		list_remove(&w->node);
 		free(w);
 	}
@@ -110,7 +110,7 @@ uint32_t native_send(struct native *n, struct engine_request *request)
 	if (list_is_empty(&n->waiting))
 		r = fd_send(n->sock, request, sizeof(*request), NULL, 0);
 	if (r == -EAGAIN) {
-		/* Bounded: a box has at most one request of each kind in progress. */
+		/* Bounded: a box has one request of each kind in progress. */
 		struct native_waiting *w = NEW(struct native_waiting);
 
 		w->request = *request;
@@ -121,7 +121,7 @@ uint32_t native_send(struct native *n, struct engine_request *request)
 	return r < 0 ? 0 : request->seq;
 }
 
-/* Reap the engine and report how it ended. A process closes its sockets a moment before it can be
+/* Reap the engine and report its end. A process closes its sockets a moment before it can be
  * reaped; waiting is fine here. */
 static void describe_engine_end(struct native *n, struct error *err)
 {
@@ -137,7 +137,7 @@ static void describe_engine_end(struct native *n, struct error *err)
 	                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* Return: 1: maybe more, 0: no more, -1 with *err: the engine is unusable. */
+/* Return: 1: maybe more, 0: no more, -1 with *err: engine unusable. */
 static int receive_reply(struct native *n, struct error *err)
 {
 	struct engine_reply reply;
@@ -191,7 +191,7 @@ void native_lose(struct native *n, const struct error *err)
 	n->on_engine_lost(n->ctx, err);
 }
 
-/* Otherwise an engine that keeps boxes would wait for another daemon. */
+/* Else an engine that keeps boxes would wait for another daemon. */
 static void send_shutdown(struct native *n)
 {
 	struct engine_request request = {.op = ENGINE_END};
@@ -200,7 +200,7 @@ static void send_shutdown(struct native *n)
 	(void)native_send(n, &request);
 }
 
-/* The engine ends them; close their descriptors at once. */
+/* The engine ends them; close their descriptors. */
 static void native_settle(struct driver *d)
 {
 	struct native *n = native(d);
@@ -211,7 +211,7 @@ static void native_settle(struct driver *d)
 
 		memcpy(request.box_id, kept->id, sizeof(request.box_id));
 		log_info("box %s belongs to no session, ending it", kept->id);
-		/* Its GONE will be ignored. 0: the engine has just died. */
+		/* GONE will be ignored. 0: the engine just died. */
 		(void)native_send(n, &request);
 		native_kept_free(kept);
 	}
@@ -232,7 +232,7 @@ static bool has_kept(const struct native *n)
 	return !list_is_empty(&n->kept);
 }
 
-/* An engine that is not our child cannot be reaped, but it can be polled. */
+/* If it is not our child: poll, do not reap. */
 static bool has_ended(const struct native *n)
 {
 	if (n->pid > 0)
@@ -254,7 +254,7 @@ static void native_free(struct driver *d)
 		native_box_free(b);
 	if (!stays && n->sock >= 0 && d->caps.can_keep)
 		send_shutdown(n);
-	/* EOF tells the engine to end all boxes, clean up and exit. */
+	/* EOF makes the engine end all boxes, clean up and exit. */
 	n->sock = fd_close(n->sock);
 	if (!stays && !has_ended(n))
 		log_warn("millibox-engine is slow to exit, ignoring");
@@ -308,7 +308,7 @@ static struct driver_caps caps_of(const struct engine_probe *probe, bool strict,
 	};
 }
 
-/* Limits counter files to a quarter of our descriptors. */
+/* Counter files get a quarter of our descriptors. */
 static size_t boxes_to_keep_counted(void)
 {
 	struct rlimit files = {0};

@@ -15,7 +15,7 @@
 
 /*
  * A program that fills its file system should get ENOSPC, not SIGXFSZ from RLIMIT_FSIZE, which
- * would hide the cause. So the limit is a little higher, and stops only sparse files.
+ * would hide the cause. So the limit is slightly higher, and stops only sparse files.
  */
 #define FSIZE_SLACK_BYTES (1024 * 1024)
 
@@ -54,9 +54,9 @@ static void set_state(struct native_box *b, enum native_state next)
 }
 
 /*
- * The kill switch, which needs no other process: cgroup.kill ends every process of the box,
- * including forks in flight. Without it the death of PID 1 ends the pid namespace; the daemon may
- * signal it only as the same user, else the engine's DESTROY does it.
+ * The kill switch needs no other process: cgroup.kill ends every process of the box, including
+ * forks in flight. Without it the death of PID 1 ends the pid namespace; the daemon may signal it
+ * only as the same user, else the engine's DESTROY does it.
  */
 static void kill_box(struct native_box *b)
 {
@@ -78,7 +78,7 @@ static void finish_box(void *arg)
 	native_box_free(b);
 }
 
-/* on_gone is never called from inside box_destroy. */
+/* Never calls on_gone inside box_destroy. */
 static void end_box(struct native_box *b)
 {
 	set_state(b, NATIVE_GONE);
@@ -102,7 +102,7 @@ static void on_overdue(void *ctx)
 	struct native_box *b = ctx;
 	struct error err = {0};
 
-	/* A program that dies slowly keeps only its own box's place. */
+	/* A slowly dying program blocks only its own box's place. */
 	if (b->state == NATIVE_DESTROYING) {
 		box_log(&b->base, LOG_LEVEL_WARN, "is slow to end, waiting");
 		return;
@@ -127,7 +127,7 @@ static void on_hello(void *ctx, const struct msg_hello *hello)
 	b->base.events.on_ready(b->base.events.ctx);
 }
 
-/* The first program decides; the engine's reply was only a promise. */
+/* The first program decides; the engine's reply was a promise. */
 static void on_injected(void *ctx, bool injected)
 {
 	struct native_box *b = ctx;
@@ -142,8 +142,8 @@ static void on_injected(void *ctx, bool injected)
 }
 
 /*
- * A box that ends while it is being built closes its stream, and the engine's reason ("mount /proc:
- * ...") is on its way: wait for it rather than report "ended". An adopted box was built long ago.
+ * A box that ends while being built closes its stream before the engine's reason ("mount /proc:
+ * ...") arrives: wait for it rather than report "ended". An adopted box was built long ago.
  */
 static void on_link_lost(void *ctx, const struct error *err)
 {
@@ -201,7 +201,7 @@ static struct engine_request request_for(const struct native_box *b, enum engine
 	struct engine_request request = {.op = op};
 
 	static_assert(sizeof(request.box_id) == sizeof(b->base.spec.id), "ids are passed through");
-	/* Padded with NULs, as the engine requires. */
+	/* NUL-padded, for the engine. */
 	memcpy(request.box_id, b->base.spec.id, strlen(b->base.spec.id));
 	return request;
 }
@@ -247,7 +247,7 @@ int native_box_create(struct driver *d, const struct box_spec *spec,
 		return error_set(err, ERR_BUSY, 0, "all %u boxes are in use", d->caps.boxes_max);
 	b = new_box(n, spec, events);
 	if (map_put(n->by_id, spec->id, b) < 0) {
-		/* Another box has this id: do not remove that one. */
+		/* Another box has this id: keep that one. */
 		b->base.spec.id[0] = '\0';
 		native_box_free(b);
 		return error_set(err, ERR_CONFLICT, 0, "box %s exists", spec->id);
@@ -272,12 +272,12 @@ static void ask_to_freeze(struct native_box *b)
 	b->freeze_seq = native_send(native_of(b), &request);
 }
 
-/* One request at a time; a change meanwhile is handled with the reply. */
+/* One request at a time; the reply handles later changes. */
 int native_box_freeze(struct box *box, bool frozen, struct error *err)
 {
 	struct native_box *b = native_box(box);
 
-	/* A box adopted while frozen is not ready before it is thawed. */
+	/* A box adopted frozen is ready only once thawed. */
 	if (b->state != NATIVE_READY && !(b->adopted && b->state == NATIVE_BUILDING))
 		return error_set(err, ERR_CONFLICT, 0, "box %s is not ready", box->spec.id);
 	b->freeze_wanted = frozen;
@@ -294,7 +294,7 @@ void native_box_claim(struct box *box)
 	struct native_box *b = native_box(box);
 	struct engine_request request = request_for(b, ENGINE_CLAIM);
 
-	/* 0: the engine has just died; reading its socket reports it. */
+	/* 0: the engine just died; reading its socket reports it. */
 	(void)!native_send(native_of(b), &request);
 }
 
@@ -303,7 +303,7 @@ void native_box_frozen(struct native_box *b)
 	b->freeze_seq = 0;
 	if (b->adopted && b->state == NATIVE_BUILDING && !b->freeze_wanted)
 		timer_start(b->timer, NATIVE_HELLO_TIMEOUT_US);
-	/* 0 again: the engine has just died. */
+	/* 0 again: the engine just died. */
 	if (is_in(b, STATES_ALIVE) && b->freeze_wanted != b->freeze_asked)
 		ask_to_freeze(b);
 }
@@ -338,7 +338,7 @@ void native_box_destroy(struct box *box)
 		end_box(b);
 		return;
 	}
-	/* 0: the engine has just died; reading its socket ends this box too. */
+	/* 0: the engine just died; reading its socket ends this box too. */
 	b->destroy_seq = native_send(native_of(b), &request);
 	timer_start(b->timer, NATIVE_GONE_TIMEOUT_US);
 }
@@ -377,7 +377,6 @@ void native_box_created(struct native_box *b, const struct engine_created *creat
 	memcpy(b->fds, fds, sizeof(b->fds));
 	b->created = true;
 	if (b->state != NATIVE_CREATING) {
-		/* Do not wait for DESTROY. */
 		kill_box(b);
 		return;
 	}
@@ -412,13 +411,13 @@ int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct
 	assert(n->loop);
 	if (!kept)
 		return error_set(err, ERR_NOT_FOUND, 0, "box %s is gone", spec->id);
-	/* The required layers may have changed. */
+	/* The requirements may have changed. */
 	if (driver_check_layers(kept->created.layers | LINK_AGENT_LAYERS,
 	                        spec->required_layers | d->caps.required_layers, err) < 0)
 		return -1;
 	b = new_box(n, spec, events);
 	if (map_put(n->by_id, spec->id, b) < 0)
-		abort(); /* the engine lists each id once */
+		abort(); /* unique in the engine */
 	b->adopted = b->created = b->engine_has = true;
 	memcpy(b->fds, kept->fds, sizeof(b->fds));
 	for (size_t i = 0; i < ENGINE_FD_COUNT; i++)
@@ -435,15 +434,15 @@ int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct
 }
 
 /*
- * The engine may still be busy with what it had started: box_destroy requests removal as for any
- * box, and GONE comes even if nothing was created.
+ * The engine may still be working on it: box_destroy requests removal as usual, and GONE comes even
+ * if nothing was created.
  */
 void native_box_failed(struct native_box *b, const struct error *err)
 {
 	lose_box(b, err);
 }
 
-/* SIGKILL is how boxes end; 0 and 1 are the agent's own exit codes. */
+/* Boxes end by SIGKILL; 0 and 1 are the agent's exit codes. */
 static bool is_fault(int status)
 {
 	return WIFSIGNALED(status) ? WTERMSIG(status) != SIGKILL : WEXITSTATUS(status) > 1;
@@ -460,7 +459,7 @@ void native_box_gone(struct native_box *b, const struct engine_gone *gone)
 	b->engine_has = false;
 	if (gone->leftovers)
 		box_log(&b->base, LOG_LEVEL_DEBUG, "%u processes were left over", gone->leftovers);
-	/* Also for a destroyed box: nothing else would report it. */
+	/* Even if destroyed: nothing else reports it. */
 	if (is_fault(status))
 		box_log(&b->base, LOG_LEVEL_WARN, "%s", err.msg);
 	if (b->state == NATIVE_DESTROYING) {
@@ -469,7 +468,7 @@ void native_box_gone(struct native_box *b, const struct engine_gone *gone)
 	}
 	if (!is_in(b, STATES_ALIVE))
 		return;
-	/* Its last messages may still be in the socket. */
+	/* The socket may hold its last messages. */
 	link_drain(b->base.link);
 	lose_box(b, &err);
 }

@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. Runs once, before the loop and while the daemon still has its privileges, so
- * it may block, within limits. We hold the lock of our state directory: if an engine answers to its
- * name, its daemon is dead.
+ * Theory of operation. Runs once, before the loop and with the daemon's privileges, so it may
+ * block, within limits. We hold the lock of our state directory: if an engine answers to its name,
+ * its daemon is dead.
  *
- * An engine of another build or configuration would enforce other rules than our operator has set.
- * It is told to end, together with its boxes.
+ * An engine of another build or configuration would enforce other rules than our operator's. It is
+ * told to end, with its boxes.
  */
 
 /* Return: the socket, or -1: no engine. */
@@ -31,7 +31,7 @@ static int connect_to_engine(const struct native_config *config)
 	cleanup_close int dir = fd_open(config->runtime_dir, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	cleanup_close int sock = fd_socket(AF_UNIX, SOCK_SEQPACKET, 0);
 
-	/* The longest valid path would not fit into sun_path. */
+	/* The longest valid path does not fit into sun_path. */
 	if (dir < 0 || sock < 0 ||
 	    str_format(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/%s", dir,
 	               config->handover) < 0)
@@ -41,7 +41,7 @@ static int connect_to_engine(const struct native_config *config)
 	return TAKE_FD(sock);
 }
 
-/* The listener must run as our user, like an engine that we would start. */
+/* The listener must run as our user, like our own engine. */
 static int check_peer(int sock, pid_t *ret_pid)
 {
 	struct ucred peer = {.uid = (uid_t)-1};
@@ -53,7 +53,7 @@ static int check_peer(int sock, pid_t *ret_pid)
 	return peer.uid == geteuid() && peer.pid > 0 ? 0 : -EPERM;
 }
 
-/* Until it is gone it holds its name, its lock and its boxes. */
+/* Until then it holds its name, lock and boxes. */
 static void wait_for_end(int pidfd)
 {
 	uint64_t deadline = clock_us() + NATIVE_END_TIMEOUT_US;
@@ -65,7 +65,7 @@ static void wait_for_end(int pidfd)
 	(void)native_wait_readable(pidfd, clock_us() + NATIVE_END_TIMEOUT_US);
 }
 
-/* Return: its pidfd, or a negative errno: another user's process. */
+/* Return: pidfd, or a negative errno: another user's process. */
 static int open_peer(int sock)
 {
 	pid_t pid = -1;
@@ -80,7 +80,7 @@ static bool probe_engine(int sock, int pidfd, struct engine_probe *ret_probe)
 
 	if (native_probe(sock, ret_probe, &err) == 0)
 		return true;
-	/* It kept no boxes and was about to exit. */
+	/* It kept no boxes and was exiting. */
 	log_debug("the engine of an earlier daemon: %s", err.msg);
 	wait_for_end(pidfd);
 	return false;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: shared by the native driver's files: native.c the driver and the socket, native_spawn.c the
- * engine's start, native_handover.c taking over a running engine, native_zygote.c choice of
- * zygotes, native_reply.c the engine's replies, native_box.c one box.
+ * DOC: shared by the native driver's files: native.c the driver and its socket, native_spawn.c
+ * starts the engine, native_handover.c takes over a running one, native_zygote.c chooses zygotes,
+ * native_reply.c handles replies, native_box.c one box.
  */
 
 #include "base/list.h"
@@ -17,12 +17,12 @@ struct map;
 struct timer;
 struct watch;
 
-/* For the engine's probe, including newuidmap and a cgroup sweep. */
+/* Engine's probe, with newuidmap and a cgroup sweep. */
 #define NATIVE_PROBE_TIMEOUT_US (20 * 1000000ULL)
-/* Until a warning about a box that does not end: killing a process tree under a tight memory limit
- * can take seconds. */
+/* Until a slow end is logged: killing a process tree under a tight memory limit can take
+ * seconds. */
 #define NATIVE_GONE_TIMEOUT_US (30 * 1000000ULL)
-/* Waiting for the engine's reason when a box ended before HELLO. */
+/* For the engine's reason when a box ended before HELLO. */
 #define NATIVE_REASON_TIMEOUT_US (2 * 1000000ULL)
 /* For the engine to clean up and exit. */
 #define NATIVE_END_TIMEOUT_US (10 * 1000000ULL)
@@ -30,7 +30,7 @@ struct watch;
 #define NATIVE_HELLO_TIMEOUT_US (15 * 1000000ULL)
 #define NATIVE_PROBE_SEQ        1
 
-/* A zygote that the engine was told to start; its number is its index plus 1. */
+/* A zygote of the engine's; its number is its index plus 1. */
 struct native_zygote {
 	char command[BOX_ZYGOTE_LEN]; /* "": none */
 	char modules[BOX_MODULES_LEN];
@@ -42,15 +42,15 @@ struct native {
 	struct loop *loop;   /* NULL until attached */
 	struct watch *watch; /* owned */
 	int sock;            /* owned; -1 when the engine is gone */
-	pid_t pid;           /* of the engine; 0 when it was reaped or is not our child */
-	int pidfd;           /* owned: of an engine that was taken over; else -1 */
-	bool leaving;        /* kept boxes must not be ended any more */
-	struct list kept;    /* struct native_kept: not adopted yet, owned */
+	pid_t pid;           /* the engine; 0: reaped, or not our child */
+	int pidfd;           /* owned: of an engine taken over; else -1 */
+	bool leaving;        /* do not end kept boxes any more */
+	struct list kept;    /* struct native_kept: not adopted, owned */
 	struct list boxes;   /* struct native_box, owned */
 	size_t boxes_count;
-	struct counters_absent absent; /* from their groups */
-	size_t counted_max;            /* number of boxes that may keep counter files open */
-	struct map *by_id;             /* the same, by id */
+	struct counters_absent absent; /* from the boxes' groups */
+	size_t counted_max;            /* boxes that may keep counter files open */
+	struct map *by_id;             /* @boxes by id */
 	struct list waiting; /* struct native_waiting: requests the socket had no room for, owned */
 	uint32_t seq;
 	struct native_zygote zygotes[ENGINE_ZYGOTES_MAX];
@@ -76,14 +76,12 @@ struct native_engine {
 };
 
 /*
- * CREATING    by box_create: CREATE was sent; programs are queued. Left by CREATED or FAILED.
- * BUILDING    by CREATED or box_adopt: the stream is open, programs are sent. Left by HELLO,
- *             FAILED, GONE or EOF.
- * READY       by HELLO.
- * LOST        by any failure: on_lost was called, the link is closed, the box killed.
- *             Left by box_destroy only.
- * DESTROYING  by box_destroy: the box was killed, DESTROY was sent. Left by GONE.
- * GONE        nothing is left; on_gone is due from the loop, then the memory is freed.
+ *   CREATING    box_create sent CREATE; programs are queued. Left by CREATED or FAILED.
+ *   BUILDING    after CREATED or box_adopt: the stream is open. Left by HELLO, FAILED, GONE or EOF.
+ *   READY       after HELLO
+ *   LOST        failed: on_lost was called, link closed, box killed. Left only by box_destroy.
+ *   DESTROYING  box_destroy killed it and sent DESTROY. Left by GONE.
+ *   GONE        on_gone is due from the loop, then it is freed
  */
 enum native_state {
 	NATIVE_CREATING,
@@ -99,39 +97,39 @@ struct native_box {
 	struct box base;
 	struct list node; /* native.boxes */
 	enum native_state state;
-	bool created;    /* CREATED was received */
-	bool engine_has; /* the engine may still have something of it */
+	bool created;    /* got CREATED */
+	bool engine_has; /* the engine may still have parts of it */
 	uint32_t required;
-	uint32_t create_seq, destroy_seq, freeze_seq; /* of requests; 0: none in progress */
-	bool freeze_asked, freeze_wanted;             /* last sent; current wish */
-	bool adopted;                                 /* created by an earlier daemon */
+	uint32_t create_seq, destroy_seq, freeze_seq; /* requests in progress; 0: none */
+	bool freeze_asked, freeze_wanted;             /* last sent; wanted */
+	bool adopted;                                 /* by an earlier daemon */
 	int fds[ENGINE_FD_COUNT];                     /* owned, -1: none */
 	struct counters_files counters;
-	struct timer *timer; /* owned: timeout of the engine's reason, or of GONE */
+	struct timer *timer; /* owned: for the engine's reason, or GONE */
 	struct link_events link_events;
 };
 
-/** native_identity - a hash of the engine's build and options. */
+/** native_identity - hash of the engine's build and options. */
 uint64_t native_identity(const struct native_config *config);
-/** native_is_of_past - not a reply to us: the end or failure of an earlier daemon's box. */
+/** native_is_of_past - end or failure of an earlier daemon's box, not a reply to us. */
 bool native_is_of_past(const struct engine_reply *reply);
-/** native_bad_reply - ERR_PROTOCOL: "millibox-engine @what". Return: always -1. */
+/** native_bad_reply - ERR_PROTOCOL: "millibox-engine @what". Return: -1. */
 int native_bad_reply(struct error *err, const char *what);
-/** native_probe - ask the engine at @sock what the host supports. */
+/** native_probe - ask the engine what the host supports. */
 int native_probe(int sock, struct engine_probe *ret_probe, struct error *err) attr_must_check;
 /** native_wait_readable - Return: 0, -ETIMEDOUT, or another negative errno. */
 int native_wait_readable(int fd, uint64_t deadline_us);
 /**
- * native_handover_find - find the engine of an earlier daemon of our state directory. One of
- * another build or configuration is told to end and waited for.
+ * native_handover_find - find an earlier daemon's engine for our state directory. One of another
+ * build or configuration is ended and waited for.
  */
 bool native_handover_find(const struct native_config *config, struct native_engine *ret_engine);
-/** native_handover_list - fill n->kept. An error means that the engine is unusable. */
+/** native_handover_list - fill n->kept. Fails if the engine is unusable. */
 int native_handover_list(struct native *n, struct error *err) attr_must_check;
 void native_kept_free(struct native_kept *kept);
 /**
- * native_sort_fds - move received descriptors to the slots that their mask names; those are then -1
- * in @fds. Return: 0, or -1: mismatch.
+ * native_sort_fds - move received descriptors to the slots of @mask, leaving -1 in @fds. Return: 0,
+ * or -1: mismatch.
  */
 int native_sort_fds(int *fds, size_t count, uint32_t mask, int ret_fds[ENGINE_FD_COUNT]);
 
@@ -141,23 +139,22 @@ struct driver *native_new(const struct native_config *config, int sock, pid_t pi
 /** native_start_engine - fork, exec, wait for the probe. */
 int native_start_engine(const struct native_config *config, int *ret_sock, pid_t *ret_pid,
                         struct engine_probe *ret_probe, struct error *err) attr_must_check;
-/** native_wait_engine - reap it, waiting at most @timeout_us. Return: wait status, or -ETIMEDOUT.
- */
+/** native_wait_engine - reap it within @timeout_us. Return: wait status, or -ETIMEDOUT. */
 int native_wait_engine(pid_t pid, uint64_t timeout_us);
 /** native_required_layers - see native.c. */
 uint32_t native_required_layers(const struct engine_probe *probe, bool strict);
 
-/** native_zygote - the number of @spec's zygote; 0: none available. */
+/** native_zygote - number of @spec's zygote; 0: none available. */
 uint32_t native_zygote(struct native *n, const struct box_spec *spec);
 enum box_start native_start_of(const struct box_spec *spec, uint32_t start);
-/** native_send - sets @request's seq. Return: the seq, or 0 when the engine is gone. */
+/** native_send - sets @request's seq. Return: seq, or 0 if the engine is gone. */
 uint32_t native_send(struct native *n, struct engine_request *request);
 /** native_lose - the engine is gone or unreliable: end all boxes. From the loop. */
 void native_lose(struct native *n, const struct error *err);
 
 /**
- * native_reply - check one message of the engine and act on it; takes the descriptors. Return: 0,
- * or -1: a protocol violation.
+ * native_reply - check and handle one message of the engine; takes the descriptors. Return: 0, or
+ * -1: protocol violation.
  */
 int native_reply(struct native *n, const void *data, size_t len, int *fds, size_t fds_count,
                  struct error *err) attr_must_check;

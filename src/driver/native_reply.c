@@ -5,10 +5,7 @@
 #include "base/map.h"
 #include <string.h>
 
-/*
- * Every received descriptor is in @fds of native_reply and is either moved to a box or closed at
- * the end.
- */
+/* Each received descriptor is either moved to a box or closed at the end. */
 
 int native_bad_reply(struct error *err, const char *what)
 {
@@ -69,7 +66,7 @@ static int take_failed(struct native_box *b, struct message *m, struct error *er
 	/* An enum may be signed. */
 	if (failure->code == ERR_NONE || (unsigned)failure->code >= ERR_COUNT)
 		failure->code = ERR_BOX_FAILED;
-	/* Something of the box would stay: an engine that cannot destroy is unusable. */
+	/* An engine that cannot remove a box is unusable. */
 	if (b && b->destroy_seq && m->reply.seq == b->destroy_seq) {
 		*err = *failure;
 		return error_wrap(err, "millibox-engine cannot remove box %s", b->base.spec.id);
@@ -87,7 +84,7 @@ static int take_gone(struct native_box *b, struct message *m, struct error *err)
 	return 0;
 }
 
-/* GONE and FAILED of an unknown box are fine: our DESTROY and the engine's own GONE may cross. */
+/* GONE and FAILED of an unknown box are fine: our DESTROY and the engine's GONE may cross. */
 static const struct {
 	int (*take)(struct native_box *b, struct message *m, struct error *err);
 	bool has_fds;

@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. Runs once, before the loop and while the daemon still has its privileges, so
- * it may block. The engine inherits only its socket and stderr: no environment (LD_PRELOAD would
- * control a privileged program), no other descriptor, no blocked or ignored signal.
+ * Theory of operation. Runs once, before the loop and with the daemon's privileges, so it may
+ * block. The engine inherits only its socket and stderr: no environment (LD_PRELOAD would control a
+ * privileged program), no other descriptor, no blocked or ignored signal.
  */
 
 static void reset_signals(void)
@@ -27,13 +27,12 @@ static void reset_signals(void)
 	sigset_t none;
 
 	for (int signo = 1; signo < NSIG; signo++)
-		(void)sigaction(signo, &act,
-		                NULL); /* fails for KILL and STOP, which need no reset */
+		(void)sigaction(signo, &act, NULL); /* fails for KILL and STOP */
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Leaves exactly 0, 1, 2 and ENGINE_SOCKET_FD. @sock is none of 0, 1, 2. */
+/* Leaves 0, 1, 2 and ENGINE_SOCKET_FD. @sock is none of 0, 1, 2. */
 static int arrange_fds(int sock)
 {
 	int null = fd_open("/dev/null", O_RDWR, 0);
@@ -49,7 +48,7 @@ static int arrange_fds(int sock)
 	return close_range(ENGINE_SOCKET_FD + 1, ~0U, 0) < 0 ? -errno : 0;
 }
 
-/* In the child. Errors are reported as the engine itself would. */
+/* In the child. Reports errors as the engine would. */
 attr_noreturn static void become_engine(const char *path, char *const argv[], int sock)
 {
 	static char *const no_env[] = {NULL};
@@ -127,14 +126,14 @@ static struct options options_of(const struct native_config *config)
 		                                               .value = config->zygote_memory_bytes,
 		                                               .essential = true};
 	}
-	/* The daemon's settings allow no more. */
+	/* The settings allow no more. */
 	for (size_t i = 0; config->roots && config->roots[i] && i < ENGINE_BASES_MAX; i++)
 		options.all[options.count++] = (struct option){
 			.name = "--roots", .word = config->roots[i], .essential = true};
 	return options;
 }
 
-/* FNV-1a. Whatever could cause a collision could as well replace the engine. */
+/* FNV-1a: whoever can cause a collision can replace the engine. */
 static uint64_t mix(uint64_t hash, const void *data, size_t len)
 {
 	const unsigned char *p = data;
@@ -235,8 +234,7 @@ static int read_reply(int sock, uint64_t deadline, struct engine_reply *ret_repl
 
 	if (r < 0)
 		return error_set(err, ERR_UNAVAILABLE, -r, "it does not respond");
-	/* If the engine died without reading, the first read is an error, the next returns its
-	 * data. */
+	/* If the engine died without reading, the first read fails, the next returns its data. */
 	do
 		len = fd_recv(sock, ret_reply, sizeof(*ret_reply), NULL, NULL);
 	while (len == -ECONNRESET);
@@ -276,7 +274,7 @@ int native_probe(int sock, struct engine_probe *ret_probe, struct error *err)
 	struct engine_request request = {.op = ENGINE_PROBE, .seq = NATIVE_PROBE_SEQ};
 	int r = fd_send(sock, &request, sizeof(request), NULL, 0);
 
-	/* An engine that exited early may have left its reason in the socket. */
+	/* An engine that exited early may have left its reason. */
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		return error_set(err, ERR_SYSTEM, -r, "ask it");
 	return read_probe(sock, ret_probe, err);

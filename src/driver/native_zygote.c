@@ -7,8 +7,8 @@
 #include <string.h>
 
 /*
- * The engine has room for a few zygotes. The least recently used one is replaced, but not one in
- * use; a box without a zygote is started cold.
+ * The engine has room for a few zygotes. The least recently used is replaced unless in use; a box
+ * without one starts cold.
  */
 
 #define IN_USE_US (60 * USEC_PER_SEC)
@@ -52,12 +52,12 @@ static struct native_zygote *define_zygote(struct native *n, const struct box_sp
 	              "passed through");
 	if (!z)
 		return NULL;
-	/* Padded with NULs, as the engine requires. */
+	/* NUL-padded, for the engine. */
 	memcpy(request.command, spec->zygote, strlen(spec->zygote));
 	memcpy(request.modules, spec->modules, strlen(spec->modules));
 	request.zygote = number_of(n, z);
 	request.seq = ++n->seq;
-	/* The socket is full, or the engine has ended: the next box asks again. */
+	/* Socket full, or engine gone: the next box retries. */
 	if (n->sock < 0 || fd_send(n->sock, &request, sizeof(request), NULL, 0) < 0)
 		return NULL;
 	memcpy(z->command, request.command, sizeof(z->command));
@@ -69,7 +69,7 @@ uint32_t native_zygote(struct native *n, const struct box_spec *spec)
 {
 	struct native_zygote *z;
 
-	/* Zygotes exist for the host's root only: another root's content is not the operator's. */
+	/* Only the host's root has zygotes: another root's content is not the operator's. */
 	if (!spec->zygote[0] || !n->has_zygotes)
 		return 0;
 	z = find_zygote(n, spec);

@@ -19,8 +19,7 @@ int frame_parse(const void *data, size_t len, struct frame *ret_frame)
 	const uint8_t *p = data;
 	uint32_t payload;
 
-	/* Check each part as soon as it arrives: a peer cannot make us wait for the rest of a bad
-	 * frame. */
+	/* Check each part on arrival: a peer cannot make us wait for the rest of a bad frame. */
 	if (len < 4)
 		return 0;
 	payload = get_u32(p);

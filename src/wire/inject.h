@@ -2,73 +2,73 @@
 #pragma once
 
 /*
- * DOC: how the first program of a box is forked from a zygote instead of being executed: the
- * messages between engine, zygote, its child and the agent. Structs of fixed layout over
- * SOCK_SEQPACKET; all four have the same build. Design: docs/internals/zygote.md.
+ * DOC: forking a box's first program from a zygote instead of executing it: messages between
+ * engine, zygote, its child and the agent. Fixed structs over SOCK_SEQPACKET; all four have the
+ * same build. Design: docs/internals/zygote.md.
  *
  *   engine -> zygote  inject_fill   fork a child for this box
  *   zygote -> engine  inject_news   ready; child forked, or why not
  *   agent -> child    inject_order  become this program
  *
- * The child answers the agent over the status socket that comes with the order, in the format of
- * every child of the agent (guest/drop.h).
+ * The child answers over the status socket of the order, like every child of the agent
+ * (guest/drop.h).
  */
 
 #include "wire/msg.h"
 #include <stdint.h>
 
-/* The agent's socket to a possible child, if INJECT_WORD is among its arguments. */
+/* The agent's socket to a possible child, if INJECT_WORD is an argument. */
 #define INJECT_FD   5
 #define INJECT_WORD "inject"
 
 /* The zygote's socket, from its start. */
 #define ZYGOTE_SOCKET_FD  3
 #define ZYGOTE_LIBRARY_FD 4
-/* Makes a runner's script a zygote; the value is the library's descriptor. */
+/* Makes a runner's script a zygote; its value is the library's descriptor. */
 #define ZYGOTE_VARIABLE "MILLIBOX_ZYGOTE"
 
 #define INJECT_MAGIC 0x6d62696au
 
 enum inject_group {
-	INJECT_UNIFIED = 1u << 0, /* the first group is a v2 directory to fork into */
+	INJECT_UNIFIED = 1u << 0, /* the first group is a v2 directory */
 };
 
 /*
- * Descriptors, in this order: a pidfd of the box's PID 1; the child's end of the agent's socket;
- * the v2 directory if INJECT_UNIFIED; a tasks file per v1 hierarchy.
+ * Descriptors, in order: pidfd of the box's PID 1; the child's end of the agent's socket; the v2
+ * directory if INJECT_UNIFIED; a tasks file per v1 hierarchy.
  */
 #define INJECT_FILL_FDS 2
 struct inject_fill {
 	uint32_t magic;
 	uint32_t groups;   /* mask of enum inject_group */
-	uint32_t agent_id; /* the agent's ids inside the box */
+	uint32_t agent_id; /* the agent's ids in the box */
 	uint32_t own_ids;  /* 1: the box has its own host ids and keyrings */
 };
 
 enum inject_word {
-	INJECT_READY, /* sent once: the zygote can fork */
+	INJECT_READY, /* once: the zygote can fork */
 	INJECT_FILLED,
 };
 
 struct inject_news {
 	uint32_t magic;
 	uint32_t word; /* enum inject_word */
-	int32_t sys;   /* FILLED: 0, or the errno why there is no child */
+	int32_t sys;   /* FILLED: 0, or errno: no child */
 	uint32_t unused;
 };
 
 enum inject_flag {
-	INJECT_CHANNEL = 1u << 0, /* a resident runner: its request channel is among the fds */
-	INJECT_RULESET = 1u << 1, /* a Landlock ruleset is among the fds */
+	INJECT_CHANNEL = 1u << 0, /* resident runner: fds include its request channel */
+	INJECT_RULESET = 1u << 1, /* fds include a Landlock ruleset */
 	INJECT_NOTIFY = 1u << 2,  /* drop_plan.notify */
-	INJECT_STDIN = 1u << 3,   /* a prepared program: a pipe that may become its stdin */
+	INJECT_STDIN = 1u << 3,   /* prepared program: a pipe that may become its stdin */
 };
 
 /*
- * Second argument of the exit_group() by which a child announces its exit code. The filter refuses
- * the call, and so the agent learns of it from the kernel, without a descriptor that the program
- * could see; then the child really exits, which takes longer than the caller needs to wait. The
- * kernel reads only the first argument. payload.txt has the same number.
+ * Second argument of the exit_group() by which a child announces its exit code. The filter denies
+ * the call, so the agent learns of it from the kernel, without a descriptor that the program could
+ * see; then the child really exits, which takes longer than the caller must wait. The kernel reads
+ * only the first argument. payload.txt has the same number.
  */
 #define INJECT_LEAVING 0x6c6c62646f6e65
 
@@ -76,7 +76,7 @@ enum inject_flag {
 
 /*
  * Followed by @bytes of NUL-terminated strings: @argc arguments, @envc variables, the directory.
- * Descriptors: stdin, stdout, stderr, workspace, status, then those that the flags name.
+ * Descriptors: stdin, stdout, stderr, workspace, status, then those of the flags.
  */
 #define INJECT_ORDER_FDS 5
 struct inject_order {

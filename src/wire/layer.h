@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the isolation layers of a box, as bits of masks on the wire, in engine replies and in
- * receipts. Pure.
+ * DOC: isolation layers of a box, as bits of masks on the wire, in engine replies and in receipts.
+ * Pure.
  */
 
 #include <stdint.h>
@@ -20,7 +20,7 @@ enum wire_layer {
 	LAYER_CGROUP_MEMORY,
 	LAYER_CGROUP_PIDS,
 	LAYER_CGROUP_CPU,
-	LAYER_UID_RANGE, /* its own host ids, different for agent and payload */
+	LAYER_UID_RANGE, /* own host ids, different for agent and payload */
 	LAYER_CAPS,
 	LAYER_NO_NEW_PRIVS,
 	LAYER_SECCOMP,
@@ -34,5 +34,5 @@ enum wire_layer {
 
 /** layer_name - "user", "cgroup.memory": as in API, CLI and docs. */
 const char *layer_name(enum wire_layer layer);
-/** layer_loss - what is lost without it, for people. */
+/** layer_loss - what its absence means, for people. */
 const char *layer_loss(enum wire_layer layer);

@@ -6,9 +6,9 @@
 #include <string.h>
 
 /*
- * Theory of operation. One writer and one reader per field type; the functions of each message are
- * its list of fields, generated from msg.def. Both keep the first failure and ignore what follows,
- * so a message needs one check at its end.
+ * Theory of operation. One writer and one reader per field type; msg.def generates each message's
+ * functions from its fields. Both keep the first failure and ignore what follows, so a message
+ * needs one check at its end.
  */
 
 struct writer {
@@ -60,7 +60,7 @@ static void put_str(struct writer *w, struct wire_bytes value)
 	put_bytes(w, value);
 }
 
-/* From the items of a list to be sent, or the bytes of one that was received. */
+/* From items to send, or received bytes. */
 static void put_strs(struct writer *w, const struct wire_strs *strs)
 {
 	if (!w->error && strs->count > WIRE_STRS_MAX)
@@ -75,13 +75,13 @@ static void put_strs(struct writer *w, const struct wire_strs *strs)
 static struct writer begin_frame(struct buf *out)
 {
 	struct writer w = {.out = out, .start = out->len};
-	static const uint8_t header[FRAME_HEADER_LEN]; /* filled in at the end */
+	static const uint8_t header[FRAME_HEADER_LEN]; /* filled in later */
 
 	put_raw(&w, header, sizeof(header));
 	return w;
 }
 
-/* The stream before a failed frame is still good. */
+/* Bytes before a failed frame stay good. */
 static int end_frame(struct writer *w, enum msg_type type, uint32_t id)
 {
 	struct buf *out = w->out;
@@ -234,7 +234,7 @@ struct wire_bytes wire_str(const char *s)
 {
 	size_t len = strlen(s);
 
-	/* Too long for any frame; a length that wrapped would not be rejected. */
+	/* Too long for any frame; a wrapped length would not be rejected. */
 	return (struct wire_bytes){.data = s, .len = len > UINT32_MAX ? UINT32_MAX : (uint32_t)len};
 }
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: typed messages, listed in msg.def. Encoding appends a whole frame to a buffer; decoding
- * borrows strings and bytes from the frame (not NUL-terminated). Decoding accepts exactly what
- * encoding produces: no trailing bytes, no NUL in strings, counts that fit.
+ * DOC: typed messages, listed in msg.def. Encoding appends a frame to a buffer; decoding borrows
+ * strings and bytes from the frame (not NUL-terminated), and accepts exactly what encoding
+ * produces: no trailing bytes, no NUL in strings, counts that fit.
  */
 
 #include "base/attr.h"
@@ -16,13 +16,13 @@
 #define WIRE_VERSION      4
 #define WIRE_STDIN_WINDOW (256 * 1024)
 #define WIRE_FILE_WINDOW  (256 * 1024)
-#define WIRE_FILES_MAX    8    /* file operations at the same time */
-#define WIRE_STRS_MAX     1024 /* strings in one list */
+#define WIRE_FILES_MAX    8    /* concurrent file operations */
+#define WIRE_STRS_MAX     1024 /* per list */
 #define WIRE_LABEL_MAX    64   /* bytes of a LABEL */
 #define WIRE_KEPT_MAX     256  /* executions and runners with an unacknowledged end */
 
 enum wire_place {
-	WIRE_PLACE_RUN,       /* /run/millibox: owned by the agent, read-only for the payload */
+	WIRE_PLACE_RUN,       /* /run/millibox: the agent's, read-only for the payload */
 	WIRE_PLACE_WORKSPACE, /* /workspace, as the payload */
 	WIRE_PLACE_COUNT
 };
@@ -46,14 +46,14 @@ enum wire_file_op {
 	WIRE_FILE_MKDIR,
 	WIRE_FILE_MOVE,
 	WIRE_FILE_REMOVE,
-	WIRE_FILE_TAR,     /* a directory as an archive */
-	WIRE_FILE_UNTAR,   /* an archive into a directory */
-	WIRE_FILE_CHANGES, /* regular files that changed, with digests */
+	WIRE_FILE_TAR,     /* directory to archive */
+	WIRE_FILE_UNTAR,   /* archive to directory */
+	WIRE_FILE_CHANGES, /* changed regular files, with digests */
 	WIRE_FILE_OP_COUNT
 };
 
 enum wire_file_flag {
-	WIRE_FILE_RECURSIVE = 1u << 0, /* LIST, REMOVE: include everything below */
+	WIRE_FILE_RECURSIVE = 1u << 0, /* LIST, REMOVE */
 	WIRE_FILE_PARENTS = 1u << 1,   /* WRITE, MKDIR, MOVE: create missing directories */
 	WIRE_FILE_REPLACE = 1u << 2,   /* MOVE: overwrite a file */
 	WIRE_FILE_FLAGS_ALL = (1u << 3) - 1
@@ -73,8 +73,8 @@ struct wire_bytes {
 };
 
 /*
- * Decoded: the borrowed encoded list; walk it with wire_strs_next. For encoding: items, or a
- * decoded list.
+ * Decoded: the borrowed encoded list; walk it with wire_strs_next. To encode: items, or a decoded
+ * list.
  */
 struct wire_strs {
 	uint32_t count;
@@ -116,9 +116,9 @@ enum msg_type {
 #undef STRS
 
 /*
- * msg_<name>_encode - append one frame. Return: 0, -EMSGSIZE when it exceeds FRAME_MAX_PAYLOAD,
- * -ENOBUFS when @out is full, -EINVAL for a NUL in a string. msg_<name>_decode - Return: 0 or
- * -EPROTO; *ret_msg is undefined then.
+ * msg_<name>_encode - append a frame. Return: 0, -EMSGSIZE over FRAME_MAX_PAYLOAD, -ENOBUFS if @out
+ * is full, -EINVAL for a NUL in a string. msg_<name>_decode - Return: 0, or -EPROTO with *ret_msg
+ * undefined.
  */
 #define MSG(NAME, name, direction, ...)                                                            \
 	int msg_##name##_encode(struct buf *out, uint32_t id, const struct msg_##name *msg)        \
@@ -128,7 +128,7 @@ enum msg_type {
 #include "wire/msg.def"
 #undef MSG
 
-/** wire_strs_next - walk a decoded list: *pos starts at 0. Return: 1, or 0 at the end. */
+/** wire_strs_next - walk a decoded list from *pos 0. Return: 1, or 0 at the end. */
 int wire_strs_next(const struct wire_strs *strs, uint32_t *pos, struct wire_bytes *ret_item);
 struct wire_bytes wire_str(const char *s);
 /** msg_name - "EXEC", for logs; "?" for an unknown type. */

@@ -13,6 +13,6 @@
 #define REATTACH_MAGIC 0x6d62686cu
 
 struct reattach_message {
-	uint32_t magic; /* REATTACH_MAGIC */
+	uint32_t magic;
 	uint32_t unused;
 };
