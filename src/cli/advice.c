@@ -20,8 +20,8 @@
 	"systemd-run --user --scope -p Delegate=yes milliboxd"
 
 /*
- * The names are those of 'millibox-engine --probe'. The loss of a layer is NULL here: results and
- * doctor share the text in wire/layer. The needs are those of the native driver in strict mode.
+ * Names are those of 'millibox-engine --probe'. A layer's loss is NULL: results and doctor share
+ * wire/layer's text. Needs are those of the native driver in strict mode.
  */
 /* clang-format off */
 static const struct advice advices[] = {
@@ -43,7 +43,7 @@ static const struct advice advices[] = {
 	{"seccomp", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_SECCOMP_FILTER")},
 	{"landlock", NEED_NEVER, NULL, "use a kernel with CONFIG_SECURITY_LANDLOCK=y and add landlock to its lsm= parameter; cat /sys/kernel/security/lsm shows the current list"},
 	{"rlimits", NEED_ALWAYS, NULL, "start milliboxd with hard limits no lower than those of a box; ulimit -H -a shows them"},
-	/* kernel features that the engine needs */
+	/* kernel features the engine needs */
 	{"procfs", NEED_ALWAYS, "boxes cannot be built: their processes would have no /proc", "run Millibox on the host, or in a container whose /proc is not masked (docker run --privileged, or --security-opt systempaths=unconfined)"},
 	{"tmpfs_inodes", NEED_ALWAYS, "boxes cannot be built: the number of files could not be limited", NEWER_KERNEL},
 	{"mount_api", NEED_ALWAYS, "boxes cannot be built: mounts could not be cloned", NEWER_KERNEL},
@@ -113,7 +113,7 @@ bool checks_are_strict(const struct checks *checks, bool is_root)
 
 		if (!is_needed(&advices[i], is_root))
 			continue;
-		/* A check that the probe does not print counts as missing. */
+		/* A check not printed counts as missing. */
 		if (!check || check->state != CHECK_OK)
 			return false;
 	}

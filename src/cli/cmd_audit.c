@@ -19,10 +19,10 @@
 #include "db/db.h"
 
 /*
- * Both commands read files only: the daemon must not vouch for its own log. A log consists of
- * rotated files, named after the number of their last record, and the current file; one hash chain
- * runs through all of them. Two places outside the log record its end: the head file beside it, and
- * the anchor in the daemon's database.
+ * Both commands read only files: the daemon must not vouch for its own log. A log is rotated files,
+ * named after their last record's number, and the current file; one hash chain runs through all.
+ * Two places outside record its end: the head file beside it, and the anchor in the daemon's
+ * database.
  */
 
 #define LOG_NAME     "audit.log"
@@ -39,13 +39,13 @@ struct audit_options {
 	const char *database; /* verify */
 };
 
-/* The recorded ends of a log. */
+/* Recorded ends of a log. */
 struct ends {
 	struct chain_head head, anchor;
 	bool has_head, has_anchor;
 };
 
-/* The file in @args, else the default of this user's daemon. Return: owned. */
+/* Default: of this user's daemon. Return: owned. */
 static char *log_path(const struct args *args)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -71,7 +71,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Paths of the rotated files, oldest first, and of the current one. Return: owned. */
+/* Rotated files, oldest first, then the current one. Return: owned. */
 static char **find_files(const char *path)
 {
 	cleanup_free char *copy = xstrdup(path);
@@ -97,7 +97,7 @@ static char **find_files(const char *path)
 	return list;
 }
 
-/* Return: 0, 1 if there is no head file, or -1. */
+/* Return: 0, 1: no head file, or -1. */
 static int read_head(const char *path, struct chain_head *ret_head, struct error *err)
 {
 	cleanup_free char *name = xasprintf("%s%s", path, HEAD_SUFFIX);
@@ -116,7 +116,7 @@ static int read_head(const char *path, struct chain_head *ret_head, struct error
 	return 0;
 }
 
-/* Return: 0, even if the database has no anchor of this log, or -1. */
+/* Return: 0, also without an anchor of this log, or -1. */
 static int read_anchor(const char *database, const char *path, struct ends *ret_ends,
                        struct error *err)
 {
@@ -139,7 +139,7 @@ static int read_anchor(const char *database, const char *path, struct ends *ret_
 	return 0;
 }
 
-/* Reads the database @named, else the one beside the log, if any. */
+/* Default: the database beside the log, if any. */
 static int find_anchor(const char *named, const char *path, struct ends *ret_ends,
                        struct error *err)
 {
@@ -194,7 +194,7 @@ static int run_verify(const void *values, const struct args *args, struct error 
 
 	if (check_words(args, err) < 0)
 		return -1;
-	/* Read before the log, to which a daemon may append meanwhile. */
+	/* Before the log, to which a daemon may append. */
 	no_head = read_head(path, &ends.head, err);
 	if (no_head < 0 || find_anchor(options->database, path, &ends, err) < 0)
 		return CLI_ERROR;
@@ -219,7 +219,6 @@ static int run_verify(const void *values, const struct args *args, struct error 
 	return print_verification(&verdict, last, &ends);
 }
 
-/* Finds where the last @lines lines of the file begin. */
 static int find_tail(int fd, uint64_t lines, off_t *ret_at)
 {
 	struct stat st;
@@ -258,7 +257,7 @@ static int print_from(int fd, off_t *at)
 	return n < 0 || fflush(stdout) != 0 ? -errno : 0;
 }
 
-/* Prints new records, across rotations. Takes @fd. */
+/* Across rotations. Takes @fd. */
 static int follow_log(const char *path, int fd, off_t at)
 {
 	cleanup_close int current = fd;

@@ -26,13 +26,13 @@ struct plan_options {
 	bool json;
 };
 
-/* A limit, in the units of the engine. */
+/* In the engine's units. */
 struct limit {
 	const char *option; /* of millibox-engine --plan */
 	size_t offset;
-	uint64_t min; /* as for a request; the engine itself accepts less */
+	uint64_t min; /* as for a request; the engine accepts less */
 	const char *least;
-	const char *name; /* of our option */
+	const char *name; /* our option */
 };
 
 #define AT(member) offsetof(struct plan_options, member)
@@ -69,7 +69,7 @@ static char **make_argv(const char *engine, const struct plan_options *options, 
 	return TAKE_PTR(argv);
 }
 
-/* A line of the engine's output: number, name, what it does, why not earlier. */
+/* The engine's output: number, name, what it does, why not earlier. */
 struct step {
 	const char *fields[4];
 };
@@ -101,7 +101,7 @@ static json_t *step_json(const struct step *step)
 	return object;
 }
 
-/* Prints the steps as text if @list is NULL. */
+/* @list NULL: print text. */
 static int show_steps(char *text, json_t *list, struct error *err)
 {
 	char *line;
@@ -138,7 +138,7 @@ static int run_plan(const void *values, const struct args *args attr_unused, str
 	argv = engine ? make_argv(engine, options, err) : NULL;
 	if (!argv || program_read((const char *const *)argv, &out, &status, err) < 0)
 		return -1;
-	/* The engine has printed the reason to our stderr. */
+	/* The engine printed the reason to stderr. */
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return CLI_ERROR;
 	text = buf_take(&out, NULL);

@@ -8,14 +8,13 @@
 
 #include "base/str.h"
 
-/* The script completes the words of a command, then its options, then file names. */
+/* Completes words of a command, then options, then file names. */
 
 static size_t group_len(const struct command *command)
 {
 	return strcspn(command->name, " ");
 }
 
-/* Whether an earlier command begins with the same word. */
 static bool is_repeated(size_t index)
 {
 	const struct command *command = commands_at(index);
@@ -28,7 +27,7 @@ static bool is_repeated(size_t index)
 	return false;
 }
 
-/* Prints the first words of all commands, or only of those with a second word. */
+/* @groups: only those with a second word. */
 static void print_first_words(bool groups)
 {
 	const struct command *command;
@@ -38,7 +37,6 @@ static void print_first_words(bool groups)
 			(void)printf("%.*s ", (int)group_len(command), command->name);
 }
 
-/* Prints a case arm: the second words of a group. */
 static void print_group(const struct command *first)
 {
 	size_t len = group_len(first);
@@ -51,7 +49,7 @@ static void print_group(const struct command *first)
 	(void)puts("' ;;");
 }
 
-/* Prints the case arms: the options of each command, and the second words of each group. */
+/* Case arms: options of each command, second words of each group. */
 static void print_arms(void)
 {
 	const struct command *command;

@@ -25,7 +25,7 @@ struct doctor_options {
 	bool json;
 };
 
-/* What the runners need. Of the host's programs, a box sees only those in /usr. */
+/* What runners need. A box sees the host's programs in /usr only. */
 struct runtime {
 	const char *check;
 	const char *path;
@@ -68,7 +68,7 @@ static int add_daemon(struct checks *checks, const struct doctor_options *option
 	if (endpoint_find(&options->at, &endpoint, err) < 0)
 		return -1;
 	where = endpoint.socket ? endpoint.socket : endpoint.url;
-	/* Not an error: "millibox run" starts a daemon if there is none. */
+	/* Not an error: "millibox run" starts one. */
 	if (api_ready(&endpoint, DAEMON_TIMEOUT_US, &status, &why) == 0)
 		value = xasprintf("%s at %s", status == HTTP_OK ? "ready" : "not ready", where);
 	else if (why.code == ERR_UNTRUSTED)

@@ -6,8 +6,6 @@
 #include "cli/message.h"
 #include "cli/resource.h"
 
-/* File commands that do not transfer content. */
-
 #define LIST_MAX 10000
 
 struct file_options {
@@ -83,13 +81,12 @@ static int run_ls(const void *values, const struct args *args, struct error *err
 	return status;
 }
 
-/* The data of a command that takes paths. */
 struct path_command {
 	int (*run)(const struct file_options *options, const char *id, const char *path,
 	           struct error *err);
 };
 
-/* Continues after a failure of one path. Return: the highest exit status. */
+/* Continues after a failure. Return: the highest exit status. */
 static int run_each_path(const void *values, const struct args *args, struct error *err)
 {
 	const struct path_command *command = args->data;
@@ -101,7 +98,7 @@ static int run_each_path(const void *values, const struct args *args, struct err
 	for (size_t i = 1; i < args->words_count; i++) {
 		int status = command->run(values, args->words[0], args->words[i], err);
 
-		/* An invalid session id or no daemon: the others would fail too. */
+		/* Bad session id or no daemon: the others would fail too. */
 		if (status < 0)
 			return -1;
 		worst = status > worst ? status : worst;
@@ -133,7 +130,7 @@ static int rm_one(const struct file_options *options, const char *id, const char
 	return url ? resource_call(&options->common, &call, &answer, err) : -1;
 }
 
-/* Sends @body, which is taken; NULL: a path is not UTF-8. */
+/* Takes @body; NULL: a path is not UTF-8. */
 static int post_body(const struct file_options *options, const char *url, json_t *body,
                      struct error *err)
 {
@@ -172,7 +169,6 @@ static int run_mv(const void *values, const struct args *args, struct error *err
 	                 err);
 }
 
-/* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row ls_rows[] = {
 	{"recursive", 'r', OPTION_FLAG,   AT(recursive), NULL,   "list the tree below, with paths, in no order"},

@@ -17,7 +17,7 @@
 #include "cli/local_file.h"
 #include "cli/message.h"
 
-/* Files are streamed and never held in memory. */
+/* Files are streamed. */
 
 struct transfer_options {
 	struct common_options common;
@@ -25,7 +25,7 @@ struct transfer_options {
 	bool recursive;
 };
 
-/* The transfer was not completed. An interruption is no error. */
+/* An interruption is no error. */
 static int report_failure(const struct file_call *call, const struct local_file *file,
                           struct error *err)
 {
@@ -84,7 +84,7 @@ static int run_get(const void *values, const struct args *args, struct error *er
 	return run_transfer(&call, &file, &options->common, err);
 }
 
-/* In a directory, which ends with a slash, the file keeps its name. Return: owned, or NULL. */
+/* In a directory (trailing slash) the file keeps its name. Return: owned, or NULL. */
 static char *target_path(const char *file, const char *path, struct error *err)
 {
 	const char *slash = strrchr(file, '/');
@@ -133,7 +133,6 @@ static int run_put(const void *values, const struct args *args, struct error *er
 
 #define AT(member) offsetof(struct transfer_options, member)
 
-/* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row get_rows[] = {
 	{"recursive", 'r', OPTION_FLAG, AT(recursive),     NULL,   "copy a directory tree as a tar archive"},

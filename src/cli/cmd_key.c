@@ -53,7 +53,6 @@ static int run_create(const void *values, const struct args *args, struct error 
 	return status;
 }
 
-/* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row create_rows[] = {
 	{"tenant",  't', OPTION_TEXT,     AT(tenant),     "TENANT", "owner of the key; default: default"},

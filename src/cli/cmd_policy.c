@@ -73,7 +73,7 @@ static int run_show(const void *values, const struct args *args, struct error *e
 	const json_t *rules;
 	int status;
 
-	/* The name becomes part of a path. */
+	/* It becomes part of a path. */
 	if (!*name || name[strspn(name, letters)] != '\0')
 		return error_set(err, ERR_INVALID, 0, "expected one policy name");
 	status = resource_call(values, &call, &answer, err);
@@ -83,7 +83,7 @@ static int run_show(const void *values, const struct args *args, struct error *e
 	return status;
 }
 
-/* The daemon itself checks the files, so that both agree. */
+/* The daemon checks the files, so that both agree. */
 static char **check_argv(const char *daemon, const struct policy_options *options,
                          const struct args *args)
 {
@@ -117,7 +117,7 @@ static int run_check(const void *values, const struct args *args, struct error *
 	argv = check_argv(daemon, values, args);
 	if (program_read((const char *const *)argv, &out, &status, err) < 0)
 		return -1;
-	/* The daemon has printed the reason to our stderr. */
+	/* The daemon printed the reason to stderr. */
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return CLI_FAILED;
 	for (size_t i = 0; i < args->words_count; i++) {

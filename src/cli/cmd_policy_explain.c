@@ -49,7 +49,7 @@ static char *build_body(const struct explain_options *options, struct error *err
 	return api_body(body, err);
 }
 
-/* Prints strings without quotes, other values as JSON. */
+/* Strings without quotes, else JSON. */
 static void print_value(const json_t *value, int width)
 {
 	cleanup_free char *dump = json_is_string(value) || json_is_null(value)
@@ -117,7 +117,6 @@ static int run_explain(const void *values, const struct args *args attr_unused, 
 	return allowed ? CLI_OK : CLI_FAILED;
 }
 
-/* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row rows[] = {
 	{"session",    0,   OPTION_FLAG,     AT(session),            NULL,         "explain a session instead of an execution"},

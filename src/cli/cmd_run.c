@@ -41,7 +41,6 @@ static int run_program(const void *values, const struct args *args, struct error
 
 #define AT(member) offsetof(struct run_options, member)
 
-/* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row rows[] = {
 	{"language", 'l', OPTION_TEXT, AT(language), "LANGUAGE", "python or shell; default: from the file name or first line"},

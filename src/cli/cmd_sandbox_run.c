@@ -20,8 +20,8 @@
 #include "cli/run_send.h"
 
 /*
- * The command line of SandboxRunner's sandbox-run: its flags, formats and exit statuses, over the
- * same request as "millibox run --handler". Also installed as sandbox-run.
+ * The command line of SandboxRunner's sandbox-run: flags, formats and exit statuses, over the
+ * request of "millibox run --handler". Also installed as sandbox-run.
  */
 
 #define INPUT_MAX       (8 * MIB)
@@ -30,7 +30,7 @@
 #define RULE            "--------------------------------------------------"
 #define CONFIG_NAME     ".sandboxrc.json"
 
-/* Exit statuses; that of a handler passes through. */
+/* A handler's own status passes through. */
 enum sandbox_exit {
 	SANDBOX_OK = 0,
 	SANDBOX_GENERAL = 1,
@@ -61,7 +61,7 @@ static int read_text(const char *path, struct buf *text, struct error *err)
 	return r < 0 ? error_set(err, ERR_NOT_FOUND, -r, "read %s", path) : 0;
 }
 
-/* Reads the settings in the working directory, else in HOME. Return: owned; NULL: none. */
+/* From the working directory, else HOME. Return: owned; NULL: none. */
 static json_t *read_config(void)
 {
 	const char *home = getenv("HOME");
@@ -83,7 +83,7 @@ static json_t *read_config(void)
 	return NULL;
 }
 
-/* From @text or the file @path; *ret_object stays NULL if neither is given. */
+/* *ret_object stays NULL if neither is given. */
 static int read_object(const char *name, const char *text, const char *path, json_t **ret_object,
                        struct error *err)
 {
@@ -144,11 +144,11 @@ static int exit_status(const json_t *result)
 	if (str_equal(name, "SyntaxError") || str_equal(name, "IndentationError") ||
 	    str_equal(name, "TabError") || str_equal(name, "HandlerNotFound"))
 		return SANDBOX_CODE;
-	/* An exception is a general failure; an exit status of the handler passes through. */
+	/* An exception is a general failure; a handler's status passes through. */
 	return *name || code <= 0 ? SANDBOX_GENERAL : code;
 }
 
-/* The object that all formats print. Return: owned. */
+/* Printed by all formats. Return: owned. */
 static json_t *make_view(const struct show *show, const json_t *result, int status)
 {
 	static const char *const copied[] = {"duration_ms", "cpu_time_ms", "memory_peak_mb"};
@@ -228,7 +228,7 @@ static void print_format(FILE *out, const struct show *show, json_t *j)
 		print_json(out, j, JSON_INDENT(2));
 		(void)fputc('\n', out);
 	} else if (str_equal(show->format, "yaml")) {
-		/* A JSON value is a YAML value; only the top level differs. */
+		/* JSON values are YAML; only the top level differs. */
 		json_object_foreach (j, key, value) {
 			(void)fprintf(out, "%s: ", key);
 			print_json(out, value, JSON_COMPACT);
@@ -354,7 +354,6 @@ static int run_sandbox(const void *values, const struct args *args, struct error
 
 #define AT(member) offsetof(struct sandbox_options, member)
 
-/* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row rows[] = {
 	{"event", 'e', OPTION_TEXT, AT(event), "JSON", "event for the handler; default: {}"},

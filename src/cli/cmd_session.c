@@ -9,15 +9,13 @@
 #include "cli/message.h"
 #include "cli/resource.h"
 
-/* Session commands that are one request each. */
-
 struct session_options {
 	struct common_options common;
 	const char *status;
 	uint64_t limit;
 };
 
-/* One request about the session that @args names. Return: as resource_call. */
+/* Return: as resource_call. */
 static int call_session(const struct session_options *options, const struct args *args,
                         const char *method, const char *suffix, json_t **ret_answer,
                         struct error *err)
@@ -33,12 +31,10 @@ static int call_session(const struct session_options *options, const struct args
 	return path ? resource_call(&options->common, &call, ret_answer, err) : -1;
 }
 
-/* The data of a command that changes a session. */
 struct change {
 	const char *method, *suffix;
 };
 
-/* Prints nothing on success. */
 static int run_change(const void *values, const struct args *args, struct error *err)
 {
 	const struct change *change = args->data;
@@ -71,7 +67,7 @@ static int run_list(const void *values, const struct args *args attr_unused, str
 	json_auto_t *answer = NULL;
 	int status;
 
-	/* The state becomes part of a query. */
+	/* It becomes part of a query. */
 	if (state[strspn(state, "abcdefghijklmnopqrstuvwxyz")] != '\0')
 		return error_set(err, ERR_INVALID, 0, "--status: '%s' is not a session state",
 		                 state);
@@ -83,7 +79,7 @@ static int run_list(const void *values, const struct args *args attr_unused, str
 	return status;
 }
 
-/* Prints lines "name value" without null values. */
+/* Skips null values. */
 static void print_session(const json_t *session)
 {
 	static const char *const keys[] = {
@@ -120,7 +116,6 @@ static int run_show(const void *values, const struct args *args, struct error *e
 
 #define AT(member) offsetof(struct session_options, member)
 
-/* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row list_rows[] = {
 	{"status", 's', OPTION_TEXT,   AT(status), "STATE", "only sessions in this state: ready, running, paused ..."},

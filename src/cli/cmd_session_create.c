@@ -47,7 +47,6 @@ static int run_create(const void *values, const struct args *args attr_unused, s
 	return status;
 }
 
-/* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row rows[] = {
 	{"id",        0,   OPTION_TEXT,     AT(id),                 "ID",         "id of the session: letters, digits, '_', '-'"},

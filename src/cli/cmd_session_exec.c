@@ -14,7 +14,7 @@
 #include "cli/run_request.h"
 #include "cli/run_send.h"
 
-/* Closing the stream does not end an execution, so cancel it. */
+/* Closing the stream does not end an execution. */
 static void cancel_execution(const struct endpoint *endpoint, const struct exec_call *call)
 {
 	cleanup_free char *path = NULL;
@@ -29,7 +29,7 @@ static void cancel_execution(const struct endpoint *endpoint, const struct exec_
 		message_show_error(&err);
 }
 
-/* Explains why nothing happens. An error is ignored here: the execution reports it. */
+/* Explains why nothing happens. Errors are ignored: the execution reports them. */
 static void warn_if_paused(const struct endpoint *endpoint, const char *session)
 {
 	struct error err = {0};
@@ -55,7 +55,7 @@ static int execute_in_session(const struct run_options *options, const struct en
 	if (interrupt_fd < 0)
 		return -1;
 	exec_call_init(&call, interrupt_fd, options->json);
-	call.stream = true; /* for the id, to cancel the execution */
+	call.stream = true; /* for the id, to cancel it */
 	status = run_send_to(&what, endpoint, path, &call, err);
 	if (!call.result && !call.problem)
 		cancel_execution(endpoint, &call);
@@ -91,7 +91,6 @@ static int run_exec(const void *values, const struct args *args, struct error *e
 
 #define AT(member) offsetof(struct run_options, member)
 
-/* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row rows[] = {
 	{"language", 'l', OPTION_TEXT,     AT(language),   "LANGUAGE",   "python or shell; default: from the file name, else the session's"},

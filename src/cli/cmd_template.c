@@ -47,7 +47,6 @@ static const struct resource templates = {
 	RESOURCE_COLUMNS(columns),
 };
 
-/* Prints why the template cannot be used yet, if so. */
 static void show_reason(const json_t *answer)
 {
 	const char *reason = json_string_value(json_object_get(answer, "reason"));
@@ -78,7 +77,6 @@ static int run_update(const void *values, const struct args *args, struct error 
 	return status;
 }
 
-/* What "template show" prints, in order. */
 static const struct {
 	const char *name, *key;
 	bool is_limit;
@@ -114,7 +112,6 @@ static int run_show(const void *values, const struct args *args, struct error *e
 	return status;
 }
 
-/* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row set_rows[] = {
 	{"name",        'n', OPTION_TEXT,     AT(name),           "NAME",       "display name; default: the id"},

@@ -17,8 +17,8 @@
 #include "cli/resource.h"
 
 /*
- * The archive is the body of one request, whose response comes when the import is complete.
- * Meanwhile progress is shown on a terminal: first the bytes sent, then the daemon's own report.
+ * One request, answered when the import is complete. Meanwhile a terminal shows progress: first
+ * bytes sent, then the daemon's report.
  */
 
 #define TEMPLATES "/api/v1/templates"
@@ -32,7 +32,7 @@ struct import_options {
 
 #define AT(member) offsetof(struct import_options, member)
 
-/* Maps the file, since images are large. Return: munmap it, or NULL. */
+/* Images are large. Return: munmap it, or NULL. */
 static const char *map_file(const char *path, size_t *ret_len, struct error *err)
 {
 	cleanup_close int fd = fd_open(path, O_RDONLY, 0);
@@ -73,7 +73,7 @@ static char *import_path(const struct import_options *o, const char *id, struct 
 		                id);
 		return NULL;
 	}
-	/* The name becomes part of a query. */
+	/* It becomes part of a query. */
 	if (name[strspn(name, safe)] != '\0') {
 		(void)error_set(err, ERR_INVALID, 0,
 		                "--name: only letters, digits, spaces, '.', '_' and '-'");
@@ -85,7 +85,7 @@ static char *import_path(const struct import_options *o, const char *id, struct 
 	return xasprintf(TEMPLATES "/import?id=%s&name=%s", id, name);
 }
 
-/* Shown as one line, which is overwritten. */
+/* One line, overwritten. */
 struct progress {
 	const struct import_options *options;
 	const char *id;
@@ -104,7 +104,7 @@ static uint64_t number_of(const json_t *object, const char *key)
 	return value > 0 ? (uint64_t)value : 0;
 }
 
-/* Asks the daemon for the state of the import. Return: owned, or NULL: errors are ignored. */
+/* Return: owned, or NULL: errors are ignored. */
 static json_t *get_state(const struct progress *p)
 {
 	cleanup_endpoint struct endpoint endpoint = {0};
@@ -199,7 +199,6 @@ static const struct resource imports = {
 	RESOURCE_COLUMNS(columns),
 };
 
-/* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row import_rows[] = {
 	{"id",       0,   OPTION_TEXT, AT(id),       "ID",   "id of the template; default: from the file name"},

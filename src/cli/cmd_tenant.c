@@ -58,7 +58,6 @@ static int run_set(const void *values, const struct args *args, struct error *er
 	return resource_update(&tenants, "PATCH", values, args, &answer, err);
 }
 
-/* Prints lines "name limit used". */
 static void print_quotas(const json_t *tenant)
 {
 	const json_t *limits = json_object_get(tenant, "limits");
@@ -89,7 +88,6 @@ static int run_show(const void *values, const struct args *args, struct error *e
 	return status;
 }
 
-/* A row is one option, however long its line. */
 /* clang-format off */
 static const struct option_row set_rows[] = {
 	{"policy",     'p', OPTION_TEXT, AT(policy),     "POLICY", "policy of the tenant; \"\": the daemon's default"},

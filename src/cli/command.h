@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: one command, one file, one record. Parsing, --help, completion and the check of the manual
- * page use these records.
+ * DOC: one command, one file, one record. Used for parsing, --help, completion and the check of the
+ * manual page.
  */
 
 #include "cli/exit_status.h"
@@ -13,17 +13,17 @@
 
 struct command {
 	const char *name;      /* "run", "box plan" */
-	const char *arguments; /* for the usage line; "": the command takes none */
-	const char *summary;   /* one line */
-	/* Return: the exit status, or -1 with *err, which the caller prints. */
+	const char *arguments; /* usage line; "": none */
+	const char *summary;
+	/* Return: exit status, or -1 with *err, which the caller prints. */
 	int (*run)(const void *values, const struct args *args, struct error *err);
 	struct options options;
-	size_t values_size; /* size of the struct that the options fill; at least 1 */
-	const void *data;   /* args->data of @run, for a function that several commands share */
-	const char *text;   /* --help prints it after the options; NULL: none */
+	size_t values_size; /* of the struct that the options fill; at least 1 */
+	const void *data;   /* args->data, for a shared @run */
+	const char *text;   /* printed after the options; NULL: none */
 };
 
-/* Defines command_@id, whose options @rows_ fill a @type. The rest may set text and data. */
+/* Defines command_@id; options @rows_ fill a @type. The rest may set text and data. */
 #define COMMAND(id, name_, arguments_, summary_, run_, rows_, type, ...)                           \
 	const struct command command_##id = {.name = (name_),                                      \
 	                                     .arguments = (arguments_),                            \
@@ -52,19 +52,17 @@ struct command {
 #define COMMAND_DECLARE(id) extern const struct command command_##id;
 COMMANDS(COMMAND_DECLARE)
 
-/** commands_at - the table in the order of --help; NULL past the end. */
+/** commands_at - NULL past the end. */
 const struct command *commands_at(size_t index);
-/** commands_find - the command that @argv begins with. Return: words in its name; 0: none. */
+/** commands_find - by the start of @argv. Return: words in its name; 0: none. */
 size_t commands_find(char *const *argv, const struct command **ret_command);
-/** commands_refuse - ERR_INVALID for an unknown command, with a suggestion. Return: -1. */
+/** commands_refuse - ERR_INVALID with a suggestion. Return: -1. */
 int commands_refuse(char *const *argv, struct error *err);
-/** commands_print_list - print the overview of "millibox help". */
 void commands_print_list(FILE *out);
-/** commands_print_help - print the text of "millibox COMMAND --help". */
 void commands_print_help(const struct command *command, FILE *out);
-/** commands_print_group - print the help of all commands of @group. Return: how many. */
+/** commands_print_group - Return: number of commands. */
 size_t commands_print_group(const char *group, FILE *out);
-/** commands_call - run a command; @argv follows its name. Return: the exit status. */
+/** commands_call - @argv follows the name. Return: exit status. */
 int commands_call(const struct command *command, char **argv);
-/** commands_main - run the command that @argv names. Return: the exit status. */
+/** commands_main - Return: exit status. */
 int commands_main(char **argv);

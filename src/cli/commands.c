@@ -17,7 +17,7 @@ const struct command *commands_at(size_t index)
 	return index < ARRAY_SIZE(commands) ? commands[index] : NULL;
 }
 
-/* Return: the number of words in @name if @argv begins with them, else 0. */
+/* Return: number of words matched, or 0. */
 static size_t match_name(const char *name, char *const *argv)
 {
 	size_t words = 0;
@@ -48,7 +48,7 @@ size_t commands_find(char *const *argv, const struct command **ret_command)
 	return 0;
 }
 
-/* The first word of a two-word command is a group. */
+/* Its first word is a group. */
 static bool is_group(const char *word, const char *name)
 {
 	size_t len = strlen(word);
@@ -56,7 +56,7 @@ static bool is_group(const char *word, const char *name)
 	return strncmp(word, name, len) == 0 && name[len] == ' ';
 }
 
-/* Return: the second words of @group's commands, owned; NULL: not a group. */
+/* Second words of a group, owned; NULL: not a group. */
 static char *list_group(const char *group)
 {
 	char *words = NULL;
@@ -132,7 +132,7 @@ static bool is_help(const char *word)
 	return word && (str_equal(word, "--help") || str_equal(word, "-h"));
 }
 
-/* Every error ends here and is printed once. @command is NULL if none was found. */
+/* Every error ends here and is printed once. @command NULL: none found. */
 static int finish(const struct command *command, int status, const struct error *err)
 {
 	bool has_help = command && command != &command_help;

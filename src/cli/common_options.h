@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: options that many commands share. */
+/* DOC: options shared by commands. */
 
 #include "cli/client/endpoint.h"
 #include "cli/options.h"
 #include <stdbool.h>
 
-/* Options of a command that sends a request and prints the response. */
+/* For a request with a printed response. */
 struct common_options {
 	struct endpoint_options at;
 	bool json;
 };
 
-/* A row is one option, however long its line. */
 /* clang-format off */
 
-/* Where the daemon is: for a struct endpoint_options at @offset. */
+/* For a struct endpoint_options at @offset. */
 #define ENDPOINT_ROWS(offset) \
 	{"socket",  0, OPTION_TEXT, (offset) + offsetof(struct endpoint_options, socket),  "PATH", "the daemon's Unix socket"}, \
 	{"url",     0, OPTION_TEXT, (offset) + offsetof(struct endpoint_options, url),     "URL",  "the daemon's address: https://box.example:8000"}, \
@@ -27,7 +26,7 @@ struct common_options {
 	{"json", 0, OPTION_FLAG, (offset) + offsetof(struct common_options, json), NULL, "print the daemon's response as JSON"}, \
 	ENDPOINT_ROWS((offset) + offsetof(struct common_options, at))
 
-/* Limits and variables; @AT_ is the macro for the offset of a member of struct run_options. */
+/* @AT_: offset of a member of struct run_options. */
 #define LIMIT_ROWS(AT_) \
 	{"memory",    'm', OPTION_SIZE,   AT_(memory_bytes),   "SIZE",  "memory limit: 512Mi, 1Gi"}, \
 	{"cpu",       0,   OPTION_CPU,    AT_(cpu_millicores), "CORES", "CPU limit: 1, 0.5, 500m"}, \

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 
-/* A probe prints a few dozen lines. */
+/* A probe prints dozens of lines. */
 #define CHECKS_MAX 256
 
 static const char *const state_names[] = {

@@ -2,8 +2,7 @@
 #pragma once
 
 /*
- * DOC: the checks of "millibox doctor": the output of the engine's probe, with the loss and the
- * remedy if a check fails. Pure.
+ * DOC: checks of "millibox doctor": the engine's probe, with loss and remedy of each failure. Pure.
  */
 
 #include "base/attr.h"
@@ -19,7 +18,7 @@ enum check_state {
 
 struct check {
 	char *name;  /* owned */
-	char *value; /* owned: the finding */
+	char *value; /* owned */
 	enum check_state state;
 };
 
@@ -32,16 +31,15 @@ struct checks {
 enum check_need {
 	NEED_NEVER,
 	NEED_ALWAYS,
-	NEED_AS_ROOT, /* optional for ordinary users: results name the missing layer */
+	NEED_AS_ROOT, /* optional for others: results name the missing layer */
 	CHECK_NEED_COUNT
 };
 
-/* Explains a failed check. */
 struct advice {
 	const char *name;
 	enum check_need need;
-	const char *loss;   /* the effect */
-	const char *remedy; /* what to do */
+	const char *loss;
+	const char *remedy;
 };
 
 void checks_done(struct checks *checks);
@@ -49,20 +47,20 @@ void checks_done(struct checks *checks);
 void checks_add(struct checks *checks, const char *name, enum check_state state, const char *value);
 const struct check *checks_find(const struct checks *checks, const char *name);
 /**
- * checks_parse - parse lines "name TAB ok|missing|info TAB value". Return: 0, or -EPROTO for a
- * malformed line or too many lines.
+ * checks_parse - lines "name TAB ok|missing|info TAB value". Return: 0, or -EPROTO for a malformed
+ * line or too many.
  */
 int checks_parse(struct checks *checks, char *text) attr_must_check;
 const char *check_state_name(enum check_state state);
-/** advice_find - Return: 0, or -ENOENT: no advice for this check. */
+/** advice_find - Return: 0, or -ENOENT. */
 int advice_find(const char *name, struct advice *ret_advice) attr_must_check;
 /**
- * checks_advise - advice_find for @check; if it failed only because there is no user namespace, the
- * remedy refers to the check "user".
+ * checks_advise - advice_find for @check; if only the user namespace is missing, the remedy refers
+ * to the check "user".
  */
 int checks_advise(const struct checks *checks, const struct check *check,
                   struct advice *ret_advice) attr_must_check;
-/** check_is_optional - whether @check is a missing layer that strict mode does not require. */
+/** check_is_optional - a missing layer that strict mode does not require. */
 bool check_is_optional(const struct check *check, bool is_root);
-/** checks_are_strict - whether every required check is ok. */
+/** checks_are_strict - every required check is ok. */
 bool checks_are_strict(const struct checks *checks, bool is_root);

@@ -22,7 +22,7 @@ static const struct words limits[] = {
 	{"disk", "the program ran out of disk space (--disk)"},
 };
 
-/* Statuses that say nothing about the program itself. */
+/* They say nothing about the program. */
 static const struct words failures[] = {
 	{"crashed", "the box failed before the program ended"},
 	{"cancelled", "the execution was cancelled"},
@@ -64,7 +64,7 @@ int exit_status_of_problem(const json_t *problem)
 	return is_usage ? CLI_USAGE : CLI_ERROR;
 }
 
-/* Limits that one of its processes reached while the program continued. */
+/* Limits that a process reached while the program continued. */
 static void show_denied_limits(const json_t *result)
 {
 	const json_t *denial;

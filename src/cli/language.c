@@ -19,7 +19,7 @@ static const struct rule extensions[] = {
 	{"bash", "shell"},
 };
 
-/* Names of interpreters, without a trailing version. */
+/* Without a trailing version. */
 static const struct rule interpreters[] = {
 	{"python", "python"}, {"pypy", "python"}, {"sh", "shell"},
 	{"bash", "shell"},    {"dash", "shell"},  {"ash", "shell"},
@@ -46,14 +46,14 @@ const char *language_of_name(const char *file_name)
 	const char *base = slash ? slash + 1 : file_name;
 	const char *dot = strrchr(base, '.');
 
-	/* ".sh" alone is a hidden file without an extension. */
+	/* ".sh" alone is a hidden file. */
 	if (!dot || dot == base)
 		return NULL;
 	return find_rule(extensions, ARRAY_SIZE(extensions),
 	                 (struct slice){dot + 1, strlen(dot + 1)});
 }
 
-/* Removes the first word of *rest; its length is 0 at the end. */
+/* Its length is 0 at the end. */
 static struct slice next_word(struct slice *rest)
 {
 	struct slice word;
@@ -90,7 +90,7 @@ const char *language_of_code(const char *code, size_t len)
 	line = (struct slice){code + 2, (newline ? (size_t)(newline - code) : len) - 2};
 	program = base_name(next_word(&line));
 	if (program.len == 3 && strncmp(program.text, "env", 3) == 0) {
-		/* Options of env ("-S", "-i") and NAME=value settings precede the program. */
+		/* Options of env ("-S", "-i") and NAME=value precede it. */
 		do
 			program = next_word(&line);
 		while (program.len > 0 &&

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * DOC: guesses the language of a program from its file name or first line, to save typing
- * --language. Pure. The daemon decides which languages it runs.
+ * DOC: guesses a program's language from file name or first line. Pure. The daemon decides which
+ * languages it runs.
  */
 
 #include <stddef.h>
 
-/** language_of_name - from the extension; NULL if it is unknown. */
+/** language_of_name - by extension; NULL: unknown. */
 const char *language_of_name(const char *file_name);
-/** language_of_code - from the "#!" line; NULL if there is none or its program is unknown. */
+/** language_of_code - by the "#!" line; NULL: none or unknown. */
 const char *language_of_code(const char *code, size_t len);

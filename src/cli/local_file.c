@@ -35,7 +35,7 @@ int local_file_write(const char *name, struct local_file *ret_file, struct error
 	if (str_equal(name, "-")) {
 		file.fd = fd_dup(STDOUT_FILENO);
 	} else if (lstat(name, &st) < 0 ? errno == ENOENT : S_ISREG(st.st_mode)) {
-		/* Only regular files are replaced; pipes, devices and links are written to. */
+		/* Replace regular files only; write to pipes, devices and links. */
 		file.part = xasprintf("%s.%d.part", name, (int)getpid());
 		file.fd = fd_open(file.part, O_WRONLY | O_CREAT | O_EXCL, FILE_MODE);
 	} else {
@@ -54,7 +54,7 @@ int local_file_keep(struct local_file *file, struct error *err)
 	int fd = file->fd;
 
 	file->fd = -1;
-	/* Some file systems report a full disk only now. */
+	/* Some file systems report a full disk only here. */
 	if (close(fd) < 0 || (file->part && rename(file->part, file->name) < 0))
 		return error_set(err, ERR_SYSTEM, errno, "write '%s'", file->name);
 	free(file->part);

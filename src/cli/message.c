@@ -14,7 +14,7 @@
 void message_print_safe(FILE *out, const char *text)
 {
 	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-		/* U+0080 to U+009F: 0xC2 and one more byte in UTF-8. */
+		/* U+0080 to U+009F: 0xC2 and a byte in UTF-8. */
 		bool is_c1_control = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
 
 		if (*p == '\n' || *p == '\t')
@@ -67,9 +67,9 @@ static void print_member(const json_t *problem, const char *key, const char *lab
 	(void)fputc('\n', stderr);
 }
 
-/* The option that sets a field of the request. */
+/* The option that sets a request's field. */
 static const struct {
-	const char *field; /* a path that begins with this matches too */
+	const char *field; /* also a prefix of its path */
 	const char *name;
 } option_names[] = {
 	{"language", "--language"},
@@ -86,7 +86,7 @@ static const struct {
 	{"resources.max_output", "--max-output"},
 };
 
-/* Replace remedies of the API that name its fields and headers. */
+/* Instead of remedies that name API fields and headers. */
 static const struct {
 	enum error_code code;
 	const char *remedy;
@@ -98,7 +98,7 @@ static const struct {
 	{ERR_NO_SCOPE, "use a key with this scope, or the daemon's Unix socket (--socket)"},
 };
 
-/* Reports a value that the daemon rejected like one that the option parser rejects. */
+/* Like a value that the option parser rejects. */
 static bool show_invalid_option(const char *field, const char *detail)
 {
 	size_t len = strlen(field);

@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "base/suggest.h"
 
-/* Kinds with a positive number differ in their parser and in the example. */
+/* Kinds of positive numbers: parser and example. */
 struct number_kind {
 	int (*parse)(const char *text, uint64_t *ret_value);
 	const char *expected;
@@ -29,7 +29,7 @@ struct parser {
 	struct args *args;
 };
 
-/* By a name of @len bytes, or by @letter if @name is NULL. */
+/* By a name of @len bytes; @name NULL: by @letter. */
 static const struct option_row *find_row(const struct options *options, const char *name,
                                          size_t len, char letter)
 {
@@ -97,7 +97,7 @@ static int refuse_unknown(const struct parser *p, const char *word, const char *
 	return error_set(err, ERR_INVALID, 0, "unknown option '%s'", word);
 }
 
-/* @attached is the value in the same word, or NULL. */
+/* @attached: value in the same word, or NULL. */
 static int take_option(struct parser *p, const struct option_row *row, const char *attached,
                        struct error *err)
 {

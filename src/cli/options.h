@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: command line options as tables, which the parser, --help, shell completion and the check of
- * the manual page share. Values are written into the command's own struct at the row's offset;
- * strings are borrowed from argv, which lives as long as the program.
+ * DOC: command line options as tables, shared by the parser, --help, completion and the check of
+ * the manual page. Values go into the command's struct at the row's offset; strings are borrowed
+ * from argv.
  */
 
 #include "base/attr.h"
@@ -35,7 +35,7 @@ struct option_row {
 	char letter;      /* 0: no short form */
 	enum option_kind kind;
 	size_t offset;
-	const char *value; /* placeholder for the value in --help; NULL for a flag */
+	const char *value; /* placeholder in --help; NULL: a flag */
 	const char *help;
 };
 
@@ -48,18 +48,18 @@ struct options {
 struct args {
 	const char **words; /* owned; in order */
 	size_t words_count;
-	char **rest; /* borrowed: what follows "--" */
+	char **rest; /* borrowed: after "--" */
 	size_t rest_count;
-	bool help;        /* --help or -h: parsing stopped there */
+	bool help;        /* parsing stopped there */
 	const void *data; /* of the command */
 };
 
 /**
- * options_parse - parse @argv, which follows the command's name, into the zeroed @values. Return:
- * 0, or -1 (ERR_INVALID). Call options_done in both cases.
+ * options_parse - parse @argv, after the command's name, into the zeroed @values. Return: 0, or -1
+ * (ERR_INVALID). Call options_done in both cases.
  */
 int options_parse(const struct options *options, char **argv, void *values, struct args *ret_args,
                   struct error *err) attr_must_check;
 void options_done(const struct options *options, void *values, struct args *args);
-/** options_print_help - print one line per row, --help last. */
+/** options_print_help - --help comes last. */
 void options_print_help(const struct options *options, FILE *out);

@@ -31,7 +31,7 @@ int resource_call(const struct common_options *options, const struct api_call *c
 	return status < 300 ? CLI_OK : CLI_ERROR;
 }
 
-/* The path of the one item that @args names. Return: owned, or NULL (ERR_INVALID). */
+/* Of the one item in @args. Return: owned, or NULL (ERR_INVALID). */
 static char *item_path(const struct resource *resource, const struct args *args, struct error *err)
 {
 	if (args->words_count != 1)
@@ -44,7 +44,7 @@ static char *item_path(const struct resource *resource, const struct args *args,
 	return NULL;
 }
 
-/* Return: how many bytes were printed. */
+/* Return: bytes printed. */
 static int print_words(const json_t *list)
 {
 	int len = 0;

@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 
-/* jansson returns NULL for text that is not UTF-8. */
+/* jansson returns NULL for invalid UTF-8. */
 static json_t *require_utf8(json_t *value, const struct resource_field *f, struct error *err)
 {
 	if (!value)

@@ -93,7 +93,7 @@ static int read_program(const struct run_options *options, const char *word,
 	if (word && read_input(word, &input->code, err) < 0) {
 		if (err->sys != ENOENT)
 			return -1;
-		/* The word may be code. */
+		/* It may be code. */
 		error_clear(err);
 		return error_set(err, ERR_NOT_FOUND, 0, "read %.120s: %s; use -c to pass code",
 		                 word, strerror(ENOENT));
@@ -190,7 +190,7 @@ static int set_args(json_t *body, const struct args *args, struct error *err)
 
 #define AT(member) offsetof(struct run_options, member)
 
-/* Only the given limits are sent: the daemon's policy has the defaults. */
+/* Only given limits: the policy has the defaults. */
 static const struct resource_field common_fields[] = {
 	{"cpu", RESOURCE_CORES, AT(cpu_millicores), "cpu", "resources"},
 	{"memory", RESOURCE_SIZE, AT(memory_bytes), "memory", "resources"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: builds the body of POST /api/v1/execute from the options of "millibox run". */
+/* DOC: the body of POST /api/v1/execute from the options of "millibox run". */
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -12,14 +12,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bounds what we read; the daemon's own limits are lower. */
+/* The daemon's own limits are lower. */
 #define RUN_INPUT_MAX (64 * MIB)
 
 struct run_options {
 	const char *language;
 	const char *template_id;
 	const char *code;
-	const char *handler; /* file with a handler, called with @event (JSON, or @FILE) */
+	const char *handler; /* handler file, called with @event (JSON, or @FILE) */
 	const char *event;
 	const char *context;
 	const char *stdin_path;
@@ -35,10 +35,10 @@ struct run_options {
 	struct option_list env;
 	struct option_list files;
 	bool json;
-	bool in_session; /* an execution in a session, which has a default language */
+	bool in_session; /* the session has a default language */
 };
 
-/* What run_request_read has read from files. */
+/* Read from files. */
 struct run_input {
 	const char *language; /* NULL: the session's */
 	struct buf code;
@@ -46,7 +46,7 @@ struct run_input {
 	json_t *event, *context; /* owned; NULL: none */
 };
 
-/** run_request_read - read the program @word ("-": stdin; NULL: --code), its stdin and language. */
+/** run_request_read - read program @word ("-": stdin; NULL: --code), stdin and language. */
 int run_request_read(const struct run_options *options, const char *word,
                      struct run_input *ret_input, struct error *err) attr_must_check;
 void run_input_done(struct run_input *input);
@@ -55,7 +55,6 @@ void run_input_done(struct run_input *input);
 char *run_request_build(const struct run_options *options, const struct run_input *input,
                         const struct args *args, struct error *err) attr_must_check;
 /**
- * run_request_common - the fields that sessions and executions share: timeout, resources, policy,
- * template, variables. Return: owned, or NULL with *err.
+ * run_request_common - fields that sessions and executions share. Return: owned, or NULL with *err.
  */
 json_t *run_request_common(const struct run_options *options, struct error *err) attr_must_check;

@@ -27,7 +27,7 @@ static int report_result(const struct run_send *run, const struct exec_call *cal
 	return status;
 }
 
-/* An interruption is no error. @own is NULL if the daemon is not ours. */
+/* An interruption is no error. @own NULL: the daemon is not ours. */
 static int report_failure(const struct exec_call *call, const struct own_daemon *own,
                           struct error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: send a program to a daemon, print the result and choose the exit status. */
+/* DOC: sends a program to a daemon, prints the result and chooses the exit status. */
 
 #include "base/attr.h"
 #include "base/error.h"
@@ -13,19 +13,19 @@ struct exec_call;
 
 struct run_send {
 	const char *body; /* JSON */
-	bool json;        /* print the result object */
-	bool value;       /* print the handler's value after its output */
-	/* Return: the exit status. One of @result and @problem is NULL. NULL: the default. */
+	bool json;        /* print the result */
+	bool value;       /* print the handler's value, after its output */
+	/* Return: exit status. One of @result and @problem is NULL. NULL: default. */
 	int (*report)(void *ctx, const json_t *result, const json_t *problem);
 	void *ctx;
 };
 
 /**
- * run_send - execute once, on the daemon that @at selects, or on an own daemon if none listens at
- * the default socket. @call is initialised. Return: the exit status.
+ * run_send - execute on the daemon at @at, or on an own one if none listens at the default socket.
+ * @call is initialised. Return: exit status.
  */
 int run_send(const struct run_send *run, const struct endpoint_options *at, struct exec_call *call,
              struct error *err);
-/** run_send_to - POST to @path of the daemon at @endpoint. Return: the exit status. */
+/** run_send_to - Return: exit status. */
 int run_send_to(const struct run_send *run, const struct endpoint *endpoint, const char *path,
                 struct exec_call *call, struct error *err);

@@ -51,21 +51,21 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. Order of the start, and why:
+ * Theory of operation. Order of the start:
  *
  *   state directory   a second daemon on it must fail before it disturbs the first
  *   engine            while we have privileges to give it; before it could inherit descriptors
- *   runners, sockets  read and opened with the rights of the user who started us
+ *   runners, sockets  with the rights of the user who started us
  *   guards            keep the rights to remove the socket and to read a new certificate
- *   ids               dropped before the first untrusted byte is read
- *   store             opened by its owner; its thread starts while threads may start
+ *   ids               dropped before the first untrusted byte
+ *   store             opened by its owner, while threads may start
  *   filter            after the last step that needs more
  *   loop
  *
- * Stopping. On the first signal nothing new is accepted, sessions end, and executions without a
- * session may end within the drain time. The second signal ends them at once. A dead engine is like
- * a second signal with another exit status. When no execution, box or connection is left, the loop
- * stops; a client that does not read its response delays that for at most ANSWER_TIMEOUT_US.
+ * Stopping. On the first signal nothing new is accepted, sessions end, and one-shot runs may end
+ * within the drain time. The second signal ends them at once. A dead engine is like a second signal
+ * with another exit status. When no run, box or connection is left, the loop stops; a client that
+ * does not read its response delays that for at most ANSWER_TIMEOUT_US.
  */
 
 #define ANSWER_TIMEOUT_US (2 * USEC_PER_SEC)
@@ -82,16 +82,16 @@ struct daemon {
 	struct policies *policies;
 	struct store *store;
 	struct retention *retention;
-	struct session_saved *saved; /* until it is restored */
+	struct session_saved *saved; /* until restored */
 	struct templates *templates;
 	struct imports *imports;
 	struct importer importer;
-	char **bases; /* owned, NULL-terminated: directories of roots */
+	char **bases; /* owned, NULL-terminated */
 	struct loop *loop;
 	struct metrics *metrics;
 	struct metrics_row *metrics_row;
 	struct audit *audit;
-	struct audit_row *audit_row; /* of the audit log */
+	struct audit_row *audit_row;
 	struct metrics_core_parts core_parts;
 	struct loop_lag lag;
 	struct tenants *tenants;
@@ -110,8 +110,8 @@ struct daemon {
 	struct guard socket_guard, tls_guard;
 	struct tls_reload tls_reload;
 	int state_lock;
-	char handover[HOME_NAME_LEN + 16]; /* name under which engines outlive the daemon */
-	struct tls_files tls;              /* until the server has them, like the sockets */
+	char handover[HOME_NAME_LEN + 16]; /* engines outlive the daemon under this name */
+	struct tls_files tls;              /* until the server has them */
 	int tcp_fd, unix_fd;
 	char tcp_name[64];
 	enum daemon_exit exit;
@@ -139,7 +139,7 @@ static void on_answer_timeout(void *ctx)
 	loop_stop(d->loop);
 }
 
-/* Nothing runs any more: only responses remain. */
+/* Only responses remain. */
 static void check_drained(struct daemon *d)
 {
 	if (d->sessions_ended && d->execs_drained)
@@ -166,7 +166,7 @@ static void on_execs_drained(void *ctx)
 static void stop_daemon(struct daemon *d, bool at_once)
 {
 	router_set_unready(d->router, "stopping");
-	/* Sessions first: they hold boxes that would not end by themselves. */
+	/* Sessions first: their boxes would not end by themselves. */
 	if (!d->stopping && d->config->sessions_keep_on_stop && d->driver->caps.can_keep) {
 		driver_leave(d->driver);
 		session_service_leave(d->sessions, on_sessions_ended, d);
@@ -197,7 +197,7 @@ static void on_hangup(void *ctx, int signo attr_unused)
 static void on_reload(void *ctx)
 {
 	const struct daemon *d = ctx;
-	size_t failed = reload_run(&d->reload); /* failures are logged */
+	size_t failed = reload_run(&d->reload); /* logged */
 
 	run_service_prepare(d->runs);
 	session_service_prepare(d->sessions);
@@ -217,7 +217,7 @@ static void on_engine_lost(void *ctx, const struct error *err)
 	router_set_unready(d->router, "engine");
 }
 
-/* Each box costs a handful of descriptors, each connection one. */
+/* Each box needs a handful of descriptors, each connection one. */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
@@ -225,7 +225,7 @@ static void raise_descriptor_limit(void)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* else keep the current limit */
+	(void)setrlimit(RLIMIT_NOFILE, &limit); /* else keep the limit */
 }
 
 /* Imported roots first, then the operator's. */
@@ -250,7 +250,7 @@ static int make_bases(struct daemon *d, struct error *err)
 static int start_engine(struct daemon *d, struct error *err)
 {
 	const struct config *c = d->config;
-	/* A build with sanitizers has no zygotes; results then say that programs start cold. */
+	/* Sanitizer builds have no zygotes; results then report cold starts. */
 	bool has_zygote = c->zygotes_enabled && access(c->zygote_path, R_OK) == 0;
 	char name[HOME_NAME_LEN + 1];
 	const struct native_config native = {
@@ -279,14 +279,14 @@ static int start_engine(struct daemon *d, struct error *err)
 	if (home_name(d->state_lock, name, err) < 0)
 		return -1;
 	(void)snprintf(d->handover, sizeof(d->handover), "custody-%s", name);
-	/* Boxes of an earlier daemon bring their descriptors with them. */
+	/* Boxes of an earlier daemon bring descriptors. */
 	raise_descriptor_limit();
 	if (native_spawn(&native, &d->driver, err) < 0)
 		return error_wrap(err, "start the engine %s", c->engine_path);
 	return 0;
 }
 
-/* The ids to switch to: the configured user, or the id that the engine reserves for us. */
+/* The configured user, or the id that the engine reserves for us. */
 static int choose_ids(const struct daemon *d, uid_t *ret_uid, gid_t *ret_gid, struct error *err)
 {
 	const char *user = d->config->user;
@@ -305,7 +305,7 @@ static int choose_ids(const struct daemon *d, uid_t *ret_uid, gid_t *ret_gid, st
 	return 0;
 }
 
-/* Our current or future uid. On error the start fails in give_up_root, which says why. */
+/* Our current or future uid. On error, give_up_root fails with the reason. */
 static uid_t own_id(const struct daemon *d)
 {
 	struct error err = {0};
@@ -345,7 +345,7 @@ static int give_up_root(struct daemon *d, struct error *err)
 	if (home_give_state(d->config->state_dir, d->state_lock, uid, gid, err) < 0)
 		return -1;
 	if (socket[0]) {
-		/* Members of the configured user's group may use the socket. */
+		/* The configured user's group may use the socket. */
 		if (lchown(socket, uid, gid) < 0)
 			return error_set(err, ERR_SYSTEM, errno, "chown %s", socket);
 		if (socket_guard_start(&d->socket_guard, socket, d->state_lock, err) < 0)
@@ -356,7 +356,7 @@ static int give_up_root(struct daemon *d, struct error *err)
 	return lockdown_drop_ids(uid, gid, err);
 }
 
-/* A tenant was deleted: retention removes its history. */
+/* A tenant was deleted: remove its history. */
 static void on_departure(void *ctx)
 {
 	struct daemon *d = ctx;
@@ -526,7 +526,7 @@ static void log_startup(const struct daemon *d)
 	         d->tcp_name[0] && d->config->socket[0] ? " and " : "", d->config->socket);
 }
 
-/* One step of the start, and the exit status of its failure. */
+/* One step of the start, and the exit status if it fails. */
 struct phase {
 	int (*run)(struct daemon *d, struct error *err);
 	enum daemon_exit exit;
@@ -574,7 +574,7 @@ static int load_tls(struct daemon *d, struct error *err)
 
 static int load_runners(struct daemon *d, struct error *err)
 {
-	/* Find it now: after the ids are dropped its path may not be accessible. */
+	/* Now: its path may be inaccessible after the ids are dropped. */
 	if (importer_find(&d->importer, d->config->engine_path, err) < 0)
 		return -1;
 	d->packages = packages_load_host();
@@ -652,7 +652,7 @@ static int load_templates(struct daemon *d, struct error *err)
 
 static int lock_down(struct daemon *d, struct error *err)
 {
-	/* Before the filter: the loop may then use any system call during its setup. */
+	/* Before the filter: the loop's setup may use any system call. */
 	d->loop = loop_new();
 	if (store_start(d->store, d->loop, lockdown_seal_store, err) < 0)
 		return -1;
@@ -679,7 +679,7 @@ static int run_phases(struct daemon *d)
 		if (phases[i].run(d, &err) < 0) {
 			log_error("cannot start", &err);
 			d->exit = phases[i].exit;
-			/* What an earlier daemon left may still be adopted by another. */
+			/* Another daemon may still adopt what an earlier one left. */
 			if (d->driver)
 				driver_leave(d->driver);
 			return -1;
@@ -688,7 +688,7 @@ static int run_phases(struct daemon *d)
 	return 0;
 }
 
-/* Also for a daemon that is only partly started. */
+/* Also if only partly started. */
 static void take_down(struct daemon *d)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(d->signals); i++)
@@ -718,14 +718,14 @@ static void take_down(struct daemon *d)
 	audit_row_free(d->audit_row);
 	audit_close(d->audit);
 	if (d->driver)
-		driver_free(d->driver); /* waits until the engine has cleaned up */
+		driver_free(d->driver); /* waits for the engine's cleanup */
 	identity_free(d->identity);
 	tenants_free(d->tenants);
 	packages_free(d->packages);
 	policies_free(d->policies);
 	runners_free(d->runners);
 	session_saved_free(d->saved);
-	store_close(d->store); /* writes what all of them have queued */
+	store_close(d->store); /* writes what is queued */
 	str_list_free(d->bases);
 	loop_free(d->loop);
 	tls_files_done(&d->tls);
@@ -748,7 +748,7 @@ enum daemon_exit daemon_run(const struct config *config)
 		.tcp_fd = -1,
 		.unix_fd = -1,
 	};
-	/* A client that disconnects, and a file that may not grow, are write errors. */
+	/* A client that disconnects, or a file that may not grow, is a write error. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	if (run_phases(&d) == 0) {
@@ -756,7 +756,7 @@ enum daemon_exit daemon_run(const struct config *config)
 		audit_daemon(&d, "daemon.start");
 		loop_run(d.loop);
 	}
-	/* The name is ours only if we listen there: if it was in use, leave it alone. */
+	/* Ours only if we listen there: if it was in use, leave it. */
 	if ((d.unix_fd >= 0 || d.http) && d.socket_guard.pid <= 0 && config->socket[0] &&
 	    unlink(config->socket) < 0 && errno != ENOENT)
 		log_warn("remove %s: %s, ignoring", config->socket, strerror(errno));

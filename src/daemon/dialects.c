@@ -7,7 +7,7 @@
 #include "api/v1/v1.h"
 #include <stddef.h>
 
-/* se_v2_dialect comes before se_dialect, whose prefix it has too. */
+/* se_v2_dialect first: se_dialect's prefix matches it too. */
 const struct dialect *const dialects[] = {
 	&v1_dialect,
 	&mcp_dialect,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: the dialects that the daemon serves, in the order in which routes are matched. */
+/* DOC: the dialects, in the order in which routes are matched. */
 
 struct dialect;
 

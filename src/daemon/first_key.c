@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What must be freed, in this order. */
+/* Freed in this order. */
 struct first_key {
 	struct identity *identity;
 	struct tenants *tenants;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: milliboxd --create-key: bootstraps a daemon that may not start without a key. Creates one
- * in the state directory while no daemon uses it, and prints it.
+ * DOC: milliboxd --create-key: for a daemon that may not start without a key. Creates one in the
+ * state directory while no daemon uses it, and prints it.
  */
 
 #include "daemon/daemon.h"

@@ -5,12 +5,12 @@
 #include <stddef.h>
 #include <string.h>
 
-/* One row per flag: it sets either a key of the configuration or a field of struct flags. */
+/* A flag sets a configuration key or a field of struct flags. */
 struct flag {
 	const char *name;
-	const char *value; /* name of its value; NULL: takes none */
+	const char *value; /* name of its value; NULL: none */
 	const char *key;   /* of the configuration */
-	size_t offset;     /* in struct flags, if there is no key */
+	size_t offset;     /* in struct flags, without a key */
 	const char *help;
 };
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * DOC: the command line of milliboxd: flags for the most common settings; the rest is in the
- * file.
- */
+/* DOC: the command line of milliboxd: the most common settings; the rest is in the file. */
 
 #include "base/attr.h"
 #include "core/config/config.h"

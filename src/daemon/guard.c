@@ -36,7 +36,7 @@ int guard_drop(const char *name, const uint32_t *caps, size_t count)
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {0};
 
-	/* Ctrl-C goes to the whole group; a guard ends with or after the daemon. */
+	/* Ctrl-C goes to the whole group; a guard outlives the daemon. */
 	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
 		(void)signal(ignored[i], SIG_IGN);
 	(void)prctl(PR_SET_NAME, name);

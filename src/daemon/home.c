@@ -18,7 +18,7 @@
 #define LOCK_PAUSE_NS (20 * 1000 * 1000)
 #define LOCK_TRIES    100 /* two seconds */
 
-/* The daemon's own files in its state directory. An earlier daemon may have had another id. */
+/* The daemon's files in its state directory. An earlier daemon may have had another id. */
 static const char *const state_files[] = {"millibox.db", "millibox.db-wal", "millibox.db-shm",
                                           "millibox.db-clean"};
 
@@ -29,7 +29,7 @@ static int open_dir(const char *dir, unsigned mode, int *ret_fd, struct error *e
 
 	if (r < 0)
 		return error_set(err, ERR_CONFIG, -r, "create directory %s", dir);
-	/* A planted link would lead elsewhere. */
+	/* Do not follow a planted link. */
 	fd = fd_open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (fd < 0)
 		return error_set(err, ERR_CONFIG, -fd, "open directory %s", dir);
@@ -37,8 +37,8 @@ static int open_dir(const char *dir, unsigned mode, int *ret_fd, struct error *e
 	return 0;
 }
 
-/* The children of a daemon that was just killed may still hold the lock that they inherited; the
- * guard of its socket does so on purpose (socket_guard.h). */
+/* Children of a daemon just killed may still hold the inherited lock; the socket guard does so on
+ * purpose (socket_guard.h). */
 static int lock_patiently(int fd)
 {
 	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
@@ -57,14 +57,14 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err)
 	const char *above = dirname(copy);
 	cleanup_close int fd = -1, lock = -1;
 	struct stat st;
-	/* Parent directories created by root belong to root: the daemon must be able to pass. */
+	/* Parents created by root belong to root: the daemon must be able to pass. */
 	int r = geteuid() == 0 ? file_mkdir_parents(above, 0755) : 0;
 
 	if (r < 0)
 		return error_set(err, ERR_CONFIG, -r, "create directory %s", above);
 	if (open_dir(dir, 0700, &fd, err) < 0)
 		return -1;
-	/* Root takes it over from the id of an earlier daemon; others use only their own. */
+	/* Root takes it over from an earlier daemon's id; others use only their own. */
 	if (fstat(fd, &st) < 0 || (geteuid() != 0 && st.st_uid != geteuid()))
 		return error_set(err, ERR_CONFIG, 0, "directory %s belongs to another user", dir);
 	lock = fd_open_at(fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
@@ -82,8 +82,8 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err)
 	return 0;
 }
 
-/* An attacker in an earlier daemon may have left something else under our names: a link, or a
- * second name of one of root's files. Neither is given away. */
+/* An attacker in an earlier daemon may have left a link, or a second name of one of root's files,
+ * under our names. Neither is given away. */
 static int give_file(int dir, const char *name, uid_t uid, gid_t gid, struct error *err)
 {
 	cleanup_close int fd = fd_open_beneath(dir, name, O_RDONLY | O_NONBLOCK, 0);
@@ -96,7 +96,7 @@ static int give_file(int dir, const char *name, uid_t uid, gid_t gid, struct err
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)
 		return error_set(err, ERR_CONFIG, 0, "%s is not a regular file with one name",
 		                 name);
-	/* A file that already belongs to them is not touched, including its times. */
+	/* Already theirs: keep it untouched, with its times. */
 	if (st.st_uid == uid && st.st_gid == gid && (st.st_mode & 07777) == 0600)
 		return 0;
 	if (fchown(fd, uid, gid) < 0 || fchmod(fd, 0600) < 0)
@@ -152,7 +152,7 @@ int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid, struct error 
 	return 0;
 }
 
-/* The directory belongs to that user: what fails is the path to it. */
+/* That user owns the directory: the path to it fails. */
 int home_state_failed(const char *dir, struct error *err)
 {
 	if (err->sys != EACCES)

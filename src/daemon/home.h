@@ -11,26 +11,26 @@
 #include <sys/types.h>
 
 /**
- * home_open_state - create @dir and lock it: two daemons must not share one. Return: 0 with the
- * lock, held until *ret_fd is closed; or -1 with *err.
+ * home_open_state - create @dir and lock it against a second daemon. Return: 0 with the lock, held
+ * until *ret_fd is closed; or -1 with *err.
  */
 int home_open_state(const char *dir, int *ret_fd, struct error *err) attr_must_check;
-/** home_roots - the folder of imported roots in the state directory @dir; owned. */
+/** home_roots - folder of imported roots in @dir; owned. */
 char *home_roots(const char *dir) attr_must_check;
 int home_make_roots(const char *dir, struct error *err) attr_must_check;
 #define HOME_NAME_LEN 32
-/** home_name - a random name of this state directory, written once into its lock @fd. */
+/** home_name - the state directory's random name, written once into its lock @fd. */
 int home_name(int fd, char ret_name[HOME_NAME_LEN + 1], struct error *err) attr_must_check;
-/** home_give_state - chown the directory of the lock @fd, and its database, to @uid and @gid. */
+/** home_give_state - chown the directory of lock @fd and its database. */
 int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid,
                     struct error *err) attr_must_check;
 /**
  * home_state_failed - root switched to the id that owns @dir, and something in it could not be
- * opened: add advice to @err. Return: always -1.
+ * opened: add advice to @err. Return: -1.
  */
 int home_state_failed(const char *dir, struct error *err);
 /**
- * home_make_parent - create the directory of @path. An existing one must belong to root or to
- * @own, the daemon's current or future id, and must not let others rename in it.
+ * home_make_parent - create the directory of @path. An existing one must belong to root or @own,
+ * the daemon's current or future id, and must not let others rename in it.
  */
 int home_make_parent(const char *path, uid_t own, struct error *err) attr_must_check;

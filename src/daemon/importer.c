@@ -14,7 +14,7 @@
 
 #define SOCKET_FD 3
 
-/* In the child: inherits only the socket and stderr for its log. */
+/* In the child: inherits only the socket, and stderr for its log. */
 attr_noreturn static void become(int exe, const char *roots, int sock)
 {
 	static char *const no_env[] = {NULL};
@@ -22,14 +22,14 @@ attr_noreturn static void become(int exe, const char *roots, int sock)
 	int null = fd_open("/dev/null", O_RDWR, 0);
 	static const int deaf_to[] = {SIGTERM, SIGINT, SIGHUP};
 
-	/* A signal to the whole group is for the daemon: the importer ends with it. */
+	/* Signals to the group are for the daemon: the importer ends with it. */
 	for (size_t i = 0; i < ARRAY_SIZE(deaf_to); i++)
 		(void)signal(deaf_to[i], SIG_IGN);
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
 		_exit(127);
 	if (sock == SOCKET_FD ? fcntl(sock, F_SETFD, 0) < 0 : dup2(sock, SOCKET_FD) < 0)
 		_exit(127);
-	/* Close at exec: until then the program's own descriptor is one of them. */
+	/* At exec: the program's own descriptor is among them. */
 	if (close_range(SOCKET_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
 		_exit(127);
 	(void)execveat(exe, "", (char *const *)(uintptr_t)argv, no_env, AT_EMPTY_PATH);

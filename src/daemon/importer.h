@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: starts millibox-import with the daemon's own ids while the daemon can still start
- * programs. It is opened earlier, by the user who started the daemon: the daemon's ids may not
- * have access to its path, for example in root's home.
+ * DOC: starts millibox-import with the daemon's ids while the daemon can still start programs. It
+ * is opened earlier, by the user who started the daemon: the daemon's ids may have no access to its
+ * path, for example in root's home.
  */
 
 #include "base/attr.h"
@@ -21,5 +21,5 @@ struct importer {
 int importer_find(struct importer *i, const char *engine_path, struct error *err) attr_must_check;
 /** importer_start - unpacks roots into @roots. */
 int importer_start(struct importer *i, const char *roots, struct error *err) attr_must_check;
-/** importer_end - wait for it, after its socket was closed. */
+/** importer_end - wait for it, after closing its socket. */
 void importer_end(struct importer *i);

@@ -18,22 +18,20 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. The daemon parses untrusted input. If an attacker takes it over, the
- * filter leaves little to use: no program to start, no process or thread to create, no socket to
- * connect, no file to write, no memory to execute code from. Everything the daemon uses was
- * opened before.
+ * Theory of operation. The daemon parses untrusted input. The filter leaves little to an attacker
+ * who takes it over: no program to start, no process or thread to create, no socket to connect, no
+ * file to write, no memory to execute code from. Everything the daemon uses was opened before.
  *
- * Calls that are not in the table fail with ENOSYS: a newer libc that tries one falls back, and a
- * healthy daemon never dies of it. The database thread has its own table: it writes to files that
- * were opened before and has no socket call. Calls in the second table are not used by any
- * library of ours: only an intruder makes them, and the daemon is killed; the engine then ends
- * all boxes.
+ * Calls not in the table fail with ENOSYS: a newer libc falls back, and a healthy daemon never dies
+ * of it. The database thread has its own table: it writes to open files and has no socket call.
+ * Calls in the second table are used by no library of ours, only by an intruder: they kill the
+ * daemon, and the engine then ends all boxes.
  *
- * Sanitizers need more: their leak check clones a thread and traces. Builds with them, which are
- * not for production, get those calls back.
+ * Sanitizers need more: their leak check clones a thread and traces. Builds with them, not for
+ * production, get those calls back.
  */
 
-/* One argument that decides, compared under a mask. */
+/* The argument that decides, under a mask. */
 struct arg_rule {
 	unsigned index;
 	bool used;
@@ -45,7 +43,6 @@ struct call_rule {
 	struct arg_rule arg;
 };
 
-/* A row is a purpose. */
 /* clang-format off */
 #define ANY(name)                    {SCMP_SYS(name), {0}}
 #define IF(name, index, mask, value) {SCMP_SYS(name), {index, true, mask, value}}
@@ -69,14 +66,14 @@ static const struct call_rule allowed[] = {
 	ANY(read), ANY(write), ANY(readv), ANY(writev), ANY(pread64), ANY(lseek), ANY(recvfrom),
 	ANY(recvmsg), ANY(sendto), ANY(sendmsg), ANY(sendmmsg), ANY(shutdown), ANY(close),
 	ANY(close_range),
-	/* connections are accepted, none are made. A WebSocket over TLS is one end of a pair */
+	/* accept only. A WebSocket over TLS is one end of a pair */
 	IF(socketpair, 0, INT_MASK, AF_UNIX), ANY(accept4), ANY(accept), ANY(getsockname),
 	ANY(getpeername), ANY(getsockopt), ANY(setsockopt),
 	/* waiting */
 	ANY(epoll_wait), ANY(epoll_pwait), ANY(epoll_pwait2), ANY(epoll_ctl), ANY(epoll_create1),
 	ANY(eventfd2), ANY(pipe2), ANY(poll), ANY(ppoll), ANY(select), ANY(pselect6),
 	ANY(nanosleep), ANY(clock_nanosleep),
-	/* counters of boxes: read-only, nothing is created */
+	/* counters of boxes: read-only */
 	IF(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
 	IF(open, 1, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY),
 	ANY(fstat), ANY(newfstatat), ANY(stat), ANY(lstat), ANY(statx), ANY(readlink),
@@ -85,18 +82,18 @@ static const struct call_rule allowed[] = {
 	/* the socket's name, at the end */
 	ANY(unlink), ANY(unlinkat),
 	ANY(membarrier),
-	/* the engine and boxes: wait for their end */
+	/* wait for engine and boxes */
 	ANY(wait4), ANY(waitid), ANY(pidfd_open), ANY(pidfd_send_signal), ANY(kill), ANY(tgkill),
 	ANY(getppid),
 	/* signals to ourselves */
 	ANY(rt_sigaction), ANY(sigaltstack), ANY(signalfd4),
-	/* queries made by libc */
+	/* libc queries */
 	ANY(clock_getres), ANY(time), ANY(getrandom), ANY(getrusage), ANY(sysinfo), ANY(uname),
 	ANY(getuid), ANY(geteuid), ANY(getgid), ANY(getegid), ANY(sched_getaffinity),
 	ANY(sched_getparam), ANY(sched_getscheduler), ANY(prlimit64), ANY(getrlimit),
 };
 
-/* The audit log's thread: appends lines durably, renames a full file and deletes the oldest. */
+/* The audit log's thread: append durably, rename a full file, delete the oldest. */
 static const struct call_rule allowed_audit[] = {
 	EVERY_THREAD,
 	ANY(write), ANY(pwrite64), ANY(fsync), ANY(fdatasync), ANY(ftruncate), ANY(openat),
@@ -104,23 +101,23 @@ static const struct call_rule allowed_audit[] = {
 	ANY(fstat), ANY(newfstatat), ANY(lseek),
 };
 
-/* The database thread: files that are already open, and removing the journal at the end. */
+/* The database thread: open files, and removing the journal at the end. */
 static const struct call_rule allowed_store[] = {
 	EVERY_THREAD,
-	/* pages in and out, durably; write also wakes the loop and logs */
+	/* pages, durably; write also wakes the loop and logs */
 	ANY(read), ANY(write), ANY(pread64), ANY(pwrite64), ANY(lseek), ANY(fsync),
 	ANY(fdatasync), ANY(ftruncate), ANY(close), ANY(fstat), ANY(newfstatat), ANY(stat),
 	ANY(lstat), ANY(access), ANY(faccessat2),
-	ANY(fcntl), /* locks against other programs that read */
-	/* the directory, to make the journal's name durable; nothing is created */
+	ANY(fcntl), /* locks against other readers */
+	/* the directory, to make the journal's name durable; creates nothing */
 	IF(openat, 2, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY), ANY(unlink),
 	ANY(nanosleep), ANY(clock_nanosleep),
-	/* queries made by libc */
+	/* libc queries */
 	ANY(time), ANY(getrandom), ANY(geteuid), ANY(sched_getaffinity),
 	ANY(tgkill), /* abort */
 };
 
-/* Used by the sanitizers at the end of a thread, and to report and exit. */
+/* For sanitizers: end of a thread, report and exit. */
 static const struct call_rule allowed_sanitized[] = {
 	ANY(clone), ANY(ptrace), ANY(prctl), ANY(mmap), ANY(mprotect), ANY(openat), ANY(ioctl),
 	ANY(sched_setaffinity), ANY(getdents), ANY(munmap), ANY(write), ANY(close),
@@ -143,7 +140,7 @@ int lockdown_drop_ids(uid_t uid, gid_t gid, struct error *err)
 {
 	uid_t real, effective, saved;
 
-	/* No executed program can regain capabilities; no_new_privs ensures the same. */
+	/* No executed program regains capabilities; no_new_privs ensures the same. */
 	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			return error_set(err, ERR_SYSTEM, errno,
@@ -186,7 +183,7 @@ static int build_filter(scmp_filter_ctx filter, const struct call_rule *rules, s
 {
 	int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 
-	/* A tree instead of a list: the daemon makes many calls. */
+	/* A tree, not a list: the daemon makes many calls. */
 	if (r == 0)
 		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (r == 0 && SANITIZED)
@@ -200,7 +197,7 @@ static int build_filter(scmp_filter_ctx filter, const struct call_rule *rules, s
 	return r;
 }
 
-/* For the calling thread, and for the process where the two do not differ. */
+/* For the calling thread; process-wide where they do not differ. */
 static int seal_process(const struct call_rule *rules, size_t count, struct error *err)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -213,7 +210,7 @@ static int seal_process(const struct call_rule *rules, size_t count, struct erro
 		return error_set(err, ERR_SYSTEM, errno, "clear ambient capabilities");
 	if (syscall(SYS_capset, &header, none) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "drop capabilities");
-	/* A dump would contain what callers sent; a debugger would have the sockets. */
+	/* A dump would contain callers' data; a debugger would have the sockets. */
 	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "forbid core dumps");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

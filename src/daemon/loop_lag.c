@@ -6,7 +6,7 @@
 #include "core/observe/metrics.h"
 #include "io/timer.h"
 
-/* The metric costs one wake-up a second. */
+/* Costs one wake-up a second. */
 #define INTERVAL_US (1 * USEC_PER_SEC)
 
 static void arm_timer(struct loop_lag *lag)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * DOC: measures how late the loop runs its timers: how much work one turn does.
- */
+/* DOC: measures how late the loop runs its timers. */
 
 #include <stdint.h>
 

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* milliboxd: parses flags and settings; daemon.c does the rest. */
+/* milliboxd: flags and settings; daemon.c does the rest. */
 
 #define PROGRAM "milliboxd"
 
-/* A command that only prints fails if its output cannot be written. */
+/* A failed write of the output is a failure. */
 static enum daemon_exit flush_stdout(void)
 {
 	return fflush(stdout) == 0 ? DAEMON_STOPPED : DAEMON_BAD_PLACE;

@@ -12,7 +12,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
-/* Keys must exist before anyone can connect. */
+/* Before anyone can connect. */
 int preflight_keys(const struct config *c, const struct identity *identity, struct error *err)
 {
 	if (!c->listen[0] || http_address_is_loopback(c->listen))
@@ -31,7 +31,7 @@ int preflight_keys(const struct config *c, const struct identity *identity, stru
 	return 0;
 }
 
-/* A path that does not exist is a wrong setting, not a host on which the engine cannot work. */
+/* A missing path is a wrong setting, not an unsuitable host. */
 int preflight_programs(const struct config *c, struct error *err)
 {
 	const struct {

@@ -3,7 +3,7 @@
 
 /*
  * DOC: checks of settings that depend on the host. Run before anything starts, and by
- * --check-config; changes nothing.
+ * --check-config; no side effects.
  */
 
 #include "base/attr.h"
@@ -14,20 +14,21 @@ struct identity;
 struct passwd;
 struct policies;
 
-/** preflight_settings - settings that contradict each other or the host. */
+/** preflight_settings - contradictions among settings or with the host. */
 int preflight_settings(const struct config *config, struct error *err) attr_must_check;
-/** preflight_programs - engine, agent and runners exist where the settings say. */
+/** preflight_programs - engine, agent and runners exist. */
 int preflight_programs(const struct config *config, struct error *err) attr_must_check;
 /** preflight_keys - only this host may connect without a key. */
 int preflight_keys(const struct config *config, const struct identity *identity,
                    struct error *err) attr_must_check;
-/** preflight_listen_failed - add advice to the library's @err. Return: always -1. */
+/** preflight_listen_failed - add advice to @err. Return: -1. */
 int preflight_listen_failed(const struct config *config, struct error *err);
-/** preflight_user - Return: NULL if there is no such user, with errno if the lookup failed. */
+/** preflight_user - Return: NULL if unknown, with errno if the lookup failed. */
 const struct passwd *preflight_user(const char *user);
-/** preflight_policies - as configured; @files (may be NULL) replace those of the same name. */
+/** preflight_policies - the configured ones; @files (may be NULL) replace those of the same
+ * name. */
 struct policies *preflight_policies(const struct config *config, const char *const *files,
                                     struct error *err) attr_must_check;
-/** preflight_check_policies - like preflight_policies, only checks. */
+/** preflight_check_policies - preflight_policies, check only. */
 int preflight_check_policies(const struct config *config, const char *const *files,
                              struct error *err) attr_must_check;

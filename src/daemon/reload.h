@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: what SIGHUP reloads. Each part reads and checks everything before it takes effect; on an
- * error it keeps what it had and logs why, and the other parts continue. Called from the loop:
- * what a part reads is small.
+ * DOC: what SIGHUP reloads. Each part reads and checks everything before it takes effect; on error
+ * it keeps what it had and logs why, and the others continue. On the loop: the files are small.
  */
 
 #include "base/error.h"
@@ -25,7 +24,7 @@ struct reload {
 	size_t count;
 };
 
-/** reload_add - parts are reloaded in the order they were added. */
+/** reload_add - reloaded in order of addition. */
 void reload_add(struct reload *r, const struct reload_part *part);
-/** reload_run - reload all parts. Return: how many failed. */
+/** reload_run - Return: number of failed parts. */
 size_t reload_run(const struct reload *r);

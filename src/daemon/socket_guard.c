@@ -26,7 +26,7 @@ struct charge {
 
 static int move_fds(const struct charge *c)
 {
-	/* Move them all out of the way first, so that none overwrites another. */
+	/* Out of the way first, so that none overwrites another. */
 	int link = fcntl(c->link, F_DUPFD_CLOEXEC, GUARD_LOCK + 1);
 	int dir = fcntl(c->dir, F_DUPFD_CLOEXEC, GUARD_LOCK + 1);
 	int lock = fcntl(c->lock, F_DUPFD_CLOEXEC, GUARD_LOCK + 1);
@@ -41,8 +41,8 @@ static int move_fds(const struct charge *c)
 
 static void guard_socket(const void *ctx, int link)
 {
-	/* To remove a name from a directory that another user may own. Root without it, as in some
-	 * containers, still has access to its own directories. */
+	/* To unlink in a directory that another user may own. Root without it, as in some
+	 * containers, still has its own directories. */
 	static const uint32_t caps[] = {1U << CAP_DAC_OVERRIDE, 0};
 	struct charge c = *(const struct charge *)ctx;
 	struct stat now;
@@ -55,8 +55,8 @@ static void guard_socket(const void *ctx, int link)
 	do
 		n = read(GUARD_LINK, &byte, 1);
 	while (n > 0 || (n < 0 && errno == EINTR));
-	/* Another daemon, with other state and so not stopped by the lock, may have put its own
-	 * socket there, and even have got the same inode number. */
+	/* Another daemon, with other state and so not stopped by the lock, may have put its socket
+	 * there, even with the same inode number. */
 	if (fstatat(GUARD_DIR, c.name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    now.st_ino == c.socket.st_ino && now.st_dev == c.socket.st_dev &&
 	    now.st_mtim.tv_sec == c.socket.st_mtim.tv_sec &&

@@ -14,8 +14,8 @@
 
 #define PEM_MAX (1u << 20)
 
-/* Whoever can read the key can impersonate us; whoever can write it can replace our identity. A
- * group that may read it is the usual way to share it with the programs that need it. */
+/* Whoever reads the key can impersonate us; whoever writes it can replace our identity. A group
+ * with read access is the usual way to share it. */
 #define KEY_MODE_BAD (S_IRWXO | S_IWGRP | S_IXGRP)
 
 static int check_mode(int fd, const char *path, struct error *err)
@@ -33,7 +33,7 @@ static int check_mode(int fd, const char *path, struct error *err)
 	return 0;
 }
 
-/* By descriptor: the file that was checked is the file that is read. */
+/* By descriptor: the file checked is the file read. */
 static int read_all(int fd, struct buf *b)
 {
 	char piece[4096];

@@ -12,7 +12,7 @@
 #define GUARD_LINK   3
 #define GUARD_SILENT "request the files of tls.cert and tls.key; a restart will read them"
 
-/* Which of the files come with the message, and why the others do not. */
+/* Why files are missing; 0: the descriptor is attached. */
 struct answer {
 	int sys[TLS_FILES_COUNT];
 };
@@ -39,7 +39,7 @@ static int answer_reload(const struct config *config)
 
 static void guard_files(const void *ctx, int link)
 {
-	/* Read anyone's files, or at least our own. */
+	/* Read anyone's files, else only our own. */
 	static const uint32_t caps[] = {1U << CAP_DAC_READ_SEARCH, 1U << CAP_DAC_OVERRIDE, 0};
 	ssize_t n;
 	char byte;
@@ -65,7 +65,7 @@ int tls_guard_start(struct guard *g, const struct config *config, struct error *
 	return guard_fork(g, pair, guard_files, config, err);
 }
 
-/* In the order of the files, skipping missing ones. */
+/* In file order, skipping missing ones. */
 static int sort_out(const struct answer *a, const int *fds, size_t count,
                     int ret_fds[TLS_FILES_COUNT])
 {

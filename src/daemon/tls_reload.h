@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * DOC: a new certificate and key for a running server. If a guard must open the files (tls_guard.h)
- * its answer arrives asynchronously: the loop never blocks on it.
+ * DOC: a new certificate and key for a running server. If a guard must open the files
+ * (tls_guard.h), its answer arrives asynchronously: the loop never blocks.
  *
- *   tls_reload_ask   opens them; config.ready follows, synchronously without a guard
- *   tls_reload_run   reads what was opened, as a part of a reload
+ *   tls_reload_ask   opens them; ready follows, synchronously without a guard
+ *   tls_reload_run   reads them, as part of a reload
  */
 
 #include "base/attr.h"
@@ -29,14 +29,14 @@ struct tls_reload {
 	void (*ready)(void *ctx);
 	void *ctx;
 
-	struct watch *watch; /* owned, like the timer; NULL: not asked yet */
+	struct watch *watch; /* owned, like the timer; NULL: not asked */
 	struct timer *timer;
-	bool asking, again;       /* waiting for the guard; ask again after its answer */
+	bool asking, again;       /* awaiting the guard; ask again afterwards */
 	struct error failure;     /* of the last request */
-	int fds[TLS_FILES_COUNT]; /* owned; opened files */
+	int fds[TLS_FILES_COUNT]; /* owned */
 };
 
-/** tls_reload_done - also for one that is all zero. */
+/** tls_reload_done - also if zero. */
 void tls_reload_done(struct tls_reload *t);
 void tls_reload_ask(struct tls_reload *t);
 /** tls_reload_run - @ctx is a struct tls_reload whose ready was called. */

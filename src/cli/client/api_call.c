@@ -12,7 +12,7 @@
 #include "http/client.h"
 #include "http/status.h"
 
-/* A page of sessions is the longest. */
+/* The longest is a page of sessions. */
 #define RESPONSE_MAX (64 * MIB)
 #define ID_MAX       64
 
@@ -78,7 +78,7 @@ int api_call(const struct endpoint *endpoint, const struct api_call *call, json_
 	json_t *object = NULL;
 	int r = http_client_run(&request, ret_status, err);
 
-	/* 204: success without a body. */
+	/* 204: no body. */
 	if (r >= 0)
 		object = *ret_status == HTTP_NO_CONTENT
 		                 ? json_object()
@@ -136,7 +136,7 @@ char *api_escape(const char *text)
 	for (; *text; text++) {
 		unsigned char c = (unsigned char)*text;
 
-		/* The C locale: letters are ASCII. */
+		/* C locale: letters are ASCII. */
 		if (isalnum(c) || strchr("-._~/", c)) {
 			*to++ = *text;
 			continue;

@@ -17,15 +17,15 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. Each line is a POST of its own, so that a cancellation can overtake the
- * request it cancels. Only initialize is completed before the next line is read, since the others
- * need its session. The daemon limits connections, so at most CALLS_MAX requests are in flight; the
- * rest are queued. Notifications are never queued; one that cancels a queued request removes it. A
- * stream that breaks before its response is resumed with Last-Event-ID. The stream of the daemon's
- * own messages is reopened whenever it ends.
+ * Theory of operation. Each line is its own POST, so that a cancellation can overtake its request.
+ * Only initialize is completed before the next line is read: the others need its session. The
+ * daemon limits connections, so at most CALLS_MAX requests are in flight; the rest are queued.
+ * Notifications are never queued; one that cancels a queued request removes it. A stream that
+ * breaks before its response is resumed with Last-Event-ID. The stream of the daemon's own messages
+ * is reopened whenever it ends.
  *
- * A daemon that no longer knows the session has been restarted. The bridge then fails, and the
- * client, which started it, must start it again.
+ * A daemon that does not know the session was restarted. The bridge then fails, and the client must
+ * start it again.
  */
 
 #define MESSAGE_MAX (256 * MIB)
@@ -38,7 +38,7 @@
 
 enum kind {
 	KIND_POST,
-	KIND_RESUME, /* GET: the rest of a POST's stream */
+	KIND_RESUME, /* GET: rest of a POST's stream */
 	KIND_LISTEN, /* GET: the daemon's own messages */
 	KIND_DELETE,
 };
@@ -51,8 +51,8 @@ struct bridge {
 	char session[HEADER_LEN], version[HEADER_LEN]; /* headers; "": none yet */
 	char *url;
 	struct list calls;
-	size_t pending;    /* POSTs without a response, sent or queued */
-	size_t in_flight;  /* of these, requests that were sent */
+	size_t pending;    /* unanswered POSTs, sent or queued */
+	size_t in_flight;  /* requests among these, sent */
 	struct list queue; /* oldest first */
 	size_t queued;
 	struct list retries;
@@ -60,12 +60,11 @@ struct bridge {
 	struct error failure;
 };
 
-/* One HTTP request. */
 struct call {
 	struct list node;
 	struct bridge *bridge;
 	enum kind kind;
-	json_t *id; /* of the JSON-RPC request; NULL: none */
+	json_t *id; /* JSON-RPC id; NULL: none */
 	bool is_initialize, is_stream, answered;
 	bool counts; /* in flight: not a notification */
 	char *line;  /* owned, while queued */
@@ -107,7 +106,7 @@ static void call_free(struct call *c)
 	free(c);
 }
 
-/* Records that the call was answered, and the protocol version of initialize. */
+/* Also notes the protocol version of initialize. */
 static void note_response(struct call *c, const json_t *message)
 {
 	struct bridge *b = c->bridge;
@@ -130,7 +129,7 @@ static void on_message(void *ctx, const char *text, size_t len)
 	print_line(c->bridge, text, len);
 }
 
-/* Prints a body that is one message, with the id of the request if the daemon could not tell it. */
+/* A body of one message, with the request's id if the daemon had none. */
 static void print_body(struct call *c)
 {
 	json_auto_t *message =
@@ -140,7 +139,7 @@ static void print_body(struct call *c)
 	if (!message)
 		return;
 	if (c->id && json_is_object(message) && !json_object_get(message, "jsonrpc")) {
-		/* Refused before MCP parsed it: an error object of the REST API. */
+		/* Rejected before MCP: an error object of the REST API. */
 		json_t *error = json_pack("{s:i, s:O?}", "code", -32603, "message",
 		                          json_object_get(message, "error_detail"));
 		json_t *made = json_pack("{s:s, s:n, s:o}", "jsonrpc", "2.0", "id", "error", error);
@@ -304,7 +303,7 @@ static void on_done(void *ctx, int status, const struct error *err)
 	}
 	if (!c->is_stream && !err)
 		print_body(c);
-	/* The stream of a cancelled call ends without a response and without an error. */
+	/* A cancelled call's stream ends without response or error. */
 	if (c->is_stream && err && can_resume(c, status)) {
 		/* Later: the daemon may still be failing. */
 		c->kind = KIND_RESUME;
@@ -339,7 +338,7 @@ static void send_retries(struct bridge *b)
 	open_listen_stream(b);
 }
 
-/* Removes the request that @params cancels from the queue. Return: whether it was there. */
+/* Return: whether it was queued. */
 static bool cancel_queued(struct bridge *b, const json_t *params)
 {
 	json_t *id = json_object_get(params, "requestId");
@@ -358,7 +357,7 @@ static bool cancel_queued(struct bridge *b, const json_t *params)
 
 static void handle_line(struct bridge *b, const char *line, size_t len)
 {
-	/* NULL if the line is not JSON; the daemon then reports the error. */
+	/* NULL: not JSON; the daemon reports that. */
 	json_auto_t *message = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
 	const char *method = json_string_value(json_object_get(message, "method"));
 	json_t *id = json_object_get(message, "id");
@@ -425,7 +424,7 @@ static void read_input(struct bridge *b)
 
 static int run_once(struct bridge *b, struct error *err)
 {
-	/* Read no message that cannot be sent or queued. */
+	/* Read only what can be sent or queued. */
 	bool reads = !b->eof && !b->initializing && b->queued < QUEUE_MAX;
 	struct pollfd fds[2] = {
 		{.fd = b->interrupt_fd, .events = POLLIN},
@@ -445,7 +444,7 @@ static int run_once(struct bridge *b, struct error *err)
 	return 0;
 }
 
-/* Deletes the MCP session, so that the daemon need not wait for its time-out. Waits 2 s. */
+/* Spares the daemon the session's time-out. Waits 2 s. */
 static void end_session(struct bridge *b)
 {
 	struct error ignored = {0};

@@ -3,7 +3,7 @@
 
 /*
  * DOC: connects an MCP client on stdin and stdout to a daemon: a message is one line here and one
- * request of Streamable HTTP there. Nothing but messages goes to stdout.
+ * Streamable HTTP request there. Only messages go to stdout.
  */
 
 #include "base/attr.h"
@@ -11,8 +11,7 @@
 #include "cli/client/endpoint.h"
 
 /**
- * bridge_run - run until stdin ends and every request has its response, or until a signal arrives
- * at
+ * bridge_run - until stdin ends and every request is answered, or a signal arrives at
  * @interrupt_fd. Return: 0, or -1 with *err.
  */
 int bridge_run(const struct endpoint *endpoint, int interrupt_fd,

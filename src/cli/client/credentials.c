@@ -28,7 +28,7 @@ int credentials_read(const struct credentials_source *source, char **ret_key, st
 			return error_set(err, ERR_INVALID, -r, "read the key from %s", from);
 		key = text;
 	}
-	/* The key becomes part of a header. */
+	/* It becomes part of a header. */
 	len = strspn(key, letters);
 	if (len == 0 || len > KEY_MAX || key[len] != '\0')
 		return error_set(err, ERR_INVALID, 0, "%s does not contain a valid key", from);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * DOC: the API key, from the environment or a file. Never from the command line, which every user
+ * DOC: the API key, from the environment or a file; never from the command line, which every user
  * of the host can read.
  */
 

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "cli/client/credentials.h"
 
-/* The name only fills the Host header; every daemon accepts this one. */
+/* Fills only the Host header; every daemon accepts it. */
 #define UNIX_URL "http://localhost"
 
 static bool is_given(const char *text)
@@ -84,7 +84,7 @@ static int choose_place(const struct endpoint_source *source, struct endpoint *r
 		return choose_url(source->env_url, ret_endpoint, err);
 	if (source->uid == 0)
 		path = xstrdup("/run/millibox/millibox.sock");
-	else if (runtime && runtime[0] == '/') /* the daemon ignores a relative directory too */
+	else if (runtime && runtime[0] == '/') /* the daemon ignores a relative one too */
 		path = xasprintf("%s/millibox/millibox.sock", runtime);
 	else
 		path = xasprintf("/tmp/millibox-%u/millibox.sock", (unsigned)source->uid);
@@ -130,7 +130,7 @@ int endpoint_connect(const char *path)
 	return 0;
 }
 
-/* Any user can create /tmp/millibox-UID and read the code sent to a socket there. */
+/* Any user can create /tmp/millibox-UID and read code sent to a socket there. */
 static bool is_directory_ours(const char *path)
 {
 	cleanup_free char *dir = xstrdup(path);

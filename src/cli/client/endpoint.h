@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: where the daemon is: from the options, else the environment, else the default socket. */
+/* DOC: where the daemon is: by options, else environment, else the default socket. */
 
 #include "base/attr.h"
 #include "base/error.h"
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* From the command line; NULL: not given. */
+/* NULL: not given. */
 struct endpoint_options {
 	const char *socket;
 	const char *url;
 	const char *ca_file;
 };
 
-/* Everything the choice depends on; NULL or "": not set. */
+/* All inputs of the choice; NULL or "": not set. */
 struct endpoint_source {
 	struct endpoint_options options;
 	const char *env_socket;
@@ -29,17 +29,17 @@ struct endpoint_source {
 
 struct endpoint {
 	char *socket;  /* owned; NULL: TCP */
-	char *url;     /* owned; without a trailing slash */
-	bool chosen;   /* named by the user: use no other daemon instead */
+	char *url;     /* owned; no trailing slash */
+	bool chosen;   /* by the user: use no other daemon */
 	char *key;     /* owned; NULL: none */
-	char *ca_file; /* owned; NULL: the system's authorities */
+	char *ca_file; /* owned; NULL: the system's */
 };
 
-/* Remedies for a certificate that cannot be verified, and for a daemon that cannot be reached. */
+/* Remedies. */
 #define ENDPOINT_UNTRUSTED "give the certificate of its signer with --ca-file"
 #define ENDPOINT_UNREACHED "start milliboxd there, or omit --socket and --url"
 
-/* Initialisers of a struct http_client_request to @endpoint. */
+/* Initialisers of a struct http_client_request. */
 #define ENDPOINT_REQUEST(endpoint)                                                                 \
 	.socket_path = (endpoint)->socket, .bearer = (endpoint)->key,                              \
 	.ca_file = (endpoint)->ca_file, .untrusted = ENDPOINT_UNTRUSTED,                           \
@@ -48,15 +48,15 @@ struct endpoint {
 /** endpoint_find - endpoint_choose with @options and the environment. */
 int endpoint_find(const struct endpoint_options *options, struct endpoint *ret_endpoint,
                   struct error *err) attr_must_check;
-/** endpoint_choose - reads nothing but the key file. Return: 0, or -1 (ERR_INVALID). */
+/** endpoint_choose - reads only the key file. Return: 0, or -1 (ERR_INVALID). */
 int endpoint_choose(const struct endpoint_source *source, struct endpoint *ret_endpoint,
                     struct error *err) attr_must_check;
 void endpoint_done(struct endpoint *endpoint);
 #define cleanup_endpoint attr_cleanup(endpoint_done)
-/** endpoint_connect - try the Unix socket @path. Return: 0, or a negative errno. */
+/** endpoint_connect - Return: 0, or a negative errno. */
 int endpoint_connect(const char *path) attr_must_check;
 /**
- * endpoint_is_served - whether a trustworthy daemon listens at @endpoint's socket. A socket in a
- * directory that another user could have made is not trusted.
+ * endpoint_is_served - does a trustworthy daemon listen there? Not if another user could have made
+ * the directory.
  */
 bool endpoint_is_served(const struct endpoint *endpoint);

@@ -24,7 +24,7 @@ void events_done(struct events *e)
 	buf_done(&e->line);
 }
 
-/* Fills @event from @object, which must have the member that its kind requires. */
+/* @object must have the member its kind requires. */
 static int read_event(json_t *object, struct event *event)
 {
 	const char *name = json_string_value(json_object_get(object, "event"));
@@ -57,7 +57,7 @@ static int take_line(struct events *e, const char *line, size_t len)
 	json_t *object;
 	int r;
 
-	/* An empty line keeps a silent connection alive. */
+	/* Keep-alive. */
 	if (len == 0 || (len == 1 && line[0] == '\r'))
 		return 0;
 	object = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
@@ -70,7 +70,7 @@ static int take_line(struct events *e, const char *line, size_t len)
 	return r;
 }
 
-/* Ends the line with its last bytes. A line in one chunk is not copied. */
+/* A line in one chunk is not copied. */
 static int end_line(struct events *e, const char *data, size_t len)
 {
 	int r;

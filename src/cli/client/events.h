@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: parser for the event stream of an execution: one JSON object per line, in chunks of any
- * size. Pure: bytes in, events out.
+ * DOC: parser for an execution's event stream: one JSON object per line, in chunks of any size.
+ * Pure.
  */
 
 #include "base/buf.h"
@@ -12,31 +12,31 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/* The last line repeats both streams; each byte may be escaped as \u0000. */
+/* The last line repeats both streams; any byte may be escaped as \u0000. */
 #define EVENTS_LINE_MAX (512 * MIB)
 
 enum event_kind {
-	EVENT_PENDING, /* has the id of a session's execution */
+	EVENT_PENDING, /* has the execution's id */
 	EVENT_START,
 	EVENT_STDOUT,
 	EVENT_STDERR,
 	EVENT_END,
 	EVENT_ERROR,
-	EVENT_OTHER, /* from a later version: ignored */
+	EVENT_OTHER, /* of a later version: ignored */
 	EVENT_KIND_COUNT
 };
 
 /* Borrowed for the callback. */
 struct event {
 	enum event_kind kind;
-	const char *data; /* STDOUT, STDERR: may contain NUL; PENDING: the execution's id */
+	const char *data; /* STDOUT, STDERR: may contain NUL; PENDING: the id */
 	size_t len;
-	json_t *object; /* END: the result; ERROR: the error object */
+	json_t *object; /* END: result; ERROR: error object */
 };
 
 struct events {
 	struct buf line;
-	/* Return: >= 0, or < 0 to stop: events_feed returns it. */
+	/* Return: < 0 to stop: events_feed returns it. */
 	int (*on_event)(void *ctx, const struct event *event);
 	void *ctx;
 };
@@ -45,7 +45,7 @@ void events_init(struct events *e, size_t line_max,
                  int (*on_event)(void *ctx, const struct event *event), void *ctx);
 void events_done(struct events *e);
 /**
- * events_feed - Return: 0, or a negative errno: -EPROTO for a line that is not an event, -ENOBUFS
- * for one that is too long, or what on_event returned.
+ * events_feed - Return: 0, or a negative errno: -EPROTO: not an event, -ENOBUFS: line too long, or
+ * what on_event returned.
  */
 int events_feed(struct events *e, const char *data, size_t len) attr_must_check;

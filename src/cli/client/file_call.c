@@ -9,7 +9,7 @@
 #include "http/client.h"
 #include "http/status.h"
 
-#define OBJECT_MAX MIB /* the content of a download is not buffered */
+#define OBJECT_MAX MIB /* downloads are not buffered */
 
 struct transfer {
 	struct file_call *call;

@@ -33,7 +33,6 @@ int interrupt_taken(int fd)
 	return (int)info.ssi_signo;
 }
 
-/* Waits for @events of @other or a signal. */
 static int wait_or_cancel(int fd, int other, short events)
 {
 	struct pollfd ready[] = {
@@ -51,7 +50,7 @@ static int wait_or_cancel(int fd, int other, short events)
 int interrupt_write(int fd, int out, const char *data, size_t len)
 {
 	while (len > 0) {
-		/* A pipe that poll reports as writable accepts PIPE_BUF bytes at once. */
+		/* A pipe that polls writable accepts PIPE_BUF bytes at once. */
 		size_t piece = len < PIPE_BUF ? len : PIPE_BUF;
 		int r = wait_or_cancel(fd, out, POLLOUT);
 		ssize_t n;

@@ -23,17 +23,17 @@
  *
  *   millibox ──socket── supervisor ──pidfd── milliboxd
  *
- * The supervisor is a fork of millibox in its own session, so that Ctrl-C does not reach it. When
- * millibox exits, even by SIGKILL, its end of the socket closes; the supervisor then stops the
- * daemon and removes the directory. A parent-death signal is not enough: the kernel clears it when
- * the daemon changes its user id, and the directory would remain.
+ * The supervisor is a fork of millibox in its own session, out of reach of Ctrl-C. When millibox
+ * exits, even by SIGKILL, its socket closes; the supervisor then stops the daemon and removes the
+ * directory. A parent-death signal is not enough: the kernel clears it when the daemon changes its
+ * user id, and the directory would remain.
  */
 
-/* Long, for sanitizers and emulated processors; a daemon that cannot start exits much sooner. */
+/* For sanitizers and emulated processors; a daemon that cannot start exits much sooner. */
 #define READY_TIMEOUT_US (60 * USEC_PER_SEC)
 #define LOG_SHOWN_MAX    8192
 #define SOCKET_NAME      "/sock"
-/* Exit status of milliboxd if the engine cannot start on this host. */
+/* milliboxd's exit status if the engine cannot start. */
 #define DAEMON_NO_ENGINE 5
 
 struct own_daemon {
@@ -50,7 +50,7 @@ static char *make_directory(struct error *err)
 	const char *base = getenv("TMPDIR");
 	cleanup_free char *path = NULL;
 
-	/* The socket path must fit into sun_path. */
+	/* It must fit into sun_path. */
 	if (!base || base[0] != '/' ||
 	    strlen(base) + strlen(name) + sizeof(SOCKET_NAME) >
 	            sizeof(((struct sockaddr_un *)NULL)->sun_path))
@@ -94,7 +94,7 @@ static int report_exit(const struct own_daemon *d, struct error *err)
 	                 no_engine ? "; run 'millibox doctor' to see what the host lacks" : "");
 }
 
-/* @watch is an inotify descriptor for the socket's directory. */
+/* @watch: inotify descriptor for the socket's directory. */
 static int wait_until_ready(struct own_daemon *d, int watch, int interrupt_fd, struct error *err)
 {
 	uint64_t deadline = clock_us() + READY_TIMEOUT_US;
@@ -152,7 +152,6 @@ static int start_daemon(struct own_daemon *d, int interrupt_fd, struct error *er
 	return wait_until_ready(d, watch, interrupt_fd, err);
 }
 
-/* Stops the daemon, fully started or not. */
 static void stop_daemon(struct own_daemon *d)
 {
 	d->link = fd_close(d->link);
@@ -160,7 +159,7 @@ static void stop_daemon(struct own_daemon *d)
 		while (waitpid(d->supervisor, NULL, 0) < 0 && errno == EINTR)
 			;
 	} else if (d->dir) {
-		/* Without a supervisor the directory is still empty. */
+		/* Without a supervisor it is still empty. */
 		(void)rmdir(d->dir);
 	}
 	(void)fd_close(d->log);

@@ -18,7 +18,7 @@ char *program_find(const char *name, struct error *err)
 	ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
 	const char *const dirs[] = {own, MILLIBOX_BINDIR, MILLIBOX_SBINDIR, MILLIBOX_LIBEXECDIR};
 
-	/* The directory of this program; "": unknown. */
+	/* "": unknown. */
 	while (n > 0 && own[n - 1] != '/')
 		n--;
 	own[n > 0 ? n - 1 : 0] = '\0';
@@ -83,7 +83,7 @@ int program_read(const char *const *argv, struct buf *ret_out, int *ret_status, 
 		return error_set(err, ERR_SYSTEM, -r, "start %s", argv[0]);
 	out = fd_close(out);
 	r = program_read_fd(in, ret_out);
-	/* A program that is still writing now gets SIGPIPE, so that the wait ends. */
+	/* A program still writing gets SIGPIPE, so that the wait ends. */
 	in = fd_close(in);
 	while (waitpid(pid, ret_status, 0) < 0) {
 		if (errno != EINTR)

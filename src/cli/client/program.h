@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: find the other programs of Millibox, and run one for its output. */
+/* DOC: find other programs of Millibox, and run one for its output. */
 
 #include "base/attr.h"
 #include "base/buf.h"
 #include "base/error.h"
 
 /**
- * program_find - the path of @name: beside this program (a build tree runs in place), else in the
- * installation directories. Return: owned, or NULL (ERR_NOT_FOUND).
+ * program_find - beside this program (a build tree runs in place), else in the installation
+ * directories. Return: owned, or NULL (ERR_NOT_FOUND).
  */
 char *program_find(const char *name, struct error *err) attr_must_check;
 /** program_find_engine - MILLIBOX_ENGINE_PATH, else program_find. */
 char *program_find_engine(struct error *err) attr_must_check;
-/** program_read_fd - append everything up to EOF. Return: 0, or a negative errno (-EFBIG). */
+/** program_read_fd - append up to EOF. Return: 0, or a negative errno (-EFBIG). */
 int program_read_fd(int fd, struct buf *out) attr_must_check;
 /**
  * program_read - run @argv (argv[0] is a path) with our environment and stderr, and read its
- * stdout. Return: 0 with the wait status in *ret_status, or -1.
+ * stdout. Return: 0 with the wait status, or -1.
  */
 int program_read(const char *const *argv, struct buf *ret_out, int *ret_status,
                  struct error *err) attr_must_check;

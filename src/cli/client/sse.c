@@ -29,7 +29,7 @@ static void end_event(struct sse *s)
 	buf_reset(&s->data);
 }
 
-/* Return: the value of the field @name, or NULL for another field. */
+/* Return: NULL: another field. */
 static const char *field_value(const struct buf *line, const char *name)
 {
 	size_t len = strlen(name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: parser for server-sent events in chunks of any size. Pure: bytes in, data out. */
+/* DOC: parser for server-sent events in chunks of any size. Pure. */
 
 #include "base/attr.h"
 #include "base/buf.h"
@@ -13,7 +13,7 @@ struct sse {
 	struct buf line, data;
 	char id[SSE_ID_LEN];      /* of the last complete event; "": none */
 	char next_id[SSE_ID_LEN]; /* of the event being read */
-	/* The data of one event; events without data are skipped. */
+	/* Events without data are skipped. */
 	void (*on_event)(void *ctx, const char *data, size_t len);
 	void *ctx;
 };
@@ -21,5 +21,5 @@ struct sse {
 void sse_init(struct sse *s, size_t max, void (*on_event)(void *ctx, const char *data, size_t len),
               void *ctx);
 void sse_done(struct sse *s);
-/** sse_feed - Return: 0, or -ENOBUFS: a line or an event exceeds the maximum. */
+/** sse_feed - Return: 0, or -ENOBUFS: too long. */
 int sse_feed(struct sse *s, const char *data, size_t len) attr_must_check;

@@ -17,8 +17,7 @@
 #include "base/str.h"
 #include "cli/client/tree.h"
 
-/* How to stop the daemon: after the first SIGTERM it drains its boxes, after the second it kills
- * them; SIGKILL is for a daemon that hangs. */
+/* The first SIGTERM drains boxes, the second kills them; SIGKILL is for a hung daemon. */
 static const struct {
 	int signal;
 	int wait_ms;
@@ -28,10 +27,10 @@ static const struct {
 	{SIGKILL, -1},
 };
 
-/* The daemon needs nothing else; MILLIBOX_* are its settings. */
+/* MILLIBOX_* are the daemon's settings. */
 static const char *const kept_variables[] = {"HOME=", "XDG_RUNTIME_DIR=", "MILLIBOX_"};
 
-/* No later daemon reads the state of this one. */
+/* No later daemon reads this one's state. */
 static const char *const set_variables[] = {
 	"MILLIBOX_SESSIONS_SURVIVE=0",
 	"MILLIBOX_STORE_VOLATILE=true",
@@ -41,7 +40,7 @@ static const char *const set_variables[] = {
 
 static bool is_kept(const char *variable)
 {
-	/* The client's key: the daemon must not see it. */
+	/* The daemon must not see the client's key. */
 	if (str_has_prefix(variable, "MILLIBOX_API_KEY"))
 		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(set_variables); i++) {
@@ -85,7 +84,7 @@ static attr_noreturn void exec_daemon(const struct supervisor_job *job, pid_t su
 	(void)sigemptyset(&none);
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	/* If the supervisor is killed; it may be dead already. */
+	/* The supervisor may be dead already. */
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != supervisor)
 		_exit(1);
 	if (dup2(job->log, STDERR_FILENO) >= 0)
@@ -94,7 +93,7 @@ static attr_noreturn void exec_daemon(const struct supervisor_job *job, pid_t su
 	_exit(1);
 }
 
-/* Closes every inherited descriptor above stderr except two. */
+/* All above stderr except two. */
 static void close_others(int a, int b)
 {
 	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
@@ -106,10 +105,10 @@ static void close_others(int a, int b)
 	(void)close_range(high + 1, ~0U, 0);
 }
 
-/* Holding the command's streams open would keep pipes alive after it exits. */
+/* The command's streams, held open, would keep pipes alive after it exits. */
 static int detach_process(const struct supervisor_job *job)
 {
-	int null = fd_open("/dev/null", O_RDWR, 0); /* closed by close_others */
+	int null = fd_open("/dev/null", O_RDWR, 0); /* close_others closes it */
 	sigset_t all;
 
 	(void)setsid();
@@ -133,7 +132,7 @@ static int stop_daemon(pid_t daemon, int pidfd)
 	for (size_t i = 0; i < ARRAY_SIZE(stop_steps); i++) {
 		if (poll(&ended, 1, 0) == 1)
 			break;
-		/* An unreaped child: the pid cannot have been reused. */
+		/* Unreaped: the pid cannot be reused. */
 		(void)kill(daemon, stop_steps[i].signal);
 		if (poll(&ended, 1, stop_steps[i].wait_ms) == 1)
 			break;
@@ -158,7 +157,7 @@ void supervisor_main(const struct supervisor_job *job)
 		exec_daemon(job, self);
 	pidfd = daemon > 0 ? fd_pidfd_open(daemon) : -1;
 	ready[1].fd = pidfd;
-	/* Wait until the command or the daemon has exited. */
+	/* Until the command or the daemon exits. */
 	while (pidfd >= 0 && poll(ready, ARRAY_SIZE(ready), -1) < 0 && errno == EINTR)
 		;
 	if (daemon > 0) {

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * DOC: the process that stops the daemon of a single command and removes its directory after the
- * command has exited. own_daemon.c explains why it is a process.
+ * DOC: the process that stops a command's own daemon and removes its directory after the command
+ * exits. See own_daemon.c.
  */
 
 #include "base/attr.h"
 
-/* Borrowed; the supervisor is a fork and has its own copy. */
+/* Borrowed; the fork has its own copy. */
 struct supervisor_job {
 	const char *program; /* path of milliboxd */
 	const char *dir;     /* removed at the end */
@@ -17,5 +17,5 @@ struct supervisor_job {
 	int log;  /* the daemon's stderr */
 };
 
-/** supervisor_main - the main function of the supervisor, called after fork. */
+/** supervisor_main - called after fork. */
 void supervisor_main(const struct supervisor_job *job) attr_noreturn;

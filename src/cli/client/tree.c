@@ -55,7 +55,6 @@ static int remove_next(struct walk *w)
 	if (!entry) {
 		const char *name = w->levels[--w->depth].name;
 
-		/* The directory is empty now. */
 		(void)closedir(dir);
 		if (w->depth == 0)
 			return 0;
