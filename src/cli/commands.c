@@ -48,7 +48,7 @@ size_t commands_find(char *const *argv, const struct command **ret_command)
 	return 0;
 }
 
-/* Its first word is a group. */
+/* The first of two words is a group. */
 static bool is_group(const char *word, const char *name)
 {
 	size_t len = strlen(word);

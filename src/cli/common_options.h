@@ -15,13 +15,11 @@ struct common_options {
 
 /* clang-format off */
 
-/* For a struct endpoint_options at @offset. */
 #define ENDPOINT_ROWS(offset) \
 	{"socket",  0, OPTION_TEXT, (offset) + offsetof(struct endpoint_options, socket),  "PATH", "the daemon's Unix socket"}, \
 	{"url",     0, OPTION_TEXT, (offset) + offsetof(struct endpoint_options, url),     "URL",  "the daemon's address: https://box.example:8000"}, \
 	{"ca-file", 0, OPTION_TEXT, (offset) + offsetof(struct endpoint_options, ca_file), "FILE", "trust these CA certificates (PEM) for https; default: the system's"}
 
-/* For a struct common_options at @offset. */
 #define COMMON_ROWS(offset) \
 	{"json", 0, OPTION_FLAG, (offset) + offsetof(struct common_options, json), NULL, "print the daemon's response as JSON"}, \
 	ENDPOINT_ROWS((offset) + offsetof(struct common_options, at))

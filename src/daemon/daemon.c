@@ -62,10 +62,10 @@
  *   filter            after the last step that needs more
  *   loop
  *
- * Stopping. On the first signal nothing new is accepted, sessions end, and one-shot runs may end
- * within the drain time. The second signal ends them at once. A dead engine is like a second signal
- * with another exit status. When no run, box or connection is left, the loop stops; a client that
- * does not read its response delays that for at most ANSWER_TIMEOUT_US.
+ * Stopping. The first signal ends sessions and accepts nothing new; one-shot runs may end within
+ * the drain time. The second ends them at once, as does a dead engine, with another exit status.
+ * When no run, box or connection is left, the loop stops; a client that does not read its response
+ * delays that for at most ANSWER_TIMEOUT_US.
  */
 
 #define ANSWER_TIMEOUT_US (2 * USEC_PER_SEC)

@@ -4,7 +4,7 @@
 /*
  * DOC: starts millibox-import with the daemon's ids while the daemon can still start programs. It
  * is opened earlier, by the user who started the daemon: the daemon's ids may have no access to its
- * path, for example in root's home.
+ * path.
  */
 
 #include "base/attr.h"

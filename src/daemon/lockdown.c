@@ -20,15 +20,15 @@
 /*
  * Theory of operation. The daemon parses untrusted input. The filter leaves little to an attacker
  * who takes it over: no program to start, no process or thread to create, no socket to connect, no
- * file to write, no memory to execute code from. Everything the daemon uses was opened before.
+ * file to write, no executable memory. Everything the daemon uses was opened before.
  *
  * Calls not in the table fail with ENOSYS: a newer libc falls back, and a healthy daemon never dies
  * of it. The database thread has its own table: it writes to open files and has no socket call.
- * Calls in the second table are used by no library of ours, only by an intruder: they kill the
- * daemon, and the engine then ends all boxes.
+ * Calls in the second table are used by no library of ours: they kill the daemon, and the engine
+ * then ends all boxes.
  *
- * Sanitizers need more: their leak check clones a thread and traces. Builds with them, not for
- * production, get those calls back.
+ * Sanitizers need more: their leak check clones a thread and traces. Such builds are not for
+ * production.
  */
 
 /* The argument that decides, under a mask. */

@@ -4,9 +4,9 @@
 /*
  * DOC: removes the Unix socket of a daemon that dropped the right to do so. A daemon started as
  * root creates its socket in root's directory and then switches users. A child that keeps only that
- * right waits until the daemon ends, for whatever reason, removes the name and exits. It reads
- * nothing but EOF of a pipe. Meanwhile it holds the daemon's lock, so that the next daemon cannot
- * create a socket there that the guard would take for the old one.
+ * right waits for the daemon's end, removes the name and exits. It reads only EOF of a pipe.
+ * Meanwhile it holds the daemon's lock, so that the next daemon cannot create a socket there that
+ * the guard would take for the old one.
  */
 
 #include "daemon/guard.h"

@@ -5,8 +5,8 @@
  * DOC: opens tls.cert and tls.key for a daemon that dropped the right to do so, so that a new
  * certificate needs no restart. Started as root, the daemon leaves a child with only the right to
  * read, and the two names. A request is one byte; the answer is two descriptors, which the guard
- * does not read. It ends with the daemon. An intruder in the daemon gains nothing: the daemon has
- * the key already.
+ * does not read. It ends with the daemon. An intruder in the daemon gains nothing: it has the key
+ * already.
  */
 
 #include "daemon/guard.h"

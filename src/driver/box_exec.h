@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* Queued for the agent, at most: */
-#define BOX_FILES_MAX (64u * 1024 * 1024) /* files and commands */
+#define BOX_FILES_MAX (64u * 1024 * 1024)
 #define BOX_STDIN_MAX (64u * 1024 * 1024) /* per execution */
 #define BOX_EXECS_MAX 64                  /* concurrent */
 #define BOX_LABEL_MAX 64
@@ -49,10 +49,10 @@ struct exec_plan {
 
 /* A program whose code follows. Borrowed for box_prepare. */
 struct prepare_plan {
-	uint32_t id;             /* as in struct exec_plan */
+	uint32_t id;
 	const char *const *argv; /* NULL-terminated */
 	const char *const *env;  /* NULL-terminated */
-	bool report;             /* accept reports */
+	bool report;
 };
 
 /* One execution in a resident runner or prepared program. Borrowed for box_run. */
@@ -73,7 +73,7 @@ struct run_plan {
 /* An execution or runner of a kept box. @label is the agent's; printable. */
 struct box_resumed {
 	uint32_t id;
-	bool keep;       /* a resident runner */
+	bool keep;
 	uint32_t runner; /* a run's runner, which may have ended */
 	const char *label;
 	bool stdin_open;

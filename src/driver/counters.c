@@ -18,8 +18,8 @@
  */
 
 struct source {
-	size_t counter; /* offset in struct box_counters */
-	unsigned uses;  /* mask of enum counters_for */
+	size_t counter;
+	unsigned uses; /* mask of enum counters_for */
 	enum counters_dir dir;
 	const char *file;
 	const char *key;  /* "key value" line; NULL: the file is a number */
@@ -39,7 +39,7 @@ static const struct source sources[] = {
 	{COUNTER(oom_kills), GROWS, COUNTERS_MEMORY, "memory.events", "oom_kill", 1},
 	{COUNTER(oom_kills), GROWS, COUNTERS_MEMORY, "memory.oom_control", "oom_kill", 1},
 	{COUNTER(cpu_us), GROWS, COUNTERS_CPU, "cpu.stat", "usage_usec", 1},
-	{COUNTER(cpu_us), GROWS, COUNTERS_CPU, "cpuacct.usage", NULL, 1000}, /* ns */
+	{COUNTER(cpu_us), GROWS, COUNTERS_CPU, "cpuacct.usage", NULL, 1000},
 	{COUNTER(pids_peak), PEAK, COUNTERS_PIDS, "pids.peak", NULL, 1},
 	{COUNTER(pids_denied), GROWS, COUNTERS_PIDS, "pids.events", "max", 1},
 };

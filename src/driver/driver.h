@@ -68,10 +68,9 @@ struct box_events {
 	/* Only for an adopted box, after on_ready; else may be NULL. Called for each execution and
 	 * runner with an unacknowledged end, in order of creation; a negative result ends the box
 	 * (on_lost). Then on_resumed, with the largest id ever used, and all their events again
-	 * from on_started on. */
+	 * from on_started. */
 	int (*on_resume)(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant);
 	void (*on_resumed)(void *ctx, uint32_t last_id);
-	/* An execution with forget set has ended. */
 	void (*on_forgotten)(void *ctx, uint32_t exec_id);
 };
 
@@ -243,7 +242,6 @@ void box_file_end(struct box_file *file);
 /** box_file_grant - @bytes of on_data were consumed; as many more may come. */
 void box_file_grant(struct box_file *file, size_t bytes);
 void box_file_cancel(struct box_file *file);
-/** box_layers - mask of enum wire_layer. */
 uint32_t box_layers(const struct box *box);
 /** box_start - how its first program started; valid from its on_started. */
 enum box_start box_start(const struct box *box);

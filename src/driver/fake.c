@@ -30,7 +30,7 @@ struct received {
 	struct list node;
 	struct fake_exec exec;
 	struct buf stdin_data;
-	struct buf file; /* being put */
+	struct buf file;
 };
 
 struct fake_box {
@@ -539,8 +539,6 @@ const struct fake_exec *fake_exec_last(struct box *box)
 		return NULL;
 	return &LIST_ENTRY(b->received.prev, struct received, node)->exec;
 }
-
-/* Real frames through the real link. */
 
 static void send_as_agent(struct box *box, struct buf *bytes, int encoded)
 {

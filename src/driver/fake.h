@@ -15,18 +15,15 @@ struct loop;
 
 /** fake_driver_new - all layers, none required, 1000 boxes; freed with driver_free. */
 struct driver *fake_driver_new(struct loop *loop);
-/** fake_refuse_next - the next box_create fails with @err. */
 void fake_refuse_next(struct driver *d, const struct error *err);
 /** fake_hold_gone - while on, on_gone waits for fake_gone. Off by default. */
 void fake_hold_gone(struct driver *d, bool hold);
 
-/** fake_keep - a box of an earlier daemon, for box_adopt. */
+/** fake_keep - for box_adopt. */
 void fake_keep(struct driver *d, const char *id, bool frozen);
-/** fake_kept - kept boxes not adopted. */
 size_t fake_kept(const struct driver *d);
 bool fake_has_left(const struct driver *d);
 
-/** fake_box_count - boxes not gone. */
 size_t fake_box_count(const struct driver *d);
 /** fake_box_at - oldest first; NULL past the end. */
 struct box *fake_box_at(const struct driver *d, size_t index);
@@ -47,7 +44,7 @@ struct fake_file {
 /* What the agent received for an execution, runner or run. Owned. */
 struct fake_exec {
 	uint32_t id;
-	bool keep;       /* a resident runner */
+	bool keep;
 	bool prepared;   /* argv is PREPARE's until RUN */
 	uint32_t runner; /* a run's runner; else 0 */
 	char *source;    /* a run: its code */
@@ -74,7 +71,6 @@ const struct fake_exec *fake_exec_last(struct box *box);
 /** fake_exec_of - NULL: unknown id. */
 const struct fake_exec *fake_exec_of(struct box *box, uint32_t exec_id);
 
-/* The agent's side. */
 void fake_ready(struct box *box);
 /** fake_resume - HELLO of an adopted box; @count calls of fake_describe follow. */
 void fake_resume(struct box *box, uint32_t last_id, uint32_t count);
@@ -87,7 +83,6 @@ void fake_report(struct box *box, uint32_t exec_id, const char *json);
 void fake_denial(struct box *box, uint32_t exec_id, uint32_t syscall_number, uint64_t count);
 void fake_done(struct box *box, uint32_t exec_id, const struct exec_facts *facts);
 void fake_exec_failed(struct box *box, uint32_t exec_id, const struct error *err);
-/** fake_lost - the box ends on its own. */
 void fake_lost(struct box *box, const struct error *err);
 /** fake_gone - release a destroyed box held by fake_hold_gone. */
 void fake_gone(struct box *box);

@@ -9,7 +9,7 @@
 #include "driver/driver.h"
 #include "driver/link.h"
 
-/* First member of every backend's box. */
+/* First member of a backend's box. */
 struct box {
 	struct driver *driver;
 	struct link *link; /* owned; as long as the box */
@@ -17,7 +17,7 @@ struct box {
 	struct box_spec spec;
 	uint32_t layers; /* mask of enum wire_layer; grows until HELLO */
 	enum box_start start;
-	bool has_started; /* its first program */
+	bool has_started;
 };
 
 #define BOX_CTX_LEN (BOX_ID_LEN + BOX_REQUEST_LEN + 32)
@@ -36,12 +36,12 @@ int driver_check_layers(uint32_t have, uint32_t required, struct error *err) att
 struct link_exec {
 	struct list node; /* link.execs */
 	uint32_t id;
-	uint32_t runner;        /* a run's runner, which may have ended; else 0 */
-	bool keep;              /* a resident runner */
-	bool prepared;          /* no code yet: must not start */
-	bool waits;             /* prepared, and reported */
-	bool given;             /* prepared, and has its code */
-	bool resumed;           /* from an earlier daemon */
+	uint32_t runner; /* a run's runner, which may have ended; else 0 */
+	bool keep;
+	bool prepared; /* no code yet: must not start */
+	bool waits;    /* prepared, and reported */
+	bool given;    /* prepared, and has its code */
+	bool resumed;
 	bool forget;            /* its messages are dropped */
 	size_t forgotten_bytes; /* their size */
 	bool started;
@@ -52,7 +52,7 @@ struct link_exec {
 	uint32_t denials;
 	uint64_t changed_since_ns; /* from CHANGED */
 	bool stdin_open;           /* may still be written */
-	bool stdin_ended;          /* STDIN_END follows the last byte */
+	bool stdin_ended;          /* STDIN_END follows */
 	uint32_t stdin_room;       /* bytes the agent accepts */
 	struct buf stdin_kept;     /* bytes without room */
 	size_t stdin_sent;         /* sent bytes at its front */
@@ -65,9 +65,9 @@ struct box_file {
 	uint32_t id;
 	enum box_file_op op;
 	struct box_file_events events;
-	uint32_t room;    /* bytes of frames the agent accepts */
-	bool starved;     /* a write found no room */
-	bool ended;       /* box_file_end */
+	uint32_t room; /* bytes of frames the agent accepts */
+	bool starved;  /* a write found no room */
+	bool ended;
 	uint32_t granted; /* bytes of frames the agent may send */
 	size_t passed_on; /* granted, not yet reported to the agent */
 	uint64_t entries, bytes, entries_max;
@@ -88,7 +88,7 @@ struct link {
 	uint32_t logs;
 	bool opened;
 	bool closed;
-	bool greeted;       /* got HELLO */
+	bool greeted;
 	bool resuming;      /* adopted: RESUME and DESCRIBEs are due */
 	uint32_t described; /* DESCRIBEs due after RESUME */
 	uint32_t last_id;   /* adopted box */
@@ -101,16 +101,13 @@ void link_pump_stdin(struct link *l, struct link_exec *e);
 struct buf *link_out(struct link *l);
 void link_flush(struct link *l);
 
-/* link_input.c */
 /** link_violation - ERR_PROTOCOL: "... @frame's type @what". Return: -1. */
 int link_violation(struct error *err, const struct frame *frame, const char *what);
 /** link_plain_text - as one printable line. */
 void link_plain_text(struct wire_bytes text, char *ret_text, size_t size);
 
-/* link_file.c */
 /** link_file_take - a frame of a file operation. Return: 0, or -1 with *err: protocol violation. */
 int link_file_take(struct link *l, const struct frame *frame, struct error *err) attr_must_check;
-/** link_files_fail - the link has ended. */
 void link_files_fail(struct link *l, const struct error *err);
 void link_file_forget(struct box_file *file);
 

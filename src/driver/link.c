@@ -16,12 +16,12 @@
  * which saves a round trip. This is safe. The engine's layers are known when the socket arrives
  * (the backend opens no link to a box that lacks one). HELLO only claims the agent's own layers,
  * before any was applied; no program runs without them because the agent treats every failing step
- * between fork and exec as fatal and answers FAILED. Only Landlock may be missing on purpose, on an
- * older kernel: SETUP says whether that is fatal too. The check at HELLO is a second barrier: it
- * ends a box whose agent admits a missing layer.
+ * between fork and exec as fatal and answers FAILED. Only Landlock may be missing, on an older
+ * kernel: SETUP says whether that is fatal. The check at HELLO is a second barrier: it ends a box
+ * whose agent admits a missing layer.
  *
  * Stdin has a window (WIRE_STDIN_WINDOW): a program that does not read fills our bounded buffer,
- * not the agent's memory, and does not block other frames.
+ * not the agent's memory, and blocks no other frames.
  */
 
 struct buf *link_out(struct link *l)
@@ -375,7 +375,6 @@ static void set_grants(struct link_exec *e, const struct run_plan *plan)
 	e->stdin_open = plan->stdin_open;
 }
 
-/* Already listed. */
 static int run_prepared(struct link *l, const struct handover *h, struct error *err)
 {
 	struct link_exec *e = link_find(l, h->id);

@@ -10,7 +10,7 @@
  * of input, LINK_QUEUE_MAX bytes of output, BOX_STDIN_MAX per execution.
  *
  * Programs may be passed before the socket exists; they are sent after SETUP, without waiting for
- * HELLO. Callbacks never run inside a call of this header, except link_input and link_drain.
+ * HELLO. Callbacks run inside no call of this header but link_input and link_drain.
  */
 
 #include "driver/driver.h"

@@ -12,18 +12,16 @@
 /*
  * Theory of operation. This file judges bytes of a process that its program may have taken over. A
  * frame is accepted only if the table knows its type, it is allowed now, it belongs to a live
- * execution, and it stays within that execution's grants. The first violation ends the box: nothing
- * later from that peer can be relied on.
+ * execution, and it stays within its grants. The first violation ends the box: nothing later from
+ * that peer can be relied on.
  *
  * Every frame uses up a grant (bytes of output, report or stdin taken, denials, log lines, the
- * state of an execution). So even an agent that keeps to the rules cannot send endlessly and
- * monopolize the loop.
+ * state of an execution). So even a conforming agent cannot send endlessly and monopolize the loop.
  *
  * A callback may destroy the box, which closes the link (memory stays until the box is gone): a
  * handler touches nothing after its callback.
  */
 
-/* When a message is allowed. */
 enum phase {
 	PHASE_NONE,     /* never: unknown, or other direction */
 	PHASE_FIRST,    /* the box's first message, once */

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 /*
- * Theory of operation. One socket to the engine carries requests and replies of fixed layout. The
+ * Theory of operation. One socket to the engine carries fixed-layout requests and replies. The
  * engine is trusted, but a malformed message ends its use (native_lose): guessing about a
  * privileged process is worse. The daemon exits, its supervisor restarts it, and the new engine
  * sweeps.
@@ -26,9 +26,8 @@
  *
  *   strict     user pid mnt net ipc uts caps no_new_privs seccomp rlimits, everywhere;
  *              cgroup.memory cgroup.pids cgroup.cpu cgroup_ns uid_range if the engine is
- *              privileged: every supported host can have them, and a missing one is a fault of
- *              the host. An ordinary user has them only by delegation: rlimits replace them and
- *              the receipt says so.
+ *              privileged: every supported host can have them. An ordinary user has them only
+ *              by delegation: rlimits replace them and the receipt says so.
  *   otherwise  user pid mnt net caps no_new_privs seccomp: less is no isolation at all.
  *
  * time and landlock are never required: a supported kernel may lack them, and other layers do the

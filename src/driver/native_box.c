@@ -38,7 +38,6 @@ static bool is_in(const struct native_box *b, unsigned states)
 	return (STATE_BIT(b->state) & states) != 0;
 }
 
-/* The only writer of the state. */
 static void set_state(struct native_box *b, enum native_state next)
 {
 	static const unsigned before[NATIVE_STATE_COUNT] = {

@@ -24,8 +24,7 @@ struct watch;
 #define NATIVE_GONE_TIMEOUT_US (30 * 1000000ULL)
 /* For the engine's reason when a box ended before HELLO. */
 #define NATIVE_REASON_TIMEOUT_US (2 * 1000000ULL)
-/* For the engine to clean up and exit. */
-#define NATIVE_END_TIMEOUT_US (10 * 1000000ULL)
+#define NATIVE_END_TIMEOUT_US    (10 * 1000000ULL)
 /* For HELLO of an adopted box, while not frozen. */
 #define NATIVE_HELLO_TIMEOUT_US (15 * 1000000ULL)
 #define NATIVE_PROBE_SEQ        1
@@ -59,7 +58,6 @@ struct native {
 	void *ctx;
 };
 
-/* A box of an earlier daemon. */
 struct native_kept {
 	struct list node; /* native.kept */
 	char id[ENGINE_ID_LEN];
@@ -67,7 +65,6 @@ struct native_kept {
 	int fds[ENGINE_FD_COUNT]; /* owned, -1: none */
 };
 
-/* A running engine. */
 struct native_engine {
 	int sock;  /* owned */
 	pid_t pid; /* 0: not our child */
@@ -97,7 +94,7 @@ struct native_box {
 	struct box base;
 	struct list node; /* native.boxes */
 	enum native_state state;
-	bool created;    /* got CREATED */
+	bool created;
 	bool engine_has; /* the engine may still have parts of it */
 	uint32_t required;
 	uint32_t create_seq, destroy_seq, freeze_seq; /* requests in progress; 0: none */
@@ -136,12 +133,10 @@ int native_sort_fds(int *fds, size_t count, uint32_t mask, int ret_fds[ENGINE_FD
 /** native_new - takes ownership of @sock; @pid 0: not our child. */
 struct driver *native_new(const struct native_config *config, int sock, pid_t pid,
                           const struct engine_probe *probe);
-/** native_start_engine - fork, exec, wait for the probe. */
 int native_start_engine(const struct native_config *config, int *ret_sock, pid_t *ret_pid,
                         struct engine_probe *ret_probe, struct error *err) attr_must_check;
 /** native_wait_engine - reap it within @timeout_us. Return: wait status, or -ETIMEDOUT. */
 int native_wait_engine(pid_t pid, uint64_t timeout_us);
-/** native_required_layers - see native.c. */
 uint32_t native_required_layers(const struct engine_probe *probe, bool strict);
 
 /** native_zygote - number of @spec's zygote; 0: none available. */
@@ -176,5 +171,4 @@ void native_box_created(struct native_box *b, const struct engine_created *creat
 void native_box_frozen(struct native_box *b);
 void native_box_failed(struct native_box *b, const struct error *err);
 void native_box_gone(struct native_box *b, const struct engine_gone *gone);
-/** native_box_orphaned - the engine is gone. */
 void native_box_orphaned(struct native_box *b, const struct error *err);

@@ -58,7 +58,7 @@ struct inject_news {
 };
 
 enum inject_flag {
-	INJECT_CHANNEL = 1u << 0, /* resident runner: fds include its request channel */
+	INJECT_CHANNEL = 1u << 0, /* fds include a resident runner's request channel */
 	INJECT_RULESET = 1u << 1, /* fds include a Landlock ruleset */
 	INJECT_NOTIFY = 1u << 2,  /* drop_plan.notify */
 	INJECT_STDIN = 1u << 3,   /* prepared program: a pipe that may become its stdin */

@@ -24,7 +24,7 @@
  * breaks before its response is resumed with Last-Event-ID. The stream of the daemon's own messages
  * is reopened whenever it ends.
  *
- * A daemon that does not know the session was restarted. The bridge then fails, and the client must
+ * If the daemon does not know the session it was restarted: the bridge fails, and the client must
  * start it again.
  */
 

@@ -26,7 +26,7 @@
  * The supervisor is a fork of millibox in its own session, out of reach of Ctrl-C. When millibox
  * exits, even by SIGKILL, its socket closes; the supervisor then stops the daemon and removes the
  * directory. A parent-death signal is not enough: the kernel clears it when the daemon changes its
- * user id, and the directory would remain.
+ * user id.
  */
 
 /* For sanitizers and emulated processors; a daemon that cannot start exits much sooner. */

@@ -13,13 +13,13 @@
  * Status, first match wins:
  *   cancelled  the caller ended it
  *   timed out  by the daemon's clock, which the program cannot forge
- *   lost       the box vanished. An OOM kill in it is the cause (the agent may be among the dead):
- *              then the program failed
+ *   lost       the box vanished. After an OOM kill in it (the agent may be among the dead) the
+ *              program failed
  *   ended      exit status or signal, from the agent's wait
  *
- * Limit: the first row of the table that was hit and could have ended the program. A program that
- * succeeded was not ended by a limit: a fork refused and retried is only a denial. Truncated output
- * counts however the program ended. A cancelled run names no limit. denials[] lists every hit.
+ * Limit: the first row of the table that was hit and could have ended the program. Success was not
+ * ended by a limit: a fork refused and retried is only a denial. Truncated output always counts. A
+ * cancelled run names no limit. denials[] lists every hit.
  */
 
 static const char *const status_names[] = {

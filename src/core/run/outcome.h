@@ -20,7 +20,7 @@ enum outcome_status {
 	OUTCOME_SUCCESS, /* exit code 0 */
 	OUTCOME_FAILED,  /* non-zero exit, exception or signal */
 	OUTCOME_TIMEOUT,
-	OUTCOME_CRASHED,   /* the box was lost */
+	OUTCOME_CRASHED,
 	OUTCOME_CANCELLED, /* by the caller, or because it disconnected */
 	OUTCOME_STATUS_COUNT
 };
@@ -47,7 +47,7 @@ struct denial {
 #define DENIALS_MAX 32
 
 struct outcome {
-	char execution_id[40]; /* exec_YYYYMMDD_xxxxxxxx */
+	char execution_id[40];
 	enum outcome_status status;
 	enum outcome_limit limit;
 	bool exited;    /* exit_code is meaningful */
@@ -59,10 +59,10 @@ struct outcome {
 	bool handler;      /* a handler was called: the text between its markers is not output */
 	struct buf report; /* owned; raw JSON from the runner, untrusted */
 	uint64_t stdout_bytes, stderr_bytes;
-	uint64_t duration_us; /* of the program */
-	uint64_t start_us;    /* from admission to the program's start */
-	bool pooled;          /* the box came from a pool */
-	uint64_t queue_us;    /* from arrival to admission */
+	uint64_t duration_us;
+	uint64_t start_us; /* from admission to the program's start */
+	bool pooled;       /* the box came from a pool */
+	uint64_t queue_us; /* from arrival to admission */
 	uint64_t cpu_us;
 	uint64_t memory_peak_bytes; /* COUNTER_UNKNOWN if not counted */
 	uint64_t processes_peak;
@@ -74,13 +74,12 @@ struct outcome {
 	const char *driver; /* literal */
 	uint32_t start;     /* enum box_start */
 	struct artifacts artifacts;
-	struct trace trace; /* shown for one-shot runs */
+	struct trace trace;
 };
 
 const char *outcome_status_name(enum outcome_status status);
 const char *outcome_limit_name(enum outcome_limit limit); /* NULL for NONE */
 
-/* Input of outcome_judge. */
 struct outcome_evidence {
 	bool timed_out, cancelled, lost;
 	bool ended; /* exited or signalled: @status is valid */
@@ -93,9 +92,9 @@ struct outcome_evidence {
 
 /** outcome_add_syscall - @what was denied @count times so far; replaces an earlier count. */
 void outcome_add_syscall(struct outcome *out, const char *what, uint64_t count);
-/** outcome_judge - set status, limit, exit code and limit denials; pure. */
+/** outcome_judge - pure. */
 void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out);
-/** outcome_take_facts - the agent's final report; @output_bytes is the limit per stream. */
+/** outcome_take_facts - the agent's report; @output_bytes is the limit per stream. */
 void outcome_take_facts(const struct exec_facts *facts, uint64_t output_bytes,
                         struct outcome_evidence *evidence, struct outcome *out);
 /** outcome_take_usage - the kernel's counters override the agent's figures. */

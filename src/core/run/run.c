@@ -177,9 +177,8 @@ void run_thaw(struct run *r, uint64_t paused_us)
 
 /*
  * Order matters: record and answer first; then the box goes and its place is free for the next run,
- * whose box is made inside leave. The place does not wait until the client has read the answer, or
- * a few clients that do not read could hold all places. http.max_answers bounds the cost of unread
- * answers.
+ * whose box is made inside leave. The place does not wait for the client to read the answer, or a
+ * few slow clients could hold all places. http.max_answers bounds the cost of unread answers.
  */
 static void end_run(struct run *r)
 {
@@ -193,7 +192,7 @@ static void end_run(struct run *r)
 	else
 		run_record_ended(r->record, &r->outcome, r->reset);
 	if (r->on_ended) {
-		r->record = NULL; /* owned by the table, which may free it any time */
+		r->record = NULL; /* the table's, which may free it any time */
 		r->place->leave(r);
 		r->on_ended(r);
 	} else if (!r->answer_later) {
@@ -261,7 +260,7 @@ void run_drop(struct run *r)
 	run_reap(r);
 }
 
-/* The caller of a one-shot run disconnected. */
+/* Its caller disconnected. */
 static void on_unwatched(void *ctx)
 {
 	struct run *r = ctx;
@@ -406,7 +405,7 @@ void run_reattach(struct run *r)
 	set_timer(r, r->service->config.build_timeout_us);
 }
 
-/* Reattached: how long it had already run. */
+/* Reattached: time already run. */
 static uint64_t past_us(const struct run_record *record)
 {
 	uint64_t now = clock_real_ms();
@@ -566,7 +565,7 @@ int run_signal(struct run *r, int signo, struct error *err)
 	return box_signal(r->box, r->id, signo, err);
 }
 
-/* If it fails inside a call of its caller, the answer comes from the loop. */
+/* If it fails inside its caller's call, the answer comes from the loop. */
 static void launch_one_shot(struct run *r)
 {
 	r->answer_later = true;

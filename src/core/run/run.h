@@ -6,14 +6,12 @@
  * deadline, output limits, judge and record. They differ in two things:
  *
  *   where the box comes from   struct run_place (run_internal.h): a fresh box, from a pool or made
- *                              now, destroyed with the run (run_box.c); or a session's box, with
- *                              its resident runner or a process of its own, possibly made by an
- *                              earlier daemon (core/session/session_box.c)
- *   what is kept               one-shot: nothing; its one watcher gets events as they happen.
- *                              Session: the record, with numbered events for any number of
- *                              watchers
+ *                              now, destroyed with the run (run_box.c); or a session's box,
+ * possibly made by an earlier daemon (core/session/session_box.c) what is kept one-shot: nothing;
+ * its one watcher gets events as they happen. Session: the record, with numbered events, for any
+ * watchers
  *
- * Both have a record (run_record.h), which is watched and cancelled the same way.
+ * Both have a record (run_record.h), watched and cancelled the same way.
  *
  * States. run.c has the transition table; set_state is the only writer.
  *
@@ -26,7 +24,7 @@
  *   GATHERING  the program has ended; the timer bounds the search for its files
  *   ENDED      record and caller have the outcome; a fresh box is being destroyed
  *
- * The daemon alone enforces the deadline, from the start of the program, without help of agent or
+ * The daemon alone enforces the deadline, from the program's start, without help of agent or
  * program (security rule LC-3). A program is handed over again only if nothing of it can have run:
  * see run_box.c and session_box.c.
  *

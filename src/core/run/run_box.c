@@ -67,7 +67,7 @@ static int hand_to_process(struct run *r, const struct run_plan *common, struct 
 	return box_exec(r->box, &plan, err);
 }
 
-/* The waiting process has its environment; it gets "" and the arguments. */
+/* The waiting process has its environment; it gets "" and arguments. */
 static int hand_to_prepared(struct run *r, struct run_plan *plan, struct error *err)
 {
 	char *const *args = r->request->args;
@@ -116,7 +116,6 @@ static void count_box(struct run *r)
 	trace_note(&r->outcome.trace, TRACE_BOX);
 }
 
-/* The pool destroys a dead box. */
 static void discard_box(struct run *r)
 {
 	r->service->boxes--;
@@ -230,7 +229,7 @@ static void on_exec_failed(void *ctx, uint32_t exec_id attr_unused, const struct
 		run_fail(r, err);
 }
 
-/* Before the start nothing ran, and the caller may retry. */
+/* Before the start nothing ran: the caller may retry. */
 static void on_lost(void *ctx, const struct error *err)
 {
 	struct run *r = ctx;
@@ -321,7 +320,7 @@ void run_box_leave(struct run *r)
 	leave_now(r);
 }
 
-/* After the answer, which is sent when this dispatch ends. */
+/* After the answer, sent when this dispatch ends. */
 static void fresh_leave(struct run *r)
 {
 	if (r->answer_later || !r->box) {

@@ -59,11 +59,11 @@ struct run_place {
 	/* Hand program, files and input to the box. Return: -1: the run fails; 0: @r may be gone,
 	 * if the box was lost. */
 	int (*hand_over)(struct run *r, struct error *err);
-	/* End the program; the evidence has the reason. May end the run. */
+	/* End the program for the reason in the evidence. May end the run. */
 	void (*stop)(struct run *r, enum run_stop why);
 	/* The box does not respond: end the run. */
 	void (*give_up)(struct run *r, const struct error *err);
-	/* Judged or failed; the record has not ended. May be NULL. */
+	/* Before the record ends. May be NULL. */
 	void (*settle)(struct run *r);
 	/* The record has ended: release box and place. */
 	void (*leave)(struct run *r);
@@ -76,10 +76,10 @@ struct run {
 	struct list queue_node;      /* session.queue */
 	struct run_service *service; /* NULL: freed before the box was gone */
 	const struct run_place *place;
-	enum run_state state;      /* only set_state writes it */
+	enum run_state state;
 	struct run_record *record; /* until ENDED; owned if one-shot */
 	struct scheduler_entry entry;
-	/* For the queue: called inside the call that ended it. */
+	/* For the queue, inside the call that ended it. */
 	void (*on_ended)(struct run *r); /* NULL: one-shot */
 	void *owner;
 
@@ -102,7 +102,7 @@ struct run {
 	uint32_t runner_id;            /* its id in the box */
 	uint32_t dead_runner;          /* runner whose loss this run reports; 0: none */
 	bool runner_unused;            /* the runner had run nothing */
-	bool pooled;                   /* the box came from a pool */
+	bool pooled;
 	uint64_t pool_key;
 	bool repeatable;        /* nothing of it has run: it may be handed over again */
 	bool retried;           /* it was */
@@ -116,28 +116,26 @@ struct run {
 
 	struct timer *timer; /* owned; NULL until needed */
 	uint64_t due_us;     /* when it fires; 0: off */
-	bool frozen;         /* the clock is stopped */
-	uint64_t left_us;    /* frozen: remaining */
+	bool frozen;
+	uint64_t left_us; /* frozen: remaining */
 	uint64_t arrived_us, admitted_us, started_us;
 
 	uint64_t left[OUTPUT_COUNT]; /* bytes of the output limit */
-	struct outcome outcome;      /* moves into the record */
-	uint64_t start_us;           /* copy of outcome.start_us */
+	struct outcome outcome;
+	uint64_t start_us; /* copy of outcome.start_us */
 	struct outcome_evidence evidence;
-	struct box_counters before; /* counters at the start of this run */
-	struct error failure;       /* set: it could not be run */
-	struct given_files given;   /* sent with the request */
+	struct box_counters before; /* at its start */
+	struct error failure;
+	struct given_files given;
 	struct gather gather;
 };
 
-#define RUN_BOX_EXEC_ID 1 /* the one program in a fresh box */
-
-/* run.c */
+#define RUN_BOX_EXEC_ID 1
 
 /** run_new - in QUEUED. Takes what @decision owns, and a one-shot @record. */
 struct run *run_new(struct run_service *s, struct run_record *record,
                     struct policy_decision *decision);
-/** run_queue - from WAITING back to the session's queue. */
+/** run_queue - from WAITING, to the session's queue. */
 void run_queue(struct run *r);
 /** run_enter - enter the scheduler. Return: 0: call run_launch; 1: entry.on_turn follows; -1:
  * rejected. */
@@ -170,7 +168,6 @@ void run_done(struct run *r, const struct exec_facts *facts, struct artifacts *s
 
 /* The functions that end it: @r may be gone afterwards. */
 
-/** run_conclude - judge the evidence and end. */
 void run_conclude(struct run *r);
 /** run_fail - it could not run. */
 void run_fail(struct run *r, const struct error *err);
@@ -178,7 +175,7 @@ void run_fail(struct run *r, const struct error *err);
 void run_drop(struct run *r);
 /** run_interrupt - resident runner: SIGINT, then SIGKILL; otherwise SIGKILL. */
 void run_interrupt(struct run *r);
-/** run_reap - free it if ended and its box is gone. */
+/** run_reap - free it if ended without a box. */
 void run_reap(struct run *r);
 /** run_orphan - the service is freed: no callback follows; the run is freed with its box. */
 void run_orphan(struct run *r);
@@ -191,14 +188,9 @@ void run_thaw(struct run *r, uint64_t paused_us);
 /** run_stop_clock - the daemon exits: no deadline fires. */
 void run_stop_clock(struct run *r);
 
-/* run_box.c */
-
 /** run_box_prepare - name a fresh box and account its memory. ERR_UNAVAILABLE while draining. */
 int run_box_prepare(struct run *r, struct error *err) attr_must_check;
 /** run_box_leave - ENDED: place.leave now, not from the loop. */
 void run_box_leave(struct run *r);
 
-/* run_service.c */
-
-/** run_service_check_drained - a run is gone. */
 void run_service_check_drained(struct run_service *s);

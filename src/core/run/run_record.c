@@ -22,7 +22,7 @@
  * is over its share, so searches are rare.
  */
 
-#define OUTPUT_MAX (256u * 1024 * 1024) /* largest limits.output_max */
+#define OUTPUT_MAX (256u * 1024 * 1024)
 #define SUFFIX_LEN 8
 
 #define KEY_LEN (TENANT_NAME_MAX + 1 + 64 + 1)
@@ -101,7 +101,7 @@ static void leave_share(struct run_record *e)
 	free(share);
 }
 
-/* Remove it from all tables; free it if it has no watchers. */
+/* Frees it if unwatched. */
 static void forget_record(struct run_record *e)
 {
 	struct run_records *all = e->all; // NOLINT: one that was freed has left all lists
@@ -118,14 +118,12 @@ static void forget_record(struct run_record *e)
 	all->ended_count--;
 	all->ended_bytes -= e->bytes;
 	leave_share(e);
-	/* Flush pending changes first. */
 	if (list_is_empty(&e->watches) && !e->delivering && !run_row_flush(e))
 		run_record_free(e);
 	else
 		list_append(&all->forgotten, &e->ended_node);
 }
 
-/* Over its share of the exceeded bound? */
 static bool is_over_share(const struct run_records *all, const struct run_record_share *share)
 {
 	if (all->ended_count > all->max_count)
@@ -220,7 +218,6 @@ void run_records_free(struct run_records *all)
 	free(all);
 }
 
-/* exec_20261115_ab12cd34 */
 static void make_id(struct run_record *e)
 {
 	char day[16];

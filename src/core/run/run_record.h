@@ -29,7 +29,7 @@ struct metrics;
 enum run_record_state {
 	RUN_RECORD_PENDING, /* queued */
 	RUN_RECORD_RUNNING,
-	RUN_RECORD_ENDED, /* has an outcome or a failure */
+	RUN_RECORD_ENDED,
 	RUN_RECORD_STATE_COUNT
 };
 
@@ -37,7 +37,7 @@ enum run_event_kind {
 	RUN_EVENT_START,
 	RUN_EVENT_STDOUT,
 	RUN_EVENT_STDERR,
-	RUN_EVENT_END, /* last */
+	RUN_EVENT_END,
 	RUN_EVENT_COUNT
 };
 
@@ -46,7 +46,7 @@ enum run_event_kind {
 struct run_event {
 	uint64_t number;
 	enum run_event_kind kind;
-	const char *data; /* output */
+	const char *data;
 	size_t len;
 };
 
@@ -86,11 +86,11 @@ void run_records_free(struct run_records *all);
 /** run_records_new - keep at most @max_count ended records, @max_bytes in total. */
 struct run_records *run_records_new(struct loop *loop, size_t max_count, size_t max_bytes)
 	attr_owned(run_records_free);
-/** run_records_set_metrics - count every end; borrowed. */
+/** run_records_set_metrics - borrowed. */
 void run_records_set_metrics(struct run_records *all, struct metrics *metrics);
-/** run_records_set_store - persist every record; borrowed. */
+/** run_records_set_store - borrowed. */
 void run_records_set_store(struct run_records *all, struct store *store);
-/** run_records_set_audit - log every end; borrowed. */
+/** run_records_set_audit - borrowed. */
 void run_records_set_audit(struct run_records *all, struct audit *audit);
 struct run_record *run_records_add(struct run_records *all, const struct run_record_new *what);
 /** run_records_find - NULL if unknown, forgotten or another tenant's. */
@@ -129,7 +129,6 @@ void run_record_when_stored(struct run_record *e, run_record_stored_fn *fn, void
 int run_record_begin(struct run_record *e, run_record_stored_fn *fn, void *ctx,
                      struct error *err) attr_must_check;
 void run_record_started(struct run_record *e);
-/** run_record_paused - add @ms. */
 void run_record_paused(struct run_record *e, uint64_t ms);
 void run_record_add_output(struct run_record *e, enum output_stream stream, const char *data,
                            size_t len);
@@ -163,5 +162,4 @@ struct run_watch *run_watch(struct run_record *e, uint64_t after, run_event_fn *
 /** run_unwatch - no callback follows; may be called in @fn, except at END. Ends a one-shot run; a
  * session's run continues, and its caller can watch again. */
 void run_unwatch(struct run_watch *w);
-/** run_watch_cancel - run_record_cancel and run_unwatch. */
 void run_watch_cancel(struct run_watch *w);

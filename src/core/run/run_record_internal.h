@@ -13,7 +13,6 @@ struct db_job;
 struct map;
 struct timer;
 
-/* The records of one session. */
 struct run_record_owner {
 	char *key;              /* owned: tenant/session */
 	struct list executions; /* struct run_record.node, oldest first */
@@ -46,7 +45,7 @@ struct run_records {
 /* One event: a range of its stream's output. */
 struct run_piece {
 	uint32_t at, len;
-	uint8_t kind; /* enum run_event_kind */
+	uint8_t kind;
 };
 
 struct run_watch {
@@ -81,26 +80,26 @@ struct run_record {
 	bool has_outcome, session_reset;
 	struct outcome outcome;
 	struct error failure;
-	size_t bytes; /* ENDED: counted against the bounds */
+	size_t bytes; /* ENDED: for the bounds */
 
-	struct buf output[OUTPUT_COUNT]; /* moves into the outcome */
-	struct run_piece *pieces;        /* owned; event number n is pieces[n - 1] */
+	struct buf output[OUTPUT_COUNT];
+	struct run_piece *pieces; /* owned; event number n is pieces[n - 1] */
 	size_t pieces_count, pieces_cap;
 	size_t sealed;             /* this many were delivered and are final */
-	size_t last[OUTPUT_COUNT]; /* number of its last event; 0: none */
+	size_t last[OUTPUT_COUNT]; /* its last event; 0: none */
 	struct list watches;       /* struct run_watch, owned */
 	struct timer *pace;        /* owned; NULL: few events */
-	bool due;                  /* a delivery is scheduled */
+	bool due;
 	bool delivering;
 
 	uint64_t session_ms;
-	char *request;              /* owned; until stored */
-	struct store_item dirty;    /* in the store's list: unwritten changes */
-	struct db_job *writing;     /* latest unfinished write */
-	bool stored;                /* the row exists */
-	bool begun;                 /* may have begun; persisted before it does */
-	bool withdrawn;             /* rejected or deleted: never write it again */
-	run_record_stored_fn *hold; /* the run waits for it */
+	char *request;           /* owned; until stored */
+	struct store_item dirty; /* in the store's list: unwritten changes */
+	struct db_job *writing;  /* latest unfinished write */
+	bool stored;             /* the row exists */
+	bool begun;              /* may have begun; persisted before it does */
+	bool withdrawn;          /* rejected or deleted: never write it again */
+	run_record_stored_fn *hold;
 	void *hold_ctx;
 	run_record_stored_fn *on_stored;
 	void *on_stored_ctx;
@@ -133,10 +132,7 @@ void run_record_was_stored(struct run_record *e, const struct error *err);
 void run_records_remember(struct run_records *all, struct run_record *e);
 /** run_records_enter - add one from the store that has not ended. */
 void run_records_enter(struct run_records *all, struct run_record *e);
-/** run_record_new_blank - lists initialised, in no table. */
 struct run_record *run_record_new_blank(struct run_records *all);
-/** run_record_add_piece - next event of a record from the store. */
 void run_record_add_piece(struct run_record *e, enum run_event_kind kind, uint32_t at,
                           uint32_t len);
-/** run_record_stop_delivery - no callback follows. */
 void run_record_stop_delivery(struct run_record *e);

@@ -16,16 +16,16 @@
 /*
  * Theory of operation. A row is written as a whole, so that order and number of writes do not
  * matter; only the code, which never changes, is written once. Output is written at the end. Files
- * the run made are rows of their own, in the same transaction.
+ * are rows of their own, in the same transaction.
  *
- * Events are stored as kind and length; their offsets follow. So their numbers survive a restart.
+ * Events are stored as kind and length, so their numbers survive a restart.
  *
- * Ids are random and short (their shape is a contract): a new one may equal that of an old row,
- * even another tenant's. A write never changes a foreign row: it breaks a constraint and is rolled
- * back, files included.
+ * Ids are random and short (their shape is a contract): a new one may equal an old row's, even
+ * another tenant's. A write to a foreign row breaks a constraint and is rolled back, files
+ * included.
  */
 
-#define EVENT_LEN 5 /* kind, and length as 32 bits little-endian */
+#define EVENT_LEN 5 /* kind and 32-bit length, little-endian */
 #define ROW_MAX   (768u << 20)
 #define HEX_LEN   (2 * BOX_SHA256_LEN)
 
@@ -174,7 +174,7 @@ static int write_row(struct run_record *e, struct error *err)
 	if (!job)
 		return -1;
 	if (e->writing)
-		db_forget(e->writing); /* the new write supersedes it */
+		db_forget(e->writing); /* superseded */
 	e->writing = job;
 	return 0;
 }
@@ -426,7 +426,7 @@ static void on_found(void *ctx, const struct db_rows *rows, const struct error *
 		const char *id = db_rows_text(rows, i, COLUMN_ID);
 		const char *tenant = db_rows_text(rows, i, COLUMN_TENANT);
 
-		/* Two searches may overlap. */
+		/* Searches may overlap. */
 		if (!run_records_find(found.executions, tenant, id))
 			run_records_remember(found.executions,
 			                     run_row_read(found.executions, rows, i));

@@ -19,15 +19,12 @@ struct store;
 
 /* For run_record.c; run_row_changed, _flush and _paused do nothing without a store. */
 
-/** run_row_changed - write soon. */
 void run_row_changed(struct run_record *e);
 /** run_row_write_now - run_record_was_stored follows from the loop. */
 int run_row_write_now(struct run_record *e, struct error *err) attr_must_check;
 /** run_row_flush - write now. Return: true: that failed, and it must stay. */
 bool run_row_flush(struct run_record *e);
-/** run_row_paused - write paused_ms. */
 void run_row_paused(struct run_record *e);
-/** run_row_gone - called before it is freed. */
 void run_row_gone(struct run_record *e);
 
 /* At startup, before store_start. */
@@ -46,12 +43,10 @@ struct run_record *run_row_read_live(struct run_records *all, const struct db_ro
  */
 struct store_load *run_row_load(struct run_records *all, const char *tenant, const char *id,
                                 store_done_fn *fn, void *ctx, struct error *err) attr_must_check;
-/** run_row_load_latest - the newest of a session. */
 struct store_load *run_row_load_latest(struct run_records *all, const char *tenant,
                                        const char *session_id, store_done_fn *fn, void *ctx,
                                        struct error *err) attr_must_check;
 
-/* Column with all files of the execution e. */
 #define STORE_FILES                                                                                \
 	"(SELECT json_group_array(json_array(f.path, f.size, f.changed_ms, f.sha256))"             \
 	" FROM files f WHERE f.execution = e.no)"

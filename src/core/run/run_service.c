@@ -55,7 +55,7 @@ static void on_drain_timer(void *ctx)
 		return;
 	}
 	if (pools_count(s->pools) > 0)
-		return; /* on_pools_drained */
+		return;
 	s->on_drained = NULL;
 	if (on_drained)
 		on_drained(s->drained_ctx);
@@ -193,7 +193,6 @@ void run_service_prepare(struct run_service *s)
 		struct policy_stack stack;
 		struct error err = {0};
 
-		/* Skip languages that the policy refuses. */
 		if (run_service_choose(s, run_service_tenant(s, NULL), NULL, &stack, &err) < 0 ||
 		    policy_decide(&s->rules, &stack, &request, &decision, &err) < 0)
 			continue;

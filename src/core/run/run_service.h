@@ -57,7 +57,6 @@ struct pools *run_service_pools(struct run_service *s);
 /** run_service_prepare - keep boxes ready for each language with the default tenant's defaults.
  * Call it again after policies or templates change: old boxes end. */
 void run_service_prepare(struct run_service *s);
-/** run_service_scheduler - to change a tenant's limits. */
 struct scheduler *run_service_scheduler(struct run_service *s);
 
 /** run_service_tenant - @name NULL: TENANT_DEFAULT. Return: NULL if there are no tenants. */
@@ -76,7 +75,6 @@ struct run_service_stats {
 	bool draining;
 };
 void run_service_stats(const struct run_service *s, struct run_service_stats *ret_stats);
-/** run_service_retry_after - seconds, after ERR_BUSY. */
 unsigned run_service_retry_after(const struct run_service *s);
 /**
  * run_service_drain - reject new runs; call @on_drained, from the loop, when no run and no box is

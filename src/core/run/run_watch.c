@@ -16,10 +16,10 @@
  *
  * The program chooses how many pieces it writes, but its events must not cost more than its output:
  * beyond PIECES_FINE, delivery is paced and pieces join the open event of their stream even across
- * the other stream (the order of the streams is then exact to PACE_US only).
+ * the other stream (order across streams is then exact to PACE_US only).
  *
  * Records of boxes that outlive the daemon are exact: the agent repeats its pieces to the next
- * daemon, so they never join. There, the bound is one event per read of the agent.
+ * daemon, so they never join. The bound is one event per read of the agent.
  *
  * The watcher of a one-shot run is called directly.
  */
@@ -172,7 +172,6 @@ static void deliver(void *arg)
 			w->fn(w->ctx, e, &event);
 		}
 	e->delivering = false;
-	/* Free watches that left or have everything. */
 	LIST_FOREACH (w, &e->watches, struct run_watch, node) {
 		bool has_all = e->state == RUN_RECORD_ENDED && w->next > e->pieces_count;
 

@@ -10,16 +10,16 @@
 #include <stdint.h>
 
 enum trace_step {
-	TRACE_RECEIVED, /* first request line arrived */
+	TRACE_RECEIVED,
 	TRACE_PARSED,
-	TRACE_DECIDED,  /* policies applied */
-	TRACE_ADMITTED, /* after queueing */
-	TRACE_BOX,      /* taken from a pool or requested */
-	TRACE_SENT,     /* program sent to the agent */
-	TRACE_STARTED,  /* reported by the agent */
+	TRACE_DECIDED,
+	TRACE_ADMITTED,
+	TRACE_BOX,
+	TRACE_SENT,
+	TRACE_STARTED,
 	TRACE_FIRST_OUTPUT,
-	TRACE_DONE,   /* end reported by the agent */
-	TRACE_JUDGED, /* files found, counters read, outcome judged */
+	TRACE_DONE,
+	TRACE_JUDGED,
 	TRACE_RENDERED,
 	TRACE_COUNT
 };

@@ -365,7 +365,7 @@ void session_info(const struct session *session, struct session_info *ret_info)
 	if (session->template)
 		template = session->template->spec.id;
 	if (session->stack.chosen)
-		policy = session->stack.chosen; /* narrows the tenant's */
+		policy = session->stack.chosen;
 	*ret_info = (struct session_info){
 		.tenant = session->tenant,
 		.id = session->id,

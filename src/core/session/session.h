@@ -64,7 +64,6 @@ struct session_info {
 	const char *notes;        /* of session_set_notes; NULL: none */
 };
 
-/* Wall clock. */
 struct session_step {
 	enum session_state state;
 	uint64_t at_ms;
@@ -77,19 +76,18 @@ struct session_service_config {
 	struct driver *driver;
 	struct runners *runners;
 	struct loop *loop;
-	struct run_service *runs;       /* one-shot runs, and admission */
-	struct run_records *executions; /* keeps the records */
-	struct store *store;            /* NULL: nothing is stored */
-	struct metrics *metrics;        /* NULL: metrics off */
-	struct templates *templates;    /* NULL: only the host's root, no defaults */
-	struct audit *audit;            /* NULL: audit off */
+	struct run_service *runs; /* one-shot runs, and admission */
+	struct run_records *executions;
+	struct store *store;         /* NULL: nothing is stored */
+	struct metrics *metrics;     /* NULL: metrics off */
+	struct templates *templates; /* NULL: only the host's root, no defaults */
+	struct audit *audit;         /* NULL: audit off */
 };
 
-/* What a watcher is told. */
 enum session_change {
 	SESSION_CHANGE_LIST, /* created, became usable, or ended */
-	SESSION_CHANGE_FILE, /* the file at @path */
-	SESSION_CHANGE_LOG,  /* a program ended */
+	SESSION_CHANGE_FILE,
+	SESSION_CHANGE_LOG,
 	SESSION_CHANGE_COUNT
 };
 
@@ -158,7 +156,6 @@ int session_pause(struct session *session, struct error *err) attr_must_check;
 int session_resume(struct session *session, struct error *err) attr_must_check;
 /** session_interrupt - SIGINT the current run. ERR_CONFLICT if nothing runs. */
 int session_interrupt(struct session *session, struct error *err) attr_must_check;
-/** session_set_dependencies - JSON for session_info; copied. */
 void session_set_dependencies(struct session *session, const char *text);
 /** session_set_notes - the owner's JSON, opaque to core (name, labels); copied; NULL: none. */
 void session_set_notes(struct session *session, const char *text);
@@ -196,7 +193,6 @@ int session_delete_kept(struct session *session, session_kept_fn *fn, void *ctx,
 /** session_expire - retention removed an ended one from the store: forget it. */
 void session_expire(struct session_service *s, const char *tenant, const char *id,
                     uint64_t created_ms);
-/** session_counters - current usage of the box. */
 void session_counters(struct session *session, struct box_counters *ret_counters);
 /* Sessions and runs that the previous daemon left unfinished. */
 struct session_saved;

@@ -19,8 +19,8 @@
  * Theory of operation. The session's box as the place of its runs. A run goes to the resident
  * runner of its language, which keeps variables, or becomes its own process. A resident runner is
  * interrupted first: if the run then ends, its variables are kept. If not, it is killed with all it
- * started, and the next run gets a new one in the same box. An agent that does not report a kill in
- * time was stopped or taken over by its program: then the box is destroyed.
+ * started, and the next run gets a new one. An agent that does not report a kill in time was
+ * stopped or taken over by its program: the box is destroyed.
  *
  * Events of the box name the current run, a runner, or one that is over (lost with its run, or
  * given up). The last kind is ignored; the link has checked that the agent may send it.

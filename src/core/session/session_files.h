@@ -17,7 +17,7 @@ struct session;
 #define FILES_PER_SESSION 6 /* concurrent; the box allows a few more */
 #define FILES_LIST_MAX    10000
 #define FILES_LIST_BYTES  (1024 * 1024) /* names of a listing; truncated there */
-#define FILES_TREE_MAX    100000        /* entries of an archive */
+#define FILES_TREE_MAX    100000
 /* An operation without progress for this long fails. Clients have less, see lib/http. */
 #define FILES_STALL_US (120 * 1000 * 1000ULL)
 
@@ -28,7 +28,6 @@ struct session;
 int file_open(struct session *session, const struct box_file_request *request,
               const struct box_file_events *events, struct file_op **ret_op,
               struct error *err) attr_must_check;
-/* As in driver.h. */
 size_t file_write(struct file_op *op, const char *data, size_t len);
 void file_end(struct file_op *op);
 void file_grant(struct file_op *op, size_t bytes);

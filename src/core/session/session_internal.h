@@ -34,10 +34,10 @@ struct timer;
 
 struct session_service {
 	struct session_service_config config; /* its pointers are borrowed */
-	const struct policy_rules *rules;     /* the run service's */
-	struct scheduler *scheduler;          /* the run service's */
-	struct map *owners;                   /* struct session_owner, by tenant */
-	struct list all;                      /* struct session.node, oldest first */
+	const struct policy_rules *rules;
+	struct scheduler *scheduler;
+	struct map *owners; /* struct session_owner, by tenant */
+	struct list all;    /* struct session.node, oldest first */
 	size_t count;
 	struct list ended; /* struct session.ended_node, in order of end */
 	size_t ended_count;
@@ -50,7 +50,7 @@ struct session_service {
 	size_t left_boxes, left_runs;  /* of those that stay */
 	void (*on_drained)(void *ctx); /* NULL: no drain, or already called */
 	void *drained_ctx;
-	struct timer *drain_timer; /* calls on_drained */
+	struct timer *drain_timer;
 	struct session_watcher watcher;
 };
 
@@ -75,8 +75,8 @@ struct session {
 	struct session_owner *owner;     /* NULL: deleted */
 	char tenant[TENANT_NAME_MAX + 1];
 	struct tenant *account; /* quotas; held; NULL: none */
-	bool counted;           /* for the account */
-	uint64_t held_bytes;    /* memory of the box, taken from the account */
+	bool counted;
+	uint64_t held_bytes; /* memory of the box, taken from the account */
 	char id[SESSION_ID_MAX + 1];
 	char *language, *agent_id; /* owned */
 	char *dependencies;        /* owned; NULL: none */
@@ -85,14 +85,14 @@ struct session {
 	char *key_id;              /* owned; of the creator; NULL: no key was needed */
 	char **env;                /* owned, NULL-terminated; never NULL */
 	enum session_mode mode;
-	enum session_state state;                       /* only session_set_state writes it */
-	struct session_step steps[SESSION_HISTORY_MAX]; /* ring */
-	size_t steps_count;                             /* ever */
+	enum session_state state; /* only session_set_state writes it */
+	struct session_step steps[SESSION_HISTORY_MAX];
+	size_t steps_count;
 	struct box_spec spec;
 	struct policy_stack stack; /* references, from its creation */
 	uint64_t idle_us, lifetime_us;
 	uint64_t created_us, active_us;
-	uint64_t making_us; /* CREATING: since when, in this daemon */
+	uint64_t making_us; /* CREATING: since, in this daemon */
 	uint64_t created_ms, updated_ms, active_ms, ended_ms;
 	char *reason; /* owned */
 	bool deleted;
@@ -105,9 +105,9 @@ struct session {
 	struct store_item dirty;           /* in the store's list: unwritten changes */
 	struct session_write *writing;     /* latest unfinished write; the store's */
 
-	struct box *box;   /* NULL: not made yet, or gone */
-	bool unproven;     /* @box is pooled and still unused */
-	uint64_t pool_key; /* its key */
+	struct box *box; /* NULL: not made yet, or gone */
+	bool unproven;   /* @box is pooled and still unused */
+	uint64_t pool_key;
 	bool box_leaving;  /* @box is going down, and the session goes on: an ephemeral one has used
 	                    * it up, a persistent one gets another (session_remake_box) */
 	struct list files; /* struct file_op, owned */
@@ -127,7 +127,7 @@ struct session {
 	bool pumping;
 	bool resuming;       /* PAUSED, waiting for a place */
 	struct timer *timer; /* owned: build, idle time, lifetime */
-	uint64_t paused_us;  /* start of the pause */
+	uint64_t paused_us;
 };
 
 /* session.c */
@@ -140,7 +140,6 @@ struct session *session_new_blank(struct session_service *s);
 /** session_set_state - the only writer of the state; asserts the transition. */
 void session_set_state(struct session *session, enum session_state next);
 #define SESSION_CTX_LEN 320
-/** session_log_ctx - ids for a log line. */
 const char *session_log_ctx(const struct session *session, char ret_ctx[SESSION_CTX_LEN]);
 #define session_log(session, level, ...)                                                           \
 	do {                                                                                       \
@@ -152,14 +151,12 @@ static inline bool session_is_over(const struct session *session)
 {
 	return session->state == SESSION_TERMINATED || session->state == SESSION_FAILED;
 }
-/** session_touch - note activity. */
 void session_touch(struct session *session);
 void session_changed(const struct session *session, enum session_change change, const char *path);
-/** session_arm - set the timer to its next clock. */
 void session_arm(struct session *session);
 /** session_fail - the box could not be made or was lost: end all. */
 void session_fail(struct session *session, const struct error *err);
-/** session_reap - free it if deleted and its box is gone. */
+/** session_reap - free it if deleted, without a box. */
 void session_reap(struct session *session);
 /** session_leave_root - if over and its box is gone, release template and root. */
 void session_leave_root(struct session *session);
@@ -187,13 +184,10 @@ void session_owner_enter(struct session *session, const char *id);
 void session_owner_name_box(struct session *session, const char *id);
 /** session_owner_take - account it and its box. @err NULL: ignore quotas, after a restart. */
 int session_owner_take(struct session *session, struct error *err);
-/** session_owner_drop - over: stop counting it. */
 void session_owner_drop(struct session *session);
-/** session_owner_drop_box - its box is gone, or was never made. */
 void session_owner_drop_box(struct session *session);
 /** session_owner_ended - agents no longer find it; it may be forgotten. */
 void session_owner_ended(struct session *session);
-/** session_owner_leave - remove it from its owner's tables. */
 void session_owner_leave(struct session *session);
 /** session_owner_oldest - which to forget after @session: its tenant's oldest if over its share,
  * else the oldest of all. */
@@ -211,16 +205,13 @@ int session_open(struct session_service *s, struct session *session,
 void session_service_ended(struct session *session);
 /** session_remember - add an ended one from the store. */
 void session_remember(struct session *session);
-/** session_service_has_box - may sessions have one more? */
 bool session_service_has_box(const struct session_service *s);
-/** session_service_check_drained - a box or run is gone. */
 void session_service_check_drained(struct session_service *s);
 
 /* session_pool.c */
 
 /** session_take_box - from a pool. Return: false: none. */
 bool session_take_box(struct session *session, const struct policy_decision *decision);
-/** session_prove - its box works. */
 void session_prove(struct session *session);
 /** session_replace_box - its box is lost. Return: true: it was unused, from a pool; the session
  * continues in another, or has failed. */
@@ -230,12 +221,10 @@ int session_drop_unused(struct session *session, struct error *err) attr_must_ch
 
 /* session_queue.c */
 
-/** session_pump - start the next run if it may. */
 void session_pump(struct session *session);
 /** session_queue_restore - queue an earlier daemon's @record, to be run, or already in the box. */
 int session_queue_restore(struct session *session, struct run_record *record,
                           const struct run_request *request, struct error *err) attr_must_check;
-/** session_queue_detach - @run is neither queued nor current any more. */
 void session_queue_detach(struct run *run);
 /** session_queue_put_back - the current, WAITING run to the front. */
 void session_queue_put_back(struct session *session);
@@ -261,7 +250,7 @@ extern const struct run_place session_place;
 /* session_files.c */
 
 void session_files_end(struct session *session, const struct error *err);
-/** session_files_drop - without callbacks. */
+/** session_files_drop - no callbacks. */
 void session_files_drop(struct session *session);
 /** session_files_go_on - the box is gone: make another if an operation waits. */
 void session_files_go_on(struct session *session);

@@ -20,9 +20,9 @@ struct store_list;
 /* Borrowed for the call. */
 struct store_query {
 	const char *tenant;
-	const char *session_id; /* executions: their session */
-	uint64_t session_ms;    /* that session's created_ms */
-	const char *status;     /* NULL: any */
+	const char *session_id;
+	uint64_t session_ms; /* its created_ms */
+	const char *status;  /* NULL: any */
 	size_t limit, offset;
 };
 
@@ -30,7 +30,7 @@ struct store_query {
 struct store_page {
 	const struct session **sessions;
 	const struct run_record **executions;
-	size_t count; /* on the page */
+	size_t count;
 	size_t total; /* matching */
 };
 

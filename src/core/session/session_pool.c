@@ -74,7 +74,6 @@ static void forget_runners(struct session *session)
 	}
 }
 
-/* What has not begun can be handed over again. */
 static bool can_replace(const struct session *session)
 {
 	const struct run *run = session->current;

@@ -50,7 +50,6 @@ void session_label_make(const struct session_label *label, char ret_text[BOX_LAB
 		(void)!str_copy(ret_text, BOX_LABEL_MAX + 1, label->id); /* ids are shorter */
 }
 
-/* Parse the number at *@pos and advance. */
 static uint64_t take_number(const char **pos)
 {
 	static const char digits[] = "0123456789abcdef";

@@ -26,8 +26,7 @@
  *   executions  into their sessions' queues, in order
  *   boxes       each persistent session reattaches to its own. If it is gone the session fails and
  *               its runs have crashed. A box still being made, or whose agent ended with its daemon
- *               because it had no order yet, is remade, at once or when that is known
- *               (session_remake_box).
+ *               because it had no order yet, is remade, at once or later (session_remake_box).
  *
  * An ephemeral session's box does not survive: a run that may have begun in it is lost, because
  * nothing is run twice. One that certainly has not begun starts now.
@@ -231,7 +230,7 @@ bool session_remake_box(struct session *session)
 	if (!session_is_new(session))
 		return false;
 	session->reattaching = false;
-	session->box_leaving = true; /* file operations wait */
+	session->box_leaving = true;
 	box_destroy(session->box);
 	return true;
 }

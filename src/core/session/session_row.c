@@ -106,8 +106,8 @@ static struct store *store_of(const struct session *session)
 
 /* An unfinished write and its waiters. */
 struct session_write {
-	struct session *session;    /* NULL: freed */
-	struct store_orphan orphan; /* if so */
+	struct session *session; /* NULL: freed */
+	struct store_orphan orphan;
 	struct store *store;
 	struct db_job *job;
 	struct list waiting; /* struct session_waiter, owned */

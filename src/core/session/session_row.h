@@ -43,8 +43,6 @@ struct store_load *session_row_load(struct session_service *sessions, const char
                                     const char *id, store_done_fn *fn, void *ctx,
                                     struct error *err) attr_must_check;
 
-/* At startup, before store_start. */
-
 /** session_row_live - those not ended, oldest first, for session_row_read. */
 int session_row_live(struct store *s, struct db_rows **ret_rows, struct error *err) attr_must_check;
 /** session_row_read - a row as a session in no table. Return: owned. */

@@ -53,7 +53,6 @@ static void drop_run(struct run *run)
 	run_drop(run);
 }
 
-/* The next daemon takes it. */
 static bool is_left(const struct session *session)
 {
 	return session->service->leaving && session->spec.keep && !session_is_over(session);
@@ -164,7 +163,6 @@ static bool same_policy(const struct policy *a, const struct policy *b)
 	return a == b || (a && b && str_equal(a->name, b->name));
 }
 
-/* Idle, and what the request would make? */
 static bool is_reusable(const struct session *session, const struct session_request *request,
                         const struct policy_decision *decision)
 {
@@ -388,7 +386,6 @@ void session_delete(struct session *session)
 	remove_session(session);
 }
 
-/* A deletion waiting for the store. */
 struct removal {
 	struct session_service *service;
 	char tenant[TENANT_NAME_MAX + 1];
@@ -465,7 +462,7 @@ void session_service_leave(struct session_service *s, void (*on_drained)(void *c
 			session_terminate(session, "the daemon is stopping");
 			continue;
 		}
-		/* The next daemon decides about it. */
+		/* The next daemon decides. */
 		timer_stop(session->timer);
 		if (session->unknown_timer)
 			timer_stop(session->unknown_timer);
