@@ -56,7 +56,7 @@ static bool is_group(const char *word, const char *name)
 	return strncmp(word, name, len) == 0 && name[len] == ' ';
 }
 
-/* Second words of a group, owned; NULL: not a group. */
+/* Return: second words of @group, owned; NULL: not a group. */
 static char *list_group(const char *group)
 {
 	char *words = NULL;

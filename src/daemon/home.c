@@ -82,8 +82,8 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err)
 	return 0;
 }
 
-/* An attacker in an earlier daemon may have left a link, or a second name of one of root's files,
- * under our names. Neither is given away. */
+/* An attacker in an earlier daemon may have left a link, or another name of root's file, under our
+ * names. Neither is given away. */
 static int give_file(int dir, const char *name, uid_t uid, gid_t gid, struct error *err)
 {
 	cleanup_close int fd = fd_open_beneath(dir, name, O_RDONLY | O_NONBLOCK, 0);

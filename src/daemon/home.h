@@ -31,6 +31,6 @@ int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid,
 int home_state_failed(const char *dir, struct error *err);
 /**
  * home_make_parent - create the directory of @path. An existing one must belong to root or @own,
- * the daemon's current or future id, and must not let others rename in it.
+ * the daemon's current or future id, and let no one else rename in it.
  */
 int home_make_parent(const char *path, uid_t own, struct error *err) attr_must_check;

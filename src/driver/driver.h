@@ -141,7 +141,7 @@ void box_give(struct box *box, const struct box_events *events, const char *requ
 int box_run(struct box *box, const struct run_plan *plan, struct error *err) attr_must_check;
 /**
  * box_stdin - queued, at most BOX_STDIN_MAX (ERR_TOO_LARGE beyond). Bytes for an ended execution
- * are dropped: the writer cannot know yet.
+ * are dropped.
  */
 int box_stdin(struct box *box, uint32_t exec_id, const void *data, size_t len,
               struct error *err) attr_must_check;

@@ -3,7 +3,7 @@
 
 /*
  * DOC: an in-memory driver for tests: boxes without processes; the test plays the agent over a real
- * link. Linked into tests only.
+ * link.
  *
  * Callbacks caused by a fake_* function run inside it; those caused by core (on_gone after
  * box_destroy) run on the loop.

@@ -31,8 +31,8 @@ struct loop;
 #define LINK_FORGOTTEN_MAX ((size_t)8 * 1024 * 1024 * 1024)
 
 /*
- * The layers that the agent adds, and all it may claim: a hijacked agent must not put the engine's
- * layers into the receipt.
+ * The agent's layers, and all it may claim: a hijacked agent must not put the engine's into the
+ * receipt.
  */
 #define LINK_AGENT_LAYERS                                                                          \
 	(LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS) | LAYER_BIT(LAYER_SECCOMP) |        \

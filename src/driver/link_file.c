@@ -123,8 +123,8 @@ size_t box_file_write(struct box_file *file, const char *data, size_t len)
 	return taken;
 }
 
-/* The queue has room for small messages beyond all windows; an agent that still lets it fill up is
- * stuck, and its box will be ended. */
+/* The queue has room for small messages beyond all windows; an agent that still fills it is stuck,
+ * and its box will be ended. */
 void box_file_end(struct box_file *file)
 {
 	const struct msg_file_end end = {0};

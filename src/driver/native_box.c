@@ -54,8 +54,8 @@ static void set_state(struct native_box *b, enum native_state next)
 
 /*
  * The kill switch needs no other process: cgroup.kill ends every process of the box, including
- * forks in flight. Without it the death of PID 1 ends the pid namespace; the daemon may signal it
- * only as the same user, else the engine's DESTROY does it.
+ * forks in flight. Without it, killing PID 1 ends the pid namespace; the daemon may signal it only
+ * as the same user, else the engine's DESTROY does it.
  */
 static void kill_box(struct native_box *b)
 {
@@ -142,7 +142,7 @@ static void on_injected(void *ctx, bool injected)
 
 /*
  * A box that ends while being built closes its stream before the engine's reason ("mount /proc:
- * ...") arrives: wait for it rather than report "ended". An adopted box was built long ago.
+ * ...") arrives: wait for it. An adopted box was built long ago.
  */
 static void on_link_lost(void *ctx, const struct error *err)
 {

@@ -66,9 +66,9 @@ enum inject_flag {
 
 /*
  * Second argument of the exit_group() by which a child announces its exit code. The filter denies
- * the call, so the agent learns of it from the kernel, without a descriptor that the program could
- * see; then the child really exits, which takes longer than the caller must wait. The kernel reads
- * only the first argument. payload.txt has the same number.
+ * the call, so the agent learns of it from the kernel, without a descriptor visible to the program;
+ * then the child really exits, which takes longer than the caller must wait. The kernel reads only
+ * the first argument. payload.txt has the same number.
  */
 #define INJECT_LEAVING 0x6c6c62646f6e65
 

@@ -22,7 +22,7 @@
 #define WIRE_KEPT_MAX     256  /* executions and runners with an unacknowledged end */
 
 enum wire_place {
-	WIRE_PLACE_RUN,       /* /run/millibox: the agent's, read-only for the payload */
+	WIRE_PLACE_RUN,       /* /run/millibox: owned by the agent, read-only for the payload */
 	WIRE_PLACE_WORKSPACE, /* /workspace, as the payload */
 	WIRE_PLACE_COUNT
 };

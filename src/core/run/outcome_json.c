@@ -154,6 +154,7 @@ static void read_denials(const json_t *list, struct outcome *o)
 	}
 }
 
+/* Return: index, or @count. */
 static int find_name(const json_t *text, int count, const char *(*name)(int i))
 {
 	const char *s = json_string_value(text);

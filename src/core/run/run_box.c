@@ -17,7 +17,7 @@
 /*
  * Theory of operation. A fresh box comes from a pool or is made now. Box, files, program and input
  * go to the driver without waiting for replies, so that round trips overlap with building the box.
- * The box is destroyed after the answer: the caller does not wait for it.
+ * The box is destroyed after the answer: the caller does not wait.
  *
  * A pooled box, or the process waiting in it, may have died unnoticed. So the request is kept until
  * the program is known to run; until then a new box is made, once, without the pool. An agent lost

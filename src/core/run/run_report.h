@@ -18,6 +18,7 @@ struct run_record;
  * were logged with it. */
 void run_report_end(const struct run_record *e, struct metrics *metrics, struct audit *audit,
                     const struct box_limits *limits);
+/** run_report_metrics - @outcome NULL: it could not run. */
 void run_report_metrics(struct metrics *m, const char *language, const struct outcome *outcome);
 /** run_report_hash - SHA-256: the log identifies code without containing it. */
 void run_report_hash(const char *code, size_t len, char ret_hex[RUN_REPORT_HASH_LEN]);

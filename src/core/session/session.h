@@ -156,6 +156,7 @@ int session_pause(struct session *session, struct error *err) attr_must_check;
 int session_resume(struct session *session, struct error *err) attr_must_check;
 /** session_interrupt - SIGINT the current run. ERR_CONFLICT if nothing runs. */
 int session_interrupt(struct session *session, struct error *err) attr_must_check;
+/** session_set_dependencies - JSON for session_info; copied. */
 void session_set_dependencies(struct session *session, const char *text);
 /** session_set_notes - the owner's JSON, opaque to core (name, labels); copied; NULL: none. */
 void session_set_notes(struct session *session, const char *text);

@@ -255,6 +255,7 @@ static struct session_runner *runner_with(struct session *session, uint32_t id)
 	return NULL;
 }
 
+/* NULL: @id is not that of the current run. */
 static struct run *run_with(const struct session *session, uint32_t id)
 {
 	struct run *run = session->current;

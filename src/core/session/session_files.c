@@ -20,7 +20,7 @@ struct file_op {
 	struct list node; /* session.files */
 	struct session *session;
 	struct box_file_events events;
-	struct box_file_request request; /* owns its strings */
+	struct box_file_request request; /* its strings are owned */
 	struct box_file *file;           /* NULL: waits for a box */
 	bool ended;
 	struct timer *timer; /* owned; fires if nothing moves */

@@ -12,6 +12,7 @@
  * lifetime continue, because the box still uses memory.
  */
 
+/* @run: NULL: none is current. */
 static void stop_clocks(struct session *session, struct run *run)
 {
 	if (run && run->state == RUN_WAITING)

@@ -210,6 +210,7 @@ static void start_current(struct run *run)
 		run_launch(run);
 }
 
+/* NULL: none may start. */
 static struct run *next_run(const struct session *session)
 {
 	struct run *run;
@@ -301,7 +302,7 @@ static int check_state(const struct session *session, struct error *err)
 	return 0;
 }
 
-/* The session's limits; all else is the request's. Borrowed. */
+/* The session's limits and, by default, its language. Borrowed. */
 static struct run_request effective_request(const struct session *session,
                                             const struct run_request *request)
 {
@@ -335,8 +336,8 @@ static struct run_record *add_record(struct session *session, const struct run_r
 {
 	const struct store *store = session->service->config.store;
 	/* Whether the begin is written separately. A run whose acceptance was not promised is never
-	 * restarted; one that begins as soon as it is written is written as begun. A box that
-	 * outlives the daemon remembers it. */
+	 * restarted; one that begins once written is written as begun. A box that outlives the
+	 * daemon remembers it. */
 	bool waits = session->mode == SESSION_EPHEMERAL && request->durable &&
 	             (session->current || session->queued > 0);
 	const struct run_record_new what = {.tenant = session->tenant,

@@ -16,14 +16,14 @@
 
 /*
  * Theory of operation. The box knows what happened while there was no daemon, the store knows the
- * requests. Labels connect them: a runner's is its language, a run's is its id.
+ * requests. Labels connect them: a runner's is its language, a run's starts with its id.
  *
  * The agent describes its programs (session_on_reattach), then repeats all events in order. Until
  * then the store's unfinished runs wait in the queue: those described are in the box
  * (run.reattached), the others never were. Because of the order, a reattached run is current when
  * its events come.
  *
- * A paused box sends nothing until it is thawed; its session stays as it is.
+ * A paused box sends nothing until it is thawed.
  *
  * A run's end is acknowledged to the box once the record is on disk. If the daemon is killed before
  * that, the agent repeats it to the next one.
