@@ -23,7 +23,7 @@ static void *check_allocated(void *ptr)
 	return ptr;
 }
 
-/* xmalloc(0) may return NULL, which would look like a failure. */
+/* xmalloc(0) may return NULL, which looks like a failure. */
 void *xmalloc(size_t size)
 {
 	return check_allocated(malloc(size ? size : 1));

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: small allocations, which abort when memory is out. Anything whose size a peer decides goes
- * into a struct buf with a maximum instead.
+ * DOC: small allocations; they abort when memory is out. Data whose size a peer decides goes into a
+ * struct buf with a maximum.
  */
 
 #include "base/attr.h"
@@ -11,7 +11,7 @@
 
 void *xmalloc(size_t size) attr_owned(free);
 void *xcalloc(size_t count, size_t size) attr_owned(free);
-/** xrealloc_array - resize to @count elements of @size bytes; the product is checked. */
+/** xrealloc_array - resize to @count elements of @size bytes, with an overflow check. */
 void *xrealloc_array(void *ptr, size_t count, size_t size) attr_must_check;
 char *xstrdup(const char *s) attr_owned(free);
 char *xstrndup(const char *s, size_t max) attr_owned(free);

@@ -12,15 +12,14 @@
 #define attr_noreturn        __attribute__((noreturn))
 #define attr_unused          __attribute__((unused))
 
-/* gcc 11 and later check that the named function frees what a constructor returned. */
+/* gcc 11 and later check that @fn frees what a constructor returned. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define attr_owned(fn) __attribute__((malloc, malloc(fn, 1)))
 #else
 #define attr_owned(fn) __attribute__((malloc))
 #endif
 
-/* Move ownership out of a variable that has a cleanup. @var is evaluated once, so fds[n++]
- * works. */
+/* Move ownership out of a variable with a cleanup. Evaluates @var once, so fds[n++] works. */
 #define TAKE(var, empty)                                                                           \
 	({                                                                                         \
 		__auto_type place_ = &(var);                                                       \

@@ -77,7 +77,6 @@ char *base64_encode(const void *data, size_t len)
 			group |= in[i + 2];
 		*out++ = digits[group >> 18];
 		*out++ = digits[group >> 12 & 63];
-		/* Index 64 is the padding. */
 		*out++ = digits[left > 1 ? group >> 6 & 63 : 64];
 		*out++ = digits[left > 2 ? group & 63 : 64];
 	}

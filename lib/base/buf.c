@@ -37,14 +37,14 @@ int buf_reserve(struct buf *b, size_t len)
 	size_t need;
 	char *data;
 
-	/* The NUL needs a byte too, so a length of SIZE_MAX is impossible. */
+	/* The NUL needs a byte too. */
 	if (len > b->max - b->len || b->len + len == SIZE_MAX)
 		return -ENOBUFS;
 	need = b->len + len + 1;
 	if (need <= b->cap)
 		return 0;
 
-	/* A peer's data may exceed memory: return an error instead of aborting. */
+	/* A peer decides the size: return an error instead of aborting. */
 	size_t cap = grown_cap(b, need);
 	data = realloc(b->data, cap);
 	if (!data)

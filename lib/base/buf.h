@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: a growable byte buffer with a hard maximum, for everything whose size a peer decides. An
- * uncounted NUL always follows the bytes.
+ * DOC: a growable byte buffer with a hard maximum, for data whose size a peer decides. An uncounted
+ * NUL follows the bytes.
  */
 
 #include "base/attr.h"
@@ -31,12 +31,10 @@ int buf_add_str(struct buf *b, const char *s) attr_must_check;
 int buf_addf(struct buf *b, const char *fmt, ...) attr_printf(2, 3) attr_must_check;
 /** buf_add_some - append as much as fits. Return: the number of bytes added. */
 size_t buf_add_some(struct buf *b, const void *data, size_t len);
-/**
- * buf_reserve - make room for @len more bytes at b->data + b->len; the caller then raises b->len.
- */
+/** buf_reserve - room for @len more bytes at b->data + b->len; the caller raises b->len. */
 int buf_reserve(struct buf *b, size_t len) attr_must_check;
 /** buf_consume - drop @len bytes from the front. */
 void buf_consume(struct buf *b, size_t len);
 void buf_reset(struct buf *b);
-/** buf_take - the bytes, NUL-terminated; the buffer is empty afterwards. Never NULL. */
+/** buf_take - the bytes, NUL-terminated, never NULL; empties the buffer. */
 char *buf_take(struct buf *b, size_t *ret_len) attr_must_check;

@@ -12,8 +12,8 @@
 #include "base/utf8.h"
 
 /*
- * Everything here may run between clone and exec: only the stack and vsnprintf, which allocates
- * nothing and takes no lock for these conversions (%s %d %u %x) in either C library.
+ * May run between clone and exec: uses only the stack and vsnprintf, which for these conversions
+ * (%s %d %u %x) neither allocates nor locks in either C library.
  */
 
 static const struct {
@@ -101,7 +101,7 @@ void error_clear(struct error *err)
 	*err = (struct error){.code = ERR_NONE};
 }
 
-/* An unknown code from a pipe counts as an internal error. */
+/* An unknown code from a pipe is an internal error. */
 static size_t row_of(enum error_code code)
 {
 	return (unsigned)code < ERR_COUNT ? (size_t)code : (size_t)ERR_SYSTEM;

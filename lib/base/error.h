@@ -3,8 +3,8 @@
 
 /*
  * DOC: a failed operation of ours. A struct error lives on the caller's stack, never allocates,
- * works between fork and exec, and can be sent through a pipe as it is. How a program in a box
- * ended is a struct outcome, not an error.
+ * works between fork and exec, and can be sent through a pipe. How a program in a box ended is a
+ * struct outcome, not an error.
  *
  * A function whose last parameter is a struct error returns >= 0, or -1 with *err filled exactly
  * once. An error is logged or returned, never both.
@@ -48,13 +48,13 @@ const char *error_solution(enum error_code code); /* what the caller can do */
 int error_http(enum error_code code);
 int error_jsonrpc(enum error_code code);
 /**
- * error_is_internal - the daemon failed: the message names parts of the host, so it is logged and
- * not shown to the caller.
+ * error_is_internal - the daemon failed. The message names parts of the host: log it, do not show
+ * it to the caller.
  */
 bool error_is_internal(const struct error *err);
 
 #ifdef __clang_analyzer__
-/* The analyzer sees one file at a time: state what every caller relies on. */
+/* The analyzer sees one file at a time: state the return value. */
 #define error_set(...)   (error_set(__VA_ARGS__), -1)
 #define error_field(...) (error_field(__VA_ARGS__), -1)
 #define error_wrap(...)  (error_wrap(__VA_ARGS__), -1)

@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Retry while a signal interrupts the call. Value: the result, or a negative errno. */
+/* Retry on EINTR. Value: the result, or a negative errno. */
 #define RETRY(call)                                                                                \
 	({                                                                                         \
 		__auto_type r_ = (call);                                                           \
@@ -33,7 +33,7 @@ int fd_close(int fd)
 {
 	int saved = errno;
 
-	/* Do not retry EINTR: Linux has closed it, and the number may be in use again. */
+	/* Do not retry EINTR: Linux has closed it, and the number may be reused. */
 	if (fd >= 0)
 		(void)close(fd);
 	errno = saved;
@@ -86,7 +86,7 @@ int fd_open_beneath(int dir, const char *path, int flags, unsigned mode)
 	                     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
 }
 
-/* A link with ".." gives EAGAIN when something is renamed meanwhile. */
+/* A link with ".." gives EAGAIN on a concurrent rename. */
 #define INSIDE_TRIES 16
 
 int fd_open_inside(int dir, const char *path, int flags, unsigned mode)
@@ -133,7 +133,7 @@ int fd_signalfd(const int *signals, size_t count)
 	for (size_t i = 0; i < count; i++)
 		if (sigaddset(&set, signals[i]) < 0)
 			return -errno;
-	/* Block first: a signal in between would have its default effect. */
+	/* Block first, or a signal in between has its default effect. */
 	if (sigprocmask(SIG_BLOCK, &set, &before) < 0)
 		return -errno;
 	fd = or_errno(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -154,7 +154,7 @@ int fd_inotify(void)
 
 int fd_dup(int fd)
 {
-	/* Never 0, 1 or 2: those are the standard streams even when they are closed. */
+	/* Never 0, 1 or 2: those are stdio even when closed. */
 	return or_errno(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
 
@@ -221,7 +221,7 @@ int fd_send(int sock, const void *data, size_t len, const int *fds, size_t count
 		return -EINVAL;
 	if (count > 0) {
 		msg.msg_control = control.space;
-		/* The two C libraries disagree about the types of both lengths. */
+		/* The C libraries disagree about the types of both lengths. */
 		msg.msg_controllen = (unsigned)CMSG_SPACE(count * sizeof(int));
 
 		struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
@@ -249,7 +249,7 @@ static void read_once(const struct cmsghdr *c, int fds[FD_PASS_MAX], size_t *cou
 		int fd;
 
 		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-		/* Alignment may leave room for more descriptors than were asked for. */
+		/* Alignment may leave room for more descriptors than requested. */
 		if (*count < FD_PASS_MAX)
 			fds[(*count)++] = fd;
 		else
@@ -280,8 +280,7 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_cou
 /*
  * A SOCK_SEQPACKET socket can report EOF although a message is queued, when the last message and
  * the close arrive between the kernel's two checks (a few times in a million). So EOF counts only
- * when it is read twice. An empty message looks like EOF; if another message follows it, that one
- * is returned.
+ * when read twice. An empty message looks like EOF; a message that follows it is returned.
  */
 ssize_t fd_recv_plain(int sock, void *data, size_t size, int flags)
 {
@@ -335,7 +334,7 @@ ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *r
 		count = take_ancillary(&msg, fds, ret_sender);
 	if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		n = -EMSGSIZE;
-	/* An empty message looks like EOF: its descriptors would leak. */
+	/* An empty message looks like EOF; do not leak its descriptors. */
 	if (n <= 0) {
 		close_all(fds, count);
 		count = 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the only place that creates descriptors, so that all are close-on-exec from the start. Plain
- * functions: >= 0 or a negative errno.
+ * DOC: the only place that creates descriptors; all are close-on-exec. Plain functions: >= 0 or a
+ * negative errno.
  */
 
 #include "base/attr.h"
@@ -24,8 +24,8 @@ int fd_close(int fd);
 int fd_open(const char *path, int flags, unsigned mode) attr_must_check;
 int fd_open_at(int dir, const char *path, int flags, unsigned mode) attr_must_check;
 /**
- * fd_open_beneath - open @path below @dir: no symbolic link, no "..", no other mount.
- * An attacker who swaps a component for a link gets ELOOP or EXDEV, not another file.
+ * fd_open_beneath - open @path below @dir: no symbolic link, no "..", no other mount. An attacker
+ * who swaps a component for a link gets ELOOP or EXDEV.
  */
 int fd_open_beneath(int dir, const char *path, int flags, unsigned mode) attr_must_check;
 /**
@@ -47,7 +47,7 @@ int fd_inotify(void) attr_must_check; /* non-blocking */
 
 int fd_set_nonblock(int fd, bool on) attr_must_check;
 
-/** fd_write_all / fd_read_all - all @len bytes, retrying short counts and EINTR. */
+/** fd_write_all / fd_read_all - retry short counts and EINTR. */
 int fd_write_all(int fd, const void *data, size_t len) attr_must_check;
 /** fd_read_all - Return: bytes read, less than @len only at end of file. */
 ssize_t fd_read_all(int fd, void *data, size_t len) attr_must_check;
@@ -56,19 +56,19 @@ ssize_t fd_read_all(int fd, void *data, size_t len) attr_must_check;
 /** fd_send - one message with descriptors on a Unix socket; the caller keeps the descriptors. */
 int fd_send(int sock, const void *data, size_t len, const int *fds, size_t count) attr_must_check;
 /**
- * fd_recv - receive one message and up to FD_PASS_MAX descriptors. @ret_fds NULL: reject a message
- * with descriptors. Return: bytes, 0 at EOF, or a negative errno (-EMSGSIZE when the message or its
- * descriptors were truncated; all descriptors are closed then).
+ * fd_recv - one message and up to FD_PASS_MAX descriptors. @ret_fds NULL: reject a message with
+ * descriptors. Return: bytes, 0 at EOF, or a negative errno (-EMSGSIZE if truncated, with all
+ * descriptors closed).
  */
 ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_count) attr_must_check;
 /**
- * fd_recv_from - like fd_recv; with SO_PASSCRED *ret_sender is the sender according to the kernel,
- * in our namespaces. @ret_fds must not be NULL.
+ * fd_recv_from - like fd_recv; with SO_PASSCRED the kernel sets *ret_sender, in our namespaces.
+ * @ret_fds must not be NULL.
  */
 ssize_t fd_recv_from(int sock, const struct iovec *into, int *ret_fds, size_t *ret_count,
                      struct ucred *ret_sender) attr_must_check;
 /**
- * fd_recv_plain - receive one message and drop its descriptors. @flags are recv's; with MSG_TRUNC
- * the length of the whole message is returned. Return: bytes, 0 at EOF, or a negative errno.
+ * fd_recv_plain - receive one message and drop its descriptors. With MSG_TRUNC in @flags: the
+ * length of the whole message. Return: bytes, 0 at EOF, or a negative errno.
  */
 ssize_t fd_recv_plain(int sock, void *data, size_t size, int flags) attr_must_check;

@@ -16,7 +16,7 @@
 #define READ_CHUNK ((size_t)64 * 1024)
 #define NUMBER_MAX 32
 
-/* At the maximum one more byte decides between "just fits" and "too large". */
+/* At the maximum one more byte tells "just fits" from "too large". */
 static int expect_end(int fd)
 {
 	char extra;
@@ -68,7 +68,7 @@ static int finish_text(char *ret_text, size_t size, ssize_t n)
 {
 	if (n >= 0 && (size_t)n == size)
 		n = -EFBIG;
-	/* Reject a NUL: the caller would see a shorter string. */
+	/* The caller would see a shorter string. */
 	else if (n > 0 && memchr(ret_text, '\0', (size_t)n))
 		n = -EINVAL;
 	if (n < 0) {
@@ -149,7 +149,7 @@ int file_write_at(int dir, const char *path, const char *text)
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	/* The kernel took the first part as the whole value: the rest would be another command. */
+	/* The kernel took the first part as the whole value; the rest would be another command. */
 	return (size_t)n == len ? 0 : -EIO;
 }
 

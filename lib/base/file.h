@@ -9,11 +9,11 @@
 
 struct buf;
 
-/** file_read_at - append the whole file to @b (bounded by its maximum: -EFBIG beyond). */
+/** file_read_at - append the whole file to @b; -EFBIG beyond its maximum. */
 int file_read_at(int dir, const char *path, struct buf *b) attr_must_check;
 /**
- * file_read_text_at - a short file (proc, sysfs, cgroup) without its last newline. -EFBIG when it
- * does not fit, -EINVAL with a NUL; @ret_text is "" after any failure.
+ * file_read_text_at - a short file (proc, sysfs, cgroup) without its last newline. -EFBIG: does not
+ * fit; -EINVAL: has a NUL. @ret_text is "" on failure.
  */
 int file_read_text_at(int dir, const char *path, char *ret_text, size_t size) attr_must_check;
 /** file_read_u64_at - one decimal number ("max" is UINT64_MAX). */
@@ -22,7 +22,7 @@ int file_read_u64_at(int dir, const char *path, uint64_t *ret_value) attr_must_c
 int file_read_again(int fd, char *ret_text, size_t size) attr_must_check;
 /** file_find_key - the number after @key in lines of "key value"; -ENOENT without it. */
 int file_find_key(const char *text, const char *key, uint64_t *ret_value) attr_must_check;
-/** file_write_at - one write(2) into an existing file, as proc and cgroup files require. */
+/** file_write_at - one write(2) into an existing file, as proc and cgroup require. */
 int file_write_at(int dir, const char *path, const char *text) attr_must_check;
 /** file_create_at - create @path with exactly @mode and @data; it must not exist. All or nothing.
  */

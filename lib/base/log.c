@@ -110,7 +110,7 @@ static void put_tail(struct line *l, const char *s)
 	l->len += len;
 }
 
-/* C0 and C1 controls and DEL: C1 controls also start sequences that terminals obey. */
+/* C0 and C1 controls and DEL: C1 also starts terminal sequences. */
 static bool is_control(const uint8_t *p, size_t len)
 {
 	return p[0] < 0x20 || p[0] == 0x7F || (len == 2 && p[0] == 0xC2 && p[1] < 0xA0);
@@ -144,7 +144,7 @@ static void put_escaped(struct line *l, const char *data, size_t len)
 	}
 }
 
-/* In text form a value is bare where that is unambiguous. */
+/* Text form: bare where unambiguous. */
 static bool needs_quotes(const char *data, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
@@ -156,7 +156,7 @@ static bool needs_quotes(const char *data, size_t len)
 	return len == 0;
 }
 
-/* A value that does not fit is truncated; a pair whose key does not fit is dropped. */
+/* Truncates a value that does not fit; drops a pair whose key does not. */
 static void put_pair(struct line *l, const char *key, const char *value, size_t len)
 {
 	bool quotes = l->json || needs_quotes(value, len);
@@ -179,7 +179,7 @@ static void put_pair(struct line *l, const char *key, const char *value, size_t 
 	put_tail(l, quotes ? "\"" : "");
 }
 
-/* "key=value key=value"; words without "=" are dropped. */
+/* "key=value key=value"; drops words without "=". */
 static void put_context(struct line *l, const char *ctx)
 {
 	char key[KEY_MAX_BYTES];
@@ -206,7 +206,7 @@ static void send_line(const struct line *l)
 	do
 		n = write(STDERR_FILENO, l->text, l->len);
 	while (n < 0 && errno == EINTR);
-	/* If the log cannot be written, there is nowhere to report it. */
+	/* There is nowhere to report a failure. */
 }
 
 static attr_printf(3, 0) size_t format_msg(char *msg, size_t size, const char *fmt, va_list ap)

@@ -3,16 +3,16 @@
 
 /*
  * DOC: one line per event on stderr: key=value text, or JSON. The level is tested before
- * formatting; errno is preserved. Messages are escaped and bounded, because they contain values
- * from outside. User code, its input and output, and tokens are never logged.
+ * formatting; errno is preserved. Messages contain values from outside, so they are escaped and
+ * bounded. User code, its input and output, and tokens are never logged.
  */
 
 #include "base/attr.h"
 #include <stdbool.h>
 
 enum log_level {
-	LOG_LEVEL_ERR,  /* an operation failed */
-	LOG_LEVEL_WARN, /* noteworthy but continuing; message ends ", ignoring" */
+	LOG_LEVEL_ERR,
+	LOG_LEVEL_WARN, /* continuing; message ends ", ignoring" */
 	LOG_LEVEL_INFO, /* lifecycle */
 	LOG_LEVEL_DEBUG,
 	LOG_LEVEL_COUNT
@@ -46,6 +46,6 @@ void log_write(enum log_level level, const char *ctx, const char *fmt, ...) attr
 #define log_warn(...)  log_ctx(LOG_LEVEL_WARN, NULL, __VA_ARGS__)
 #define log_info(...)  log_ctx(LOG_LEVEL_INFO, NULL, __VA_ARGS__)
 #define log_debug(...) log_ctx(LOG_LEVEL_DEBUG, NULL, __VA_ARGS__)
-/** log_error - log an error instead of returning it: "what: message (errno text)". */
+/** log_error - instead of returning it: "what: message (errno text)". */
 void log_error(const char *what, const struct error *err);
 void log_error_ctx(const char *ctx, const char *what, const struct error *err);

@@ -12,8 +12,8 @@
 #include "base/str.h"
 
 /*
- * Open addressing with linear probing, at most three quarters full. Removal moves later entries of
- * the run back, so there are no tombstones.
+ * Open addressing, linear probing, at most three quarters full. Removal moves later entries of the
+ * run back: no tombstones.
  */
 
 #define MAP_MIN_SLOTS 16 /* a power of two, like all sizes */
@@ -143,7 +143,7 @@ int map_put(struct map *m, const char *key, void *value)
 	return 0;
 }
 
-/* Whether an entry at @at whose probing starts at @home would be found at @hole. */
+/* Whether the entry at @at, which probes from @home, is found at @hole. */
 static bool may_move(const struct map *m, size_t home, size_t hole, size_t at)
 {
 	return ((at - home) & (m->size - 1)) >= ((at - hole) & (m->size - 1));

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 
-/* Digits after the point: times the largest unit (an hour) this still fits 64 bits. */
+/* Times the largest unit (an hour) this still fits 64 bits. */
 #define FRACTION_DIGITS_MAX 9
 
 struct unit {
@@ -20,7 +20,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* At least one digit; *text is left at the first byte that is not a digit. */
+/* At least one digit; *text is left at the first other byte. */
 static int scan_u64(const char **text, uint64_t *ret_value)
 {
 	const char *p = *text;
@@ -73,7 +73,7 @@ static const struct unit *find_unit(const struct unit *units, const char *suffix
 	return units->suffix ? units : NULL;
 }
 
-/* ".25" is 25 and 100. Without a point nothing is written: the caller sets *ret_scale to 1. */
+/* ".25" is 25 and 100. Without a point nothing is written. */
 static int scan_fraction(const char **text, uint64_t *ret_value, uint64_t *ret_scale)
 {
 	const char *start = *text + 1;
@@ -155,12 +155,9 @@ int parse_cpu(const char *text, uint64_t *ret_millicores)
 int parse_duration(const char *text, uint64_t *ret_us)
 {
 	static const struct unit units[] = {
-		{"", USEC_PER_SEC},         /* a bare number: seconds */
-		{"ms", USEC_PER_MS},        /* milliseconds */
-		{"s", USEC_PER_SEC},        /* seconds */
-		{"m", 60 * USEC_PER_SEC},   /* minutes */
-		{"h", 3600 * USEC_PER_SEC}, /* hours */
-		{NULL, 0},                  /* end of table */
+		{"", USEC_PER_SEC}, /* a bare number: seconds */
+		{"ms", USEC_PER_MS},        {"s", USEC_PER_SEC}, {"m", 60 * USEC_PER_SEC},
+		{"h", 3600 * USEC_PER_SEC}, {NULL, 0},
 	};
 
 	return parse_scaled(text, units, ret_us);

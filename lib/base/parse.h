@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: strict text to value: no leading space, no sign where the form has none, no trailing bytes,
- * no overflow. Return: 0, -EINVAL or -ERANGE, with nothing written on failure.
+ * DOC: strict text to value: no leading space, unexpected sign, trailing bytes or overflow. Return:
+ * 0, -EINVAL or -ERANGE, with nothing written on failure.
  */
 
 #include "base/attr.h"

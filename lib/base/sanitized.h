@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: SANITIZED: built with the address sanitizer, which needs more system calls and memory than
- * the program. Code that confines a program allows for it. Never set in an installed build.
+ * DOC: SANITIZED: built with the address sanitizer, which needs more system calls and memory, so
+ * confinement allows them. Never set in an installed build.
  */
 
 #if defined(__SANITIZE_ADDRESS__)

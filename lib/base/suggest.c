@@ -4,8 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Names of commands, options, fields and settings are short; a longer word is not a typing
- * error. */
+/* Names of commands, options, fields and settings are short. */
 #define WORD_MAX 64
 
 static size_t min3(size_t a, size_t b, size_t c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: "did you mean": finds the candidate with the smallest edit distance to a word. Pure. */
+/* DOC: "did you mean": the candidate with the smallest edit distance. Pure. */
 
 #include <stddef.h>
 
@@ -11,7 +11,7 @@ struct suggest {
 	size_t distance;
 };
 
-/** suggest_distance - insertions, deletions, replacements and swaps of neighbours from a to b. */
+/** suggest_distance - insertions, deletions, replacements and swaps of neighbours. */
 size_t suggest_distance(const char *a, const char *b);
-/** suggest_offer - keep @candidate (borrowed) if it is close, and closer than the best so far. */
+/** suggest_offer - keep @candidate (borrowed) if it is close and the closest so far. */
 void suggest_offer(struct suggest *s, const char *candidate);

@@ -3,13 +3,12 @@
 
 /*
  * DOC: hash-chained lines. Each is a JSON object that ends with the previous line's hash and its
- * own, which is BLAKE2b-256 of its bytes before ,"hash": so nothing needs a canonical form and no
- * byte can change unnoticed.
+ * own: BLAKE2b-256 of its bytes before ,"hash": so no canonical form is needed.
  *
  *   {"seq":2, <members> ,"prev":"<64 hex>","hash":"<64 hex>"}
  *
- * seq counts from 1 without gaps; the first line's prev is all zeros. Pure except chain_verify_*,
- * which read a file.
+ * seq counts from 1 without gaps; the first prev is all zeros. Pure except chain_verify_*, which
+ * read a file.
  */
 
 #include "base/attr.h"
@@ -32,12 +31,12 @@ struct chain_head {
 enum chain_fault {
 	CHAIN_FINE,
 	CHAIN_MALFORMED, /* not a line of a chain */
-	CHAIN_TORN,      /* the last line is incomplete: the write was interrupted */
+	CHAIN_TORN,      /* the last line is incomplete */
 	CHAIN_BAD_SEQ,   /* a line is missing, duplicated or out of order */
 	CHAIN_BAD_PREV,  /* the line before was replaced */
 	CHAIN_BAD_HASH,  /* the line was changed */
-	CHAIN_CUT,       /* lines are missing at the end: the head has a higher seq */
-	CHAIN_BAD_HEAD,  /* the head belongs to another chain or is malformed */
+	CHAIN_CUT,       /* lines are missing at the end */
+	CHAIN_BAD_HEAD,  /* of another chain, or malformed */
 	CHAIN_FAULT_COUNT
 };
 
@@ -61,7 +60,7 @@ int chain_head_parse(const char *text, size_t len, struct chain_head *ret_head) 
 
 #define CHAIN_WATCHES 2
 
-/* Result of verifying a file, or several consecutive ones. */
+/* Of one file, or several consecutive ones. */
 struct chain_verdict {
 	enum chain_fault fault;
 	uint64_t records;       /* valid ones before the fault */
@@ -69,19 +68,16 @@ struct chain_verdict {
 	struct chain_head head; /* of the last valid one */
 	uint64_t bad_line;      /* in the file, from 1; 0: no particular line */
 	uint64_t good_bytes;    /* of the file, before the fault */
-	/* Set by the caller: copy the records with these numbers to @watched. 0: none. */
+	/* Set by the caller: copy the records with these seqs to @watched. 0: none. */
 	uint64_t watch_seq[CHAIN_WATCHES];
 	struct chain_head watched[CHAIN_WATCHES];
 };
 
 /**
- * chain_verify_fd - verify @fd from start to end, continuing from *verdict (zero at first), so that
- * consecutive files can be verified one by one. Constant memory. Return: 0 with the verdict, or the
- * negative errno of a read.
+ * chain_verify_fd - verify @fd from its start, continuing from *verdict (zero at first), so that
+ * consecutive files can be verified one by one. Constant memory. Return: 0, or the negative errno
+ * of a read.
  */
 int chain_verify_fd(int fd, struct chain_verdict *verdict) attr_must_check;
-/**
- * chain_verify_head - check that the chain reaches @head, whose seq must have been in watch_seq
- * before the files were read.
- */
+/** chain_verify_head - check that the chain reaches @head, whose seq was in watch_seq. */
 void chain_verify_head(const struct chain_head *head, struct chain_verdict *verdict);

@@ -34,7 +34,6 @@ static bool check_line(struct chain_verdict *v, const char *line, size_t len, ui
 	return true;
 }
 
-/* Check every complete line of @b and keep the rest. */
 static bool check_lines(struct chain_verdict *v, struct buf *b, uint64_t *number)
 {
 	size_t done = 0;

@@ -6,8 +6,8 @@
 
 /*
  * Theory of operation. A job that violates a constraint fails alone: its statements are rolled back
- * to a savepoint and the batch continues. If the transaction itself fails (disk full), the jobs run
- * again one by one, so that a small one does not fail because of a large neighbour.
+ * to a savepoint and the batch continues. If the transaction fails (disk full), the jobs run one by
+ * one, so that a small one does not fail because of a large one.
  */
 
 static size_t job_size(const struct db_statement *steps, size_t count)
@@ -110,7 +110,7 @@ static void run_job(struct conn *c, struct db_job *job)
 	error_clear(&job->err);
 	db_rows_free(TAKE_PTR(job->rows));
 	if (job->is_read)
-		(void)!run_steps(c, job); /* the job has its error */
+		(void)!run_steps(c, job);
 	else
 		run_write(c, job);
 }
@@ -125,7 +125,7 @@ static bool has_write(const struct list *batch)
 	return false;
 }
 
-/* Return: whether the transaction succeeded; single jobs may still have failed. */
+/* Return: whether the transaction succeeded; single jobs may have failed. */
 static bool run_together(struct conn *c, struct list *batch, struct error *err)
 {
 	struct db_job *job;

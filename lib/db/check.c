@@ -6,12 +6,11 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. A rejected file must stay byte for byte as it is, for the person who repairs
- * it. An ordinary connection would change it: recovery creates a -shm, and the last connection to
- * close checkpoints the -wal. So the check opens the file exclusively, which keeps the index of the
- * -wal in memory and leaves the -wal alone on close. Only a file that passed is opened for use.
- * Owner and version are checked each time; pages only if the file was not closed cleanly or has
- * changed since (clean_marker.c).
+ * Theory of operation. A rejected file must stay byte for byte as it is, for repair. An ordinary
+ * connection would change it: recovery creates a -shm, and the last close checkpoints the -wal. So
+ * the check opens the file exclusively, which keeps the index of the -wal in memory and leaves the
+ * -wal alone on close. Owner and version are checked each time; pages only if the file was not
+ * closed cleanly or has changed since (clean_marker.c).
  */
 
 #define ADVICE                                                                                     \
@@ -41,7 +40,7 @@ static int check_integrity(struct conn *c, const char *path, struct error *err)
 static int check_owner(const struct db_config *config, int64_t id, int64_t version, int64_t tables,
                        struct error *err)
 {
-	/* The machine stopped right after the file was created. */
+	/* The machine stopped right after creating the file. */
 	if (id == 0 && version == 0 && tables == 0)
 		return 0;
 	if (id != (int64_t)config->application_id)
@@ -76,12 +75,12 @@ static int check_open_file(struct conn *c, const struct db_config *config, bool 
 	return 0;
 }
 
-/* The check creates an empty log where there was none. */
+/* The check may have created an empty log. */
 static void remove_log(const char *path)
 {
 	cleanup_free char *log = xasprintf("%s-wal", path);
 
-	(void)unlink(log); /* an empty one does no harm */
+	(void)unlink(log);
 }
 
 static int check_exclusively(const struct db_config *config, bool exclusive, int64_t *ret_version,
@@ -111,7 +110,7 @@ int check_file(const struct db_config *config, int64_t *ret_version, struct erro
 
 	if (!busy)
 		return r;
-	/* Another process, perhaps a backup, reads it and keeps the -shm. */
+	/* Another process, perhaps a backup, keeps the -shm. */
 	error_clear(err);
 	return check_exclusively(config, false, ret_version, &busy, err);
 }
@@ -122,7 +121,7 @@ static int apply_migration(struct conn *c, const struct db_config *config,
 	struct error ignored = {0};
 	char version[96];
 
-	/* Our own numbers: a PRAGMA takes no bound value. */
+	/* A PRAGMA takes no bound value; these are our own numbers. */
 	(void)!str_format(version, sizeof(version),
 	                  "PRAGMA application_id = %u; PRAGMA user_version = %u",
 	                  config->application_id, m->version);

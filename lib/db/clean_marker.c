@@ -14,10 +14,9 @@
 
 /*
  * Theory of operation. Checking every page takes time proportional to the file, and finds nothing
- * new in a file that was closed cleanly and not changed since. So closing writes a marker beside
- * the file with its inode, size and times, which every write, copy or restored backup changes.
- * Before the next write the marker is emptied, durably: a file that was not closed cleanly is
- * checked in full.
+ * new in a file closed cleanly and unchanged since. So closing writes a marker beside the file with
+ * its inode, size and times, which any write, copy or restore changes. The marker is emptied,
+ * durably, before the next write.
  */
 
 #define SUFFIX      "-clean"
@@ -61,7 +60,7 @@ int clean_marker_clear(const char *path, int *ret_fd, struct error *err)
 	return 0;
 }
 
-/* Best effort: without it the next start takes longer. */
+/* Best effort: without it the next start is slower. */
 void clean_marker_write(const char *path, int fd)
 {
 	char note[MARKER_LEN];

@@ -10,14 +10,14 @@
 /*
  * Theory of operation. The file may be damaged, or written by an attacker who took over the daemon.
  * The connection runs no code from the schema (trusted_schema off, no extensions, no attached
- * files), checks cells before it trusts them and rejects writes to SQLite's own structures
- * (defensive). Values are bound to statements prepared from literals.
+ * files), checks cells and rejects writes to SQLite's own structures (defensive). Values are bound
+ * to statements prepared from literals.
  */
 
 #define BUSY_TIMEOUT_MS 5000
-/* A check of a file in use continues without exclusive access. */
+/* Then the check continues without exclusive access. */
 #define CHECK_TIMEOUT_MS 100
-#define WAL_KEPT_BYTES   "16777216" /* truncate the -wal to this after a checkpoint */
+#define WAL_KEPT_BYTES   "16777216" /* kept of the -wal after a checkpoint */
 
 struct result {
 	int rc; /* primary */
@@ -112,8 +112,8 @@ int conn_script(struct conn *c, const char *sql, struct error *err)
 
 int conn_setup(struct conn *c, struct error *err)
 {
-	/* auto_vacuum has an effect only before the first table; later it is a no-op. FULL: a
-	 * reported commit survives a power failure. */
+	/* auto_vacuum works only before the first table. FULL: a reported commit survives a power
+	 * failure. */
 	return conn_script(c,
 	                   "PRAGMA auto_vacuum = INCREMENTAL;"
 	                   "PRAGMA journal_mode = WAL;"
@@ -138,7 +138,7 @@ static sqlite3_stmt *get_statement(struct conn *c, const char *sql, struct error
 	return stmt;
 }
 
-/* The values outlive the run: SQLite need not copy them. */
+/* SQLITE_STATIC: the values outlive the run. */
 static int bind_value(sqlite3_stmt *stmt, int index, const struct db_value *v)
 {
 	switch (v->type) {

@@ -16,12 +16,11 @@
 
 /*
  * Theory of operation. The loop appends jobs to @waiting and signals; the thread takes a batch from
- * the front, runs it in one transaction (batch.c), commits, and moves the batch to @done; a byte in
- * the pipe makes the loop call back, in order. While the disk is busy with one commit the next
- * batch gathers; no delay is added for grouping.
+ * the front, runs it in one transaction (batch.c), and moves it to @done; a byte in the pipe makes
+ * the loop call back, in order. While one commit is on its way the next batch gathers; no delay is
+ * added.
  *
- * Only the two lists and @stopping are shared between threads, under the lock; a job in neither
- * list belongs to the thread.
+ * The lock protects only the two lists and @stopping; a job in neither list belongs to the thread.
  */
 
 #define BATCH_JOBS_MAX  256
@@ -34,8 +33,8 @@ struct db {
 	char *path;       /* owned; NULL: in memory */
 	int note;         /* fd of the clean marker; -1: none */
 	size_t queue_max_bytes;
-	size_t queued_bytes;      /* of jobs whose callback has not run; used by the loop only */
-	struct error write_error; /* of the latest write; used by the loop only */
+	size_t queued_bytes;      /* of jobs without callback yet; loop only */
+	struct error write_error; /* of the latest write; loop only */
 	struct watch *watch;
 	int wake[2];
 	int (*on_thread)(struct error *err);
@@ -50,7 +49,7 @@ struct db {
 	struct error start_error;
 };
 
-/* Return: false when nothing is left and nothing more will come. */
+/* Return: false when nothing more will come. */
 static bool take_batch(struct db *db, struct list *batch)
 {
 	size_t jobs = 0, bytes = 0;
@@ -154,7 +153,7 @@ static void on_wake(void *ctx, int events)
 		list_append(&done, &job->node);
 	}
 	pthread_mutex_unlock(&db->lock);
-	/* Callbacks may forget later jobs, so those stay in the list. */
+	/* Callbacks may forget later jobs: keep those in the list. */
 	while ((job = LIST_FIRST(&done, struct db_job, node))) {
 		list_remove(&job->node);
 		call_back(db, job);
@@ -167,7 +166,7 @@ void db_set_queue_max(struct db *db, size_t bytes)
 	db->queue_max_bytes = bytes;
 }
 
-/* Small jobs (marks, deletions) must get through when large ones do not. */
+/* Small jobs (marks, deletions) get through when large ones do not. */
 bool db_has_room(const struct db *db, size_t bytes)
 {
 	size_t reserve = bytes <= SMALL_JOB_BYTES ? db->queue_max_bytes / 4 : 0;
@@ -199,7 +198,7 @@ static struct db_job *enqueue(struct db *db, struct db_job *job, struct error *e
 	pthread_mutex_lock(&db->lock);
 	list_append(&db->waiting, &job->node);
 	pthread_mutex_unlock(&db->lock);
-	/* Outside the lock, or the thread would block on it at once. */
+	/* Outside the lock, or the thread would block on it. */
 	pthread_cond_signal(&db->changed);
 	return job;
 }
@@ -325,7 +324,7 @@ int db_query_now(struct db *db, const struct db_statement *query, size_t max_byt
 	return conn_run(&db->conn, query, max_bytes, ret_rows, err);
 }
 
-/* Signals are handled by the loop's thread. */
+/* The loop's thread handles signals. */
 static int make_thread(struct db *db)
 {
 	sigset_t all, before;

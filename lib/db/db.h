@@ -10,13 +10,13 @@
  *   started  db_start gave the connection to its own thread. db_write and db_read queue jobs;
  *            callbacks run on the loop, in the order of queueing.
  *
- * Jobs run in the order of queueing. Jobs queued while the disk is busy are committed together; a
- * write's callback runs after its commit is on disk (WAL, synchronous FULL), and a read sees every
- * write queued before it. A write of several statements is atomic.
+ * Jobs run in that order. Those queued while the disk is busy are committed together; a write's
+ * callback runs after its commit is on disk (WAL, synchronous FULL), and a read sees every earlier
+ * write. A write of several statements is atomic.
  *
- * The queue is bounded in bytes: beyond that a job is rejected with ERR_BUSY.
+ * The queue is bounded in bytes; beyond that: ERR_BUSY.
  *
- * SQL is written as literals (DB_SQL accepts nothing else); values are bound, never pasted.
+ * SQL is a literal (DB_SQL accepts nothing else); values are bound.
  */
 
 #include "base/attr.h"
@@ -61,18 +61,18 @@ static inline struct db_value db_text(const char *s)
 
 /* A statement and the values of ?1, ?2, … */
 struct db_statement {
-	const char *sql; /* a literal: prepared once, then looked up by its text */
+	const char *sql; /* a literal: looked up by its text */
 	const struct db_value *values;
 	size_t count;
 };
 
-/** DB_SQL - DB_SQL("DELETE FROM t WHERE id = ?1", DB_TEXT(id)); the text must be a literal. */
+/** DB_SQL - DB_SQL("DELETE FROM t WHERE id = ?1", DB_TEXT(id)); @text is a literal. */
 #define DB_SQL(text, ...)                                                                          \
 	((struct db_statement){"" text, (const struct db_value[]){__VA_ARGS__},                    \
 	                       sizeof((const struct db_value[]){__VA_ARGS__}) /                    \
 	                               sizeof(struct db_value)})
 
-/* A schema change in its own transaction. Versions count from 1 without gaps. */
+/* In its own transaction. Versions count from 1 without gaps. */
 struct db_migration {
 	unsigned version;
 	const char *name;
@@ -81,14 +81,14 @@ struct db_migration {
 
 struct db_config {
 	const char *path;                      /* created with mode 0600; NULL: in memory */
-	uint32_t application_id;               /* tells our files from those of other programs */
+	uint32_t application_id;               /* tells our files from other programs' */
 	const struct db_migration *migrations; /* borrowed during db_open */
 	size_t migrations_count;
-	/* Limit for unfinished jobs. A single job may exceed it; small ones have a reserve. */
+	/* For unfinished jobs. One job may exceed it; small ones have a reserve. */
 	size_t queue_max_bytes;
 };
 
-/** db_close - wait until all queued jobs are done. No callback follows. */
+/** db_close - waits for queued jobs. No callback follows. */
 void db_close(struct db *db);
 static inline void db_closep(struct db **db)
 {
@@ -97,7 +97,7 @@ static inline void db_closep(struct db **db)
 
 /**
  * db_open - ERR_CONFIG if the file is not a database, is damaged, or belongs to another program or
- * a newer version; then no byte of the file, its -wal or its -shm is changed, and the message says
+ * a newer version; then no byte of the file, its -wal or its -shm changes, and the message says
  * what to do.
  */
 int db_open(const struct db_config *config, struct db **ret_db, struct error *err) attr_must_check;
@@ -114,7 +114,7 @@ int db_query_now(struct db *db, const struct db_statement *query, size_t max_byt
                  struct db_rows **ret_rows, struct error *err) attr_must_check;
 
 /**
- * db_start - give the connection to a new thread, which first calls @on_thread (NULL: none) and
+ * db_start - give the connection to a new thread, which first calls @on_thread (may be NULL) and
  * ends if that fails. @loop must outlive @db.
  */
 int db_start(struct db *db, struct loop *loop, int (*on_thread)(struct error *err),
@@ -127,8 +127,8 @@ typedef void db_rows_fn(void *ctx, const struct db_rows *rows, const struct erro
 
 /**
  * db_write - @count statements, atomically; values are copied. @on_done NULL: a failure is logged.
- * The callback may get ERR_CONFLICT (a constraint) or ERR_STORAGE (disk full or broken). Return:
- * the job, valid until its callback; NULL with *err: ERR_BUSY.
+ * The callback gets ERR_CONFLICT (a constraint) or ERR_STORAGE. Return: the job, valid until its
+ * callback; NULL with *err: ERR_BUSY.
  */
 struct db_job *db_write(struct db *db, const struct db_statement *steps, size_t count,
                         db_done_fn *on_done, void *ctx, struct error *err) attr_must_check;

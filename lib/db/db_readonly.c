@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 /*
- * Theory of operation. Nothing of the other process's database is changed. Without a log no process
- * has it open, and it is opened as immutable, so that not even an index of the log is created; with
- * a log, the index is shared with the writer.
+ * Theory of operation. Nothing of the other process's database changes. Without a log no process
+ * has it open: open it as immutable, so that not even an index of the log is created. With a log,
+ * share the index with the writer.
  */
 
 #define BUSY_TIMEOUT_MS 5000

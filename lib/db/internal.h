@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * DOC: what the files of lib/db share:
+ * DOC: shared by the files of lib/db:
  *
- *   conn.c          the connection: statements, values, rows, SQLite's results as errors
- *   check.c         checks before a file is trusted, and the schema's versions
+ *   conn.c          the connection: statements, values, rows, errors
+ *   check.c         checks before a file is trusted, and migrations
  *   clean_marker.c  whether a file is as a clean close left it
  *   db_readonly.c   queries of another process's database
  *   rows.c          rows that were copied out
@@ -25,7 +25,7 @@ struct conn {
 	struct map *statements; /* by text: sqlite3_stmt, owned */
 };
 
-/* A value that was copied out; its bytes are at @at in the arena. */
+/* A value copied out; its bytes are at @at in the arena. */
 struct db_cell {
 	enum db_type type;
 	int64_t number;
@@ -38,14 +38,13 @@ struct db_rows {
 	size_t count, columns, cap;
 };
 
-/** conn_open - @exclusive: only for checking; no other file is created or changed. */
+/** conn_open - @exclusive: for checking; creates and changes no other file. */
 int conn_open(struct conn *c, const char *path, bool exclusive, struct error *err) attr_must_check;
 void conn_close(struct conn *c);
-/** conn_has_wal - whether @path has a write-ahead log: it is open, or was not closed cleanly. */
+/** conn_has_wal - @path is open, or was not closed cleanly. */
 bool conn_has_wal(const char *path);
 /** conn_error - convert SQLite's error. Return: always -1. */
 int conn_error(const struct conn *c, int rc, const char *what, struct error *err);
-/** conn_script - run our own statements, without values. */
 int conn_script(struct conn *c, const char *sql, struct error *err) attr_must_check;
 /** conn_run - @ret_rows NULL: discard rows. */
 int conn_run(struct conn *c, const struct db_statement *statement, size_t max_bytes,
@@ -53,7 +52,7 @@ int conn_run(struct conn *c, const struct db_statement *statement, size_t max_by
 /** conn_number - the first column of the first row. */
 int conn_number(struct conn *c, const char *sql, int64_t *ret_number,
                 struct error *err) attr_must_check;
-/** conn_setup - settings of a connection that writes: WAL, durable, defensive. */
+/** conn_setup - for a connection that writes: WAL, durable, defensive. */
 int conn_setup(struct conn *c, struct error *err) attr_must_check;
 
 /** check_file - reject files that are not ours to write; changes nothing. */
@@ -65,9 +64,7 @@ int migrate(struct conn *c, const struct db_config *config, int64_t version,
 
 /** clean_marker_matches - @path was closed cleanly and has not changed since. */
 bool clean_marker_matches(const char *path);
-/**
- * clean_marker_clear - call before writing. *ret_fd: for clean_marker_write; the caller closes it.
- */
+/** clean_marker_clear - call before writing. *ret_fd, the caller's, is for clean_marker_write. */
 int clean_marker_clear(const char *path, int *ret_fd, struct error *err) attr_must_check;
 /** clean_marker_write - call after closing; does nothing if @fd is -1. */
 void clean_marker_write(const char *path, int fd);

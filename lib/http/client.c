@@ -8,8 +8,7 @@
 #include <poll.h>
 #include <stdbool.h>
 
-/* The easy interface does not let us choose how often libcurl checks cancel_fd, so each transfer
- * has its own multi handle, whose poll includes the descriptor. */
+/* The easy interface cannot poll cancel_fd, so each transfer has its own multi handle. */
 
 struct transfer {
 	const struct http_client_request *request;
@@ -102,7 +101,7 @@ static void set_options(struct transfer *t)
 	(void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
 	(void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	(void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	/* Ignore proxies of the environment. */
+	/* Ignore the environment's proxies. */
 	(void)curl_easy_setopt(easy, CURLOPT_PROXY, "");
 	if (request->socket_path)
 		(void)curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, request->socket_path);
@@ -136,7 +135,7 @@ static void report_progress(struct transfer *t)
 	t->ticked_us = clock_us();
 }
 
-/* Return: 0 and *ret_code when the transfer ended, -ECANCELED, or -EIO. */
+/* Return: 0 and *ret_code at the end, -ECANCELED, or -EIO. */
 static int run_transfer(struct transfer *t, CURLcode *ret_code)
 {
 	struct curl_waitfd cancel = {.fd = t->request->cancel_fd, .events = CURL_WAIT_POLLIN};

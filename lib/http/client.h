@@ -24,22 +24,22 @@ struct http_client_request {
 	const char *accept;    /* NULL: application/json */
 	const char *bearer;    /* NULL: none */
 	const char *ca_file;   /* https: trusted authorities; NULL: the system's */
-	const char *untrusted; /* hint for the message when verification fails; NULL: none */
+	const char *untrusted; /* hint when verification fails; NULL: none */
 	const char *unreached; /* hint when nothing listens */
 	uint64_t timeout_us;   /* 0: none */
-	int cancel_fd; /* becomes readable: stop (ERR_UNAVAILABLE with sys ECANCELED); 0: none */
-	/* A piece of the response body. Return < 0 to stop, as by cancel_fd. */
+	int cancel_fd;         /* readable: stop (ERR_UNAVAILABLE with sys ECANCELED); 0: none */
+	/* A piece of the response body. Return < 0 to stop. */
 	int (*on_data)(void *ctx, int status, const char *data, size_t len);
-	/* About every @tick_us: @sent bytes of the body were sent. NULL: never. May send a request
-	 * of its own; the transfer waits meanwhile. */
+	/* About every @tick_us, with @sent bytes of the body. NULL: never. May send its own
+	 * request; the transfer waits. */
 	void (*on_tick)(void *ctx, uint64_t sent);
 	uint64_t tick_us;
 	void *ctx;
 };
 
 /**
- * http_client_run - Return: 0 with *ret_status, or -1 (ERR_UNAVAILABLE when nothing answers,
- * ERR_UNTRUSTED when the peer cannot be verified).
+ * http_client_run - Return: 0 with *ret_status, or -1 (ERR_UNAVAILABLE: nothing answers;
+ * ERR_UNTRUSTED: the peer cannot be verified).
  */
 int http_client_run(const struct http_client_request *request, int *ret_status,
                     struct error *err) attr_must_check;

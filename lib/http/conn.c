@@ -20,11 +20,11 @@
  * is shut down, which microhttpd sees as its end.
  *
  * microhttpd does not watch a suspended connection, but an execution must end when its client
- * disconnects. So every connection is also in an epoll set of ours that reports only the hang-up,
+ * disconnects. So every connection is also in our own epoll set, which reports only the hang-up,
  * once: no system call per request, no wake-up per byte.
  */
 
-/* Connections beyond the limit that get an error response. */
+/* Beyond the limit, for an error response. */
 #define CROWD_RESERVE 32
 
 static int peer_key(struct http_conn *c, char *ret_key, size_t size)
@@ -106,7 +106,7 @@ struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mh
 	c->crowded = c->server->conns_count > config->max_connections ||
 	             c->peer->count > config->max_connections_per_peer;
 	conn_wait(c, WAIT_REQUEST);
-	/* Unwatched, it would keep its box after the client disconnects: refuse it. */
+	/* Unwatched, it would keep its box after a disconnect. */
 	if (epoll_ctl(c->server->hangup_fd, EPOLL_CTL_ADD, c->fd, &event) < 0 ||
 	    c->server->conns_count > config->max_connections + CROWD_RESERVE ||
 	    c->peer->count > config->max_connections_per_peer + CROWD_RESERVE)
@@ -116,7 +116,7 @@ struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mh
 
 void conn_closed(struct http_conn *c)
 {
-	/* Explicitly: a lingering duplicate of the socket would keep it in the set. */
+	/* A lingering duplicate of the socket would keep it in the set. */
 	(void)epoll_ctl(c->server->hangup_fd, EPOLL_CTL_DEL, c->fd, NULL);
 	if (c->unread)
 		linger_start(c->server, c->fd);
@@ -132,7 +132,7 @@ void conn_closed(struct http_conn *c)
 
 static void arm_timer(struct http_server *s, uint64_t at_us, uint64_t now)
 {
-	/* A timer that fires early only checks and sleeps again: never stop it, seldom move it. */
+	/* A timer that fires early checks and sleeps again: never stop it, seldom move it. */
 	if (s->timer_at_us && s->timer_at_us <= at_us)
 		return;
 	s->timer_at_us = at_us;
@@ -192,14 +192,14 @@ void conn_resume(struct http_conn *c)
 		return;
 	c->suspended = false;
 	MHD_resume_connection(c->mhd);
-	/* Do not wait for microhttpd's wake-up to come through the loop. */
+	/* Do not wait for microhttpd's wake-up. */
 	listener_run_soon(c->listener);
 }
 
 static void handle_hangup(struct http_conn *c)
 {
 	c->hung_up = true;
-	/* Over TLS microhttpd does not always report the end. */
+	/* Over TLS microhttpd may not report the end. */
 	if (c->ws && c->listener->is_tls)
 		ws_hung_up(c->ws);
 	/* Not suspended: microhttpd reads the EOF itself. */
@@ -216,7 +216,7 @@ void conn_hangups(void *server, int events)
 	int n;
 
 	(void)events;
-	/* Nothing in here runs microhttpd, so no connection of the batch is freed meanwhile. */
+	/* Nothing here runs microhttpd, so no connection of the batch is freed. */
 	do {
 		n = epoll_wait(s->hangup_fd, ready, ARRAY_SIZE(ready), 0);
 		for (int i = 0; i < n; i++)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: what the files of lib/http share. One http_listener per listening socket, one http_conn per
- * connection, at most one http_request per connection at a time.
+ * DOC: shared by the files of lib/http. One http_listener per listening socket, one http_conn per
+ * connection, at most one http_request per connection.
  *
  * Ownership: the server owns listeners, peers and lingering sockets; connections and requests are
  * freed only when microhttpd reports their end (conn_closed, request_free).
@@ -17,8 +17,8 @@
 
 #define REQUEST_LINE_MAX 8192
 
-/* What a connection waits for. Each wait has one fixed length, so a list in order of entry is also
- * in order of deadlines: every operation is O(1). */
+/* What a connection waits for. Each wait has a fixed length, so a list in order of entry is in
+ * order of deadlines: O(1). */
 enum conn_wait {
 	WAIT_REQUEST, /* for the rest of a request, or for the client to read */
 	WAIT_IDLE,    /* for the next request */
@@ -40,7 +40,7 @@ struct http_server {
 	size_t body_quotas_busy;
 	struct timer *timer;
 	uint64_t timer_at_us; /* 0: not running */
-	int hangup_fd;        /* epoll: clients that disconnected */
+	int hangup_fd;        /* epoll: disconnected clients */
 	struct watch *hangup_watch;
 	bool quiescing;
 	void (*on_quiet)(void *ctx);
@@ -51,7 +51,7 @@ struct http_listener {
 	struct list node;
 	struct http_server *server;
 	struct MHD_Daemon *mhd; /* owned */
-	int fd;                 /* owned; -1 after quiesce and after it was retired */
+	int fd;                 /* owned; -1 after quiesce or retirement */
 	size_t conns_count;
 	struct watch *watch; /* of microhttpd's epoll descriptor */
 	struct timer *timer;
@@ -66,7 +66,7 @@ struct http_peer {
 	size_t count;
 };
 
-/* Body bytes in progress that are charged to one name. */
+/* Body bytes in progress, charged to one name. */
 struct body_quota {
 	char *key; /* owned */
 	size_t requests;
@@ -89,24 +89,24 @@ struct http_conn {
 	bool hung_up;
 	bool served; /* not its first request */
 	bool crowded;
-	bool unread;        /* answered before the body was read: close gently */
+	bool unread;        /* answered before the body was read */
 	struct http_ws *ws; /* NULL: not upgraded to a WebSocket */
 };
 
 enum request_phase {
-	REQUEST_HEAD,     /* request line seen, headers not yet */
-	REQUEST_BODY,     /* within limits; collecting */
-	REQUEST_WAITING,  /* passed to the handler; no response yet */
-	REQUEST_ANSWERED, /* @response is set, but not passed to microhttpd */
+	REQUEST_HEAD,     /* headers not yet seen */
+	REQUEST_BODY,     /* collecting */
+	REQUEST_WAITING,  /* with the handler */
+	REQUEST_ANSWERED, /* @response set, microhttpd does not have it */
 	REQUEST_SENDING,
-	REQUEST_REFUSED, /* because of its request line; headers are ignored */
+	REQUEST_REFUSED, /* by its request line; ignore headers */
 };
 
 struct http_request {
 	struct http_conn *conn;
 	enum request_phase phase;
 	char id[64];
-	const char *method; /* owned by microhttpd, valid as long as the request */
+	const char *method; /* owned by microhttpd */
 	size_t target_len;
 	uint64_t began_us; /* when the request line was read */
 	uintptr_t tags[HTTP_TAGS];
@@ -120,18 +120,18 @@ struct http_request {
 	char *path;               /* owned */
 	char **texts;             /* owned; decoded query values, NULL-terminated */
 	struct buf body;
-	bool close; /* close the connection after the response */
+	bool close; /* after the response */
 	bool gone;
 	void (*gone_fn)(void *ctx);
 	void *gone_ctx;
 
 	struct MHD_Response *response; /* owned until queued */
 	int status;                    /* 0: not answered */
-	uint64_t sent_bytes;           /* of the response body, passed to microhttpd */
-	size_t answer_bytes;           /* of these in memory; part of server->responses_bytes */
+	uint64_t sent_bytes;           /* passed to microhttpd */
+	size_t answer_bytes;           /* in memory; part of server->responses_bytes */
 	uint64_t answer_since_us;
-	bool cut;           /* by response_quota.c; ends as soon as microhttpd sees it */
-	struct buf pending; /* of a stream; not yet taken by microhttpd */
+	bool cut;           /* by response_quota.c */
+	struct buf pending; /* of a stream; not yet taken */
 	size_t pending_off;
 	bool stream;
 	bool sized; /* has a Content-Length */
@@ -139,18 +139,18 @@ struct http_request {
 	void (*taken_fn)(void *ctx, size_t bytes); /* NULL: no flow control */
 	void *taken_ctx;
 	uint64_t length;   /* of a stream; HTTP_LENGTH_UNKNOWN */
-	size_t step_bytes; /* taken since the client's timeout restarted */
+	size_t step_bytes; /* since the client's timeout restarted */
 	bool takes_body;   /* streamed to @sink */
-	bool body_held;    /* microhttpd keeps what the sink did not take */
+	bool body_held;    /* microhttpd keeps what the sink left */
 	struct http_body_events sink;
 	struct http_ws *ws; /* owned: will become a WebSocket; NULL: will not, or has */
 };
 
 /* server.c */
-/** server_check_quiet - call after the last connection of a quiescing server. */
+/** server_check_quiet - after a connection of a quiescing server ended. */
 void server_check_quiet(struct http_server *s);
 void listener_run_soon(struct http_listener *l);
-/** listener_check_retired - call after a connection of a listener that may be retired. */
+/** listener_check_retired - after a connection ended. */
 void listener_check_retired(struct http_listener *l);
 
 /* conn.c */
@@ -168,14 +168,14 @@ void conn_hangups(void *server, int events);
 /* request.c */
 struct http_request *request_new(struct http_conn *c, const char *target);
 void request_free(struct http_request *req);
-/** request_gone - tell the handler, once, that the client disconnected. */
+/** request_gone - tell the handler, once, of the disconnect. */
 void request_gone(struct http_request *req);
-/** request_check_line - size and number of arguments, before microhttpd parses them. */
+/** request_check_line - before microhttpd parses it: size, number of arguments. */
 int request_check_line(const struct http_request *req, const char *target,
                        struct error *err) attr_must_check;
-/** request_check - framing, sizes, names and path of a complete header. */
+/** request_check - of a complete header: framing, sizes, names, path. */
 int request_check(struct http_request *req, const char *target, struct error *err) attr_must_check;
-/** request_add_body - Return: 0, or -1 with *err: over the limit of this request or of all. */
+/** request_add_body - Return: 0, or -1 with *err: over a limit. */
 int request_add_body(struct http_request *req, const char *data, size_t len,
                      struct error *err) attr_must_check;
 bool request_has_body(const struct http_request *req);
@@ -183,17 +183,13 @@ bool request_has_body(const struct http_request *req);
 char *http_decode_path(const char *target) attr_must_check;
 
 /* body_quota.c */
-/**
- * body_quota_add - Return: 0, or -EBUSY: the limit of all and the share of this one are exceeded.
- */
+/** body_quota_add - Return: 0, or -EBUSY: over the limit of all and over this one's share. */
 int body_quota_add(struct http_request *req, size_t bytes) attr_must_check;
 void body_quota_drop(struct http_request *req, size_t bytes);
 void body_quota_release(struct http_request *req);
 
 /* response_quota.c */
-/**
- * response_quota_set - set the bytes of the response that wait in memory; cuts others off for room.
- */
+/** response_quota_set - bytes of the response that wait in memory; cuts others off for room. */
 void response_quota_set(struct http_request *req, size_t bytes);
 void response_quota_drop(struct http_request *req);
 
@@ -211,7 +207,7 @@ void ws_hung_up(struct http_ws *ws);
 void ws_unborn(struct http_ws *ws);
 
 /* tls.c */
-/** tls_send - send outside microhttpd, as much as the socket takes at once. */
+/** tls_send - bypassing microhttpd, as much as the socket takes at once. */
 void tls_send(struct http_conn *c, const void *data, size_t len);
 
 /* linger.c */

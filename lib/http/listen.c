@@ -74,7 +74,7 @@ static int bind_tcp(int fd, const union address *addr)
 
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
 		return -errno;
-	/* Inherited by every connection: never delay responses to coalesce them. */
+	/* Inherited by connections: do not coalesce responses. */
 	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
 		return -errno;
 	if (addr->any.sa_family == AF_INET6 &&
@@ -124,7 +124,7 @@ int http_listen_name(int fd, const char *scheme, char *ret_text, size_t size)
 	return str_format(ret_text, size, "%s://%s:%u", scheme, host, ntohs(addr.in.sin_port));
 }
 
-/* Return: 0 when nothing listens at @addr and its name is free, -EADDRINUSE, or an errno. */
+/* Return: 0 when @addr is free, -EADDRINUSE, or an errno. */
 static int clear_socket(const struct sockaddr_un *addr)
 {
 	cleanup_close int fd = fd_socket(AF_UNIX, SOCK_STREAM, 0);
@@ -146,7 +146,7 @@ static int clear_socket(const struct sockaddr_un *addr)
 
 static int bind_unix(int fd, const struct sockaddr_un *addr, unsigned mode)
 {
-	/* Create it inaccessible, then chmod: nothing can connect in between. */
+	/* Inaccessible until chmod: nothing can connect in between. */
 	mode_t old = umask(0777);
 	int r = bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? -errno : 0;
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * DOC: several requests at once, for a single-threaded program that polls descriptors of its own:
+ * DOC: several requests at once, for a single-threaded program that polls its own descriptors:
  * libcurl's multi interface. Callbacks run inside http_parallel_wait.
  */
 
@@ -25,7 +25,7 @@ struct http_parallel_request {
 	const char *bearer;         /* NULL: none */
 	const char *ca_file;        /* NULL: the system's authorities */
 	void *ctx;
-	/* One header line, without its line end. */
+	/* One line, without its end. */
 	void (*on_header)(void *ctx, const char *line, size_t len);
 	void (*on_data)(void *ctx, int status, const char *data, size_t len);
 	/* Once. @err NULL: the response is complete. The exchange is freed afterwards. */
@@ -39,8 +39,8 @@ int http_parallel_add(struct http_parallel *p, const struct http_parallel_reques
                       struct error *err) attr_must_check;
 size_t http_parallel_count(const struct http_parallel *p);
 /**
- * http_parallel_wait - until a transfer made progress, one of @fds is ready (revents), or the
- * timeout. Return: 0 or -1.
+ * http_parallel_wait - until a transfer progresses, one of @fds is ready (revents), or the timeout.
+ * Return: 0 or -1.
  */
 int http_parallel_wait(struct http_parallel *p, struct pollfd *fds, size_t count, int timeout_ms,
                        struct error *err) attr_must_check;

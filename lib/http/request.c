@@ -81,7 +81,7 @@ static size_t decode_char(const char *s, char *ret_c)
 		*ret_c = (char)(unsigned char)(high << 4 | low);
 		taken = 3;
 	}
-	/* A NUL would end the string for us, but not for a proxy in front of us that checks it. */
+	/* A NUL ends the string for us, but not for a proxy that checks it. */
 	return (unsigned char)*ret_c < 0x20 || *ret_c == 0x7f ? 0 : taken;
 }
 
@@ -145,8 +145,8 @@ static enum MHD_Result count_framing_header(void *cls, enum MHD_ValueKind kind, 
 }
 
 /*
- * Two parsers of one byte stream must agree where a request ends, or a second request can be
- * smuggled past the first parser. Reject everything ambiguous.
+ * Two parsers that disagree where a request ends let a second request be smuggled past the first.
+ * Reject everything ambiguous.
  */
 static int check_framing(const struct http_request *req, const struct header_census *census,
                          struct error *err)
@@ -333,7 +333,7 @@ uint64_t http_body_length(const struct http_request *req)
 	const char *length = http_header(req, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	uint64_t bytes = 0;
 
-	/* request_check has verified that it is a number. */
+	/* request_check verified that it is a number. */
 	if (length && parse_u64(length, &bytes) == 0)
 		return bytes;
 	return http_header(req, MHD_HTTP_HEADER_TRANSFER_ENCODING) ? HTTP_LENGTH_UNKNOWN : 0;

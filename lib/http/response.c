@@ -10,24 +10,24 @@
 
 /*
  * Theory of operation. A handler responds while microhttpd waits inside on_access, or later, when
- * the connection is suspended. Either way the response is kept in the request and passed on in
- * on_access, the only place where microhttpd accepts it; a later response resumes the connection.
+ * the connection is suspended. Either way the request keeps the response until on_access, the only
+ * place where microhttpd accepts it; a later response resumes the connection.
  */
 
 #define STREAM_PENDING_MAX (16u << 20)
 /* One piece may exceed what may wait: a stream's last event repeats all output. The writer bounds
- * its size; this keeps the arithmetic from wrapping. */
+ * it; this prevents overflow. */
 #define STREAM_PIECE_MAX (1ul << 30)
-/* Status line and headers of a response sent outside microhttpd. */
+/* Status line and headers sent outside microhttpd. */
 #define HEADER_BY_HAND_MAX 512
 #define STREAM_BLOCK       32768
 #define PROCESS_TIME_LEN   32
-/* Drop sent bytes in steps of this size: moving the rest for each piece takes quadratic time. */
+/* Moving the rest for each piece takes quadratic time. */
 #define STREAM_DROP_STEP (1u << 20)
 
 static void add_header(struct MHD_Response *response, const char *name, const char *value)
 {
-	/* Fails only for values with line breaks, which we never have. */
+	/* Fails only for values with line breaks. */
 	enum MHD_Result r = MHD_add_response_header(response, name, value);
 
 	assert(r == MHD_YES);
@@ -50,7 +50,7 @@ static void set_answer(struct http_request *req, struct MHD_Response *response, 
 	char process_time[PROCESS_TIME_LEN];
 
 	assert(response && !req->response && req->phase < REQUEST_ANSWERED);
-	/* The body of a rejected request is not read: what follows is not a request. */
+	/* The body is not read: what follows is not a request. */
 	if (req->phase == REQUEST_HEAD && request_has_body(req))
 		c->unread = req->close = true;
 	if (content_type)
@@ -75,9 +75,9 @@ static bool must_bypass_mhd(const struct http_request *req)
 }
 
 /*
- * microhttpd accepts no response in the middle of a header or a body, so we send a rejection
- * ourselves. No response is in progress, so the few bytes fit into the socket's buffer; if not,
- * they are lost with the connection.
+ * microhttpd accepts no response in the middle of a header or body, so we send a rejection
+ * ourselves. No response is in progress, so the few bytes fit the socket's buffer, or are lost with
+ * the connection.
  */
 static void reply_bypassing_mhd(struct http_request *req, const struct http_answer *a)
 {
@@ -102,7 +102,7 @@ static void reply_bypassing_mhd(struct http_request *req, const struct http_answ
 	req->status = a->status;
 	req->sent_bytes = a->len;
 	req->phase = REQUEST_SENDING;
-	/* A held-back body: microhttpd calls with the rest, and is told to close. */
+	/* A held-back body: microhttpd comes with the rest and is told to close. */
 	conn_wait(req->conn, WAIT_REQUEST);
 	conn_resume(req->conn);
 }
@@ -149,9 +149,9 @@ void http_reply_owned(struct http_request *req, const struct http_answer *a)
 
 /*
  * The client is gone. microhttpd closes a chunked response that ends with an error, but cleans it
- * up only when another connection is cleaned up. A failing write closes it for good: shut the
- * socket down, so that nothing that looks like an end is sent, then end. A response with a
- * Content-Length has no end to write: one more byte forces the write.
+ * up only with another connection. A failing write closes it for good: shut the socket down, so
+ * that nothing that looks like an end is sent, then end. With a Content-Length there is no end to
+ * write: one more byte forces the write.
  */
 static ssize_t abandon_stream(struct http_request *req, char *room)
 {
@@ -162,7 +162,7 @@ static ssize_t abandon_stream(struct http_request *req, char *room)
 	return 1;
 }
 
-/* The client's timeout restarts with every step; without pending data there is no timeout. */
+/* The client's timeout restarts with every step; without pending data it stops. */
 static void note_taken(struct http_request *req, size_t n)
 {
 	struct http_conn *c = req->conn;
@@ -180,7 +180,6 @@ static void note_taken(struct http_request *req, size_t n)
 		req->taken_fn(req->taken_ctx, n);
 }
 
-/* microhttpd has room for @max bytes. */
 static ssize_t read_stream(void *cls, uint64_t pos, char *room, size_t max)
 {
 	struct http_request *req = cls;
@@ -231,7 +230,7 @@ int http_stream_write(struct http_request *req, const char *data, size_t len)
 	if (req->cut)
 		return -ENOBUFS;
 	if (waiting > STREAM_PENDING_MAX || len > STREAM_PIECE_MAX) {
-		/* The hang-up that follows informs the handler. */
+		/* The hang-up informs the handler. */
 		conn_cut(req->conn);
 		return -ENOBUFS;
 	}

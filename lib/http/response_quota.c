@@ -7,11 +7,11 @@
 /*
  * Theory of operation. A response stays in memory until its client has read it. Each has a timeout
  * (WAIT_REQUEST), but many slow readers could still fill the memory, so all responses together have
- * a limit. Beyond it a slow reader is cut off, not the newcomer: rejecting new responses would let
- * slow readers hold the server.
+ * a limit. Beyond it a slow reader is cut off, not the newcomer: otherwise slow readers could hold
+ * the server.
  *
- * The response with the highest cost, bytes times time, is cut. One that is read promptly has cost
- * little, however large it is. The response being added is never cut: its handler bounds its size.
+ * The response with the highest cost, bytes times time, is cut; one that is read promptly has cost
+ * little. The response being added is never cut: its handler bounds it.
  */
 
 static uint64_t cost_of(const struct http_request *req, uint64_t now)
@@ -39,7 +39,7 @@ static struct http_request *find_costliest(const struct http_server *s,
 	return worst;
 }
 
-/* Its memory is freed with the connection, in the next round. */
+/* The connection frees its memory in the next round. */
 static void cut_off(struct http_request *req)
 {
 	log_warn("request %s: %zu bytes of its response were not read in %llu ms and others need "

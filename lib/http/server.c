@@ -16,15 +16,14 @@
 
 /*
  * Theory of operation. microhttpd keeps all sockets of a listener in one epoll descriptor; the loop
- * watches that and calls MHD_run. MHD_run must not be entered from microhttpd's callbacks nor from
- * a handler's, so code that resumes a connection defers it to the end of the dispatch
- * (listener_run_soon).
+ * watches that and calls MHD_run. MHD_run must not be entered from microhttpd's callbacks or a
+ * handler's, so code that resumes a connection defers it (listener_run_soon).
  */
 
-/* Most bodies fit; the buffer grows only with bytes that arrive. */
+/* Most bodies fit; grows only with bytes that arrive. */
 #define BODY_FIRST 16384u
 /* microhttpd's memory for parsed headers: a record for each line, argument and cookie, and the
- * response header. Enough for the maximum of the first two and some hundreds of cookies. */
+ * response header. Enough for the maximum of the first two and hundreds of cookies. */
 #define POOL_RECORDS 65536
 
 static void listener_run(void *arg)
@@ -64,7 +63,6 @@ static void reply_own_error(struct http_request *req, const struct error *err)
 	h->on_error(h->ctx, req, err);
 }
 
-/* The header is complete: accept the body, or respond. */
 static enum MHD_Result take_header(struct http_request *req, const char *target)
 {
 	const struct http_handlers *h = &req->conn->server->config.handlers;
@@ -98,8 +96,8 @@ static enum MHD_Result take_header(struct http_request *req, const char *target)
 }
 
 /*
- * What the sink does not take stays with microhttpd, and the connection is suspended: the client
- * waits for us, so its timeout stops.
+ * microhttpd keeps what the sink does not take, and the connection is suspended. The client waits
+ * for us, so its timeout stops.
  */
 static enum MHD_Result pass_to_sink(struct http_request *req, const char *data, size_t *len)
 {
@@ -128,7 +126,7 @@ static enum MHD_Result pass_to_sink(struct http_request *req, const char *data, 
 	return MHD_YES;
 }
 
-/* The request is complete, or its connection was resumed. */
+/* Complete, or resumed. */
 static enum MHD_Result proceed_request(struct http_request *req)
 {
 	const struct http_handlers *h = &req->conn->server->config.handlers;
@@ -179,7 +177,7 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *mhd, const ch
 	*data_len = 0;
 	if (r == 0)
 		return MHD_YES;
-	/* Close at once: without a length we cannot tell how much more would come. */
+	/* Without a length we cannot tell how much would come. */
 	reply_own_error(req, &err);
 	return MHD_NO;
 }
@@ -193,9 +191,8 @@ static struct http_conn *conn_of(struct MHD_Connection *mhd)
 }
 
 /*
- * microhttpd creates a record for each argument, and closes silently when its memory is too small.
- * So the line is checked before, and the response sent here, without the rest of the header and
- * with nothing from microhttpd after it.
+ * microhttpd creates a record per argument, and closes silently when its memory is too small. So
+ * check the line first and respond here, without the rest of the header.
  */
 static void reject_request_line(struct http_request *req, const char *target)
 {
@@ -265,7 +262,7 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
 		conn_closed(TAKE_PTR(*context));
 }
 
-/* We decode paths and queries, once, rejecting NUL and bad escapes. */
+/* We decode paths and queries ourselves, once, rejecting NUL and bad escapes. */
 static size_t leave_escaped(void *cls, struct MHD_Connection *mhd, char *text)
 {
 	(void)cls;
@@ -293,7 +290,7 @@ static void report_quiet(void *arg)
 
 void server_check_quiet(struct http_server *s)
 {
-	/* Deferred: microhttpd is on the stack, and the callback frees the server. */
+	/* microhttpd is on the stack, and the callback frees the server. */
 	if (s->quiescing && s->conns_count == 0)
 		loop_defer(s->config.loop, report_quiet, s);
 }
@@ -384,11 +381,11 @@ static struct MHD_OptionItem text_option(enum MHD_OPTION option, const char *tex
 static struct MHD_Daemon *start_mhd(struct http_listener *l, int fd, const struct http_tls *tls)
 {
 	const struct http_server_config *config = &l->server->config;
-	/* One daemon must hold what the whole server accepts, plus those that conn_opened rejects:
-	 * microhttpd would silently stop accepting. */
+	/* Room for all that the server accepts, plus those that conn_opened rejects: microhttpd
+	 * would silently stop accepting. */
 	unsigned limit = (unsigned)config->max_connections + 1024;
-	/* The header as received, cookies once more, and half free: microhttpd always wants that
-	 * much to read into. */
+	/* The header, cookies once more, and half free: microhttpd always wants that much to read
+	 * into. */
 	size_t pool = 2 * (config->max_header_bytes + REQUEST_LINE_MAX) + config->max_header_bytes +
 	              POOL_RECORDS;
 
@@ -444,7 +441,7 @@ int http_server_listen(struct http_server *s, int fd, const struct http_tls *tls
 	return 0;
 }
 
-/* Its connections continue. Freed with the last one. */
+/* Its connections continue; the last one frees it. */
 static void listener_retire(struct http_listener *l)
 {
 	(void)MHD_quiesce_daemon(l->mhd); /* returns l->fd, which is ours already */
@@ -464,8 +461,8 @@ static struct http_listener *find_tls(struct http_server *s)
 }
 
 /*
- * microhttpd cannot change a certificate. So a new daemon takes over the socket and its accept
- * queue before the old one lets go: no connection is refused.
+ * microhttpd cannot change a certificate. A new daemon takes over the socket and its accept queue
+ * before the old one lets go, so no connection is refused.
  */
 int http_server_renew_tls(struct http_server *s, const struct http_tls *tls, struct error *err)
 {
@@ -499,7 +496,7 @@ void http_server_quiesce(struct http_server *s, void (*on_quiet)(void *ctx), voi
 		(void)MHD_quiesce_daemon(l->mhd); /* returns l->fd, which is ours already */
 		l->fd = fd_close(l->fd);
 	}
-	/* Idle connections would delay the end until their timeout. */
+	/* Idle connections would delay the end. */
 	LIST_FOREACH (c, &s->conns, struct http_conn, node)
 		if (c->ws)
 			http_ws_close(c->ws, HTTP_WS_GOING_AWAY);

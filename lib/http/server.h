@@ -3,17 +3,16 @@
 
 /*
  * DOC: HTTP/1.1 server on the loop: libmicrohttpd in external epoll mode (only lib/http includes
- * its header). It knows no routes. A request reaches the handler only when it is complete and
- * within its limits.
+ * its header). It knows no routes. A request reaches the handler only when complete and within its
+ * limits.
  *
  * Life of a request: on_headers sets the body limit or rejects; the body is collected; on_request
- * is called once; the handler responds now or later with http_reply or http_stream_*. When the
- * client disconnects before the response is complete, the request's on_gone is called and the
- * request must not be used again. After http_reply or http_stream_end the request belongs to the
- * server again.
+ * is called once; the handler responds now or later with http_reply or http_stream_*. If the client
+ * disconnects first, on_gone is called and the request must not be used again. After http_reply or
+ * http_stream_end the request belongs to the server again.
  *
- * A client that closes its sending side counts as disconnected, as with most servers: a half-closed
- * socket looks like a closed one until something is sent.
+ * A client that closes its sending side counts as disconnected: a half-closed socket looks like a
+ * closed one until something is sent.
  */
 
 #include "base/attr.h"
@@ -34,27 +33,26 @@ struct http_header {
 struct http_done {
 	int status;           /* 0: no response */
 	uint64_t body_bytes;  /* of the response, without its header */
-	uint64_t duration_us; /* from the request's first line */
-	bool complete;        /* the response was sent in full */
+	uint64_t duration_us; /* from its first line */
+	bool complete;        /* sent in full */
 };
 
 struct http_handlers {
 	void *ctx;
 	/* The header is complete. Return 0 and *ret_max_body, or respond with http_reply (the body
 	 * is not read) and return -1. A handler that streams the body calls http_take_body here;
-	 * then on_request is not called. */
+	 * on_request is not called. */
 	int (*on_headers)(void *ctx, struct http_request *req, size_t *ret_max_body);
 	void (*on_request)(void *ctx, struct http_request *req);
-	/* Format an error response of the server's own, such as 413 for a body that grew.
-	 * Requests that are too slow are cut off; bytes that are not HTTP get a bare status or
-	 * are cut off. */
+	/* Format the server's own error response, such as 413. Slow requests are cut off; bytes
+	 * that are not HTTP get a bare status or are cut off. */
 	void (*on_error)(void *ctx, struct http_request *req, const struct error *err);
-	/* The request is over; called once for each whose first line was read. Path and method are
-	 * "" if they could not be parsed. May be NULL. */
+	/* Called once for each request whose first line was read. Path and method are "" if they
+	 * could not be parsed. May be NULL. */
 	void (*on_done)(void *ctx, const struct http_request *req, const struct http_done *done);
 };
 
-/* Certificate chain and private key, as PEM text. Borrowed for the call. */
+/* PEM text, borrowed for the call. */
 struct http_tls {
 	const char *cert;
 	const char *key;
@@ -67,8 +65,7 @@ struct http_server_config {
 	size_t max_connections_per_peer;
 	size_t max_header_bytes;
 	size_t max_bodies_bytes;     /* of all requests together */
-	size_t max_answers_bytes;    /* of all responses together; beyond it the slowest readers are
-	                                cut off */
+	size_t max_answers_bytes;    /* of all responses; beyond it slow readers are cut */
 	uint64_t request_timeout_us; /* first byte to last, absolute */
 	uint64_t idle_timeout_us;
 };
@@ -84,38 +81,37 @@ int http_server_listen(struct http_server *s, int fd, const struct http_tls *tls
                        struct error *err) attr_must_check;
 /**
  * http_server_renew_tls - new connections use @tls (checked by http_tls_check); existing ones keep
- * theirs. Does nothing without TLS listeners or while quiescing. Return: 0, or -1 with *err and
- * nothing changed.
+ * theirs. No-op without TLS listeners or while quiescing. Return: 0, or -1 with *err and nothing
+ * changed.
  */
 int http_server_renew_tls(struct http_server *s, const struct http_tls *tls,
                           struct error *err) attr_must_check;
-/** http_tls_check - whether both can be parsed and match; ERR_CONFIG says what is wrong. */
+/** http_tls_check - whether both parse and match; else ERR_CONFIG. */
 int http_tls_check(const struct http_tls *tls, struct error *err) attr_must_check;
 /**
- * http_server_quiesce - accept no new connections and finish requests in progress. @on_quiet is
- * called from the loop when no connection is left.
+ * http_server_quiesce - accept no new connections; finish requests. The loop calls @on_quiet when
+ * no connection is left.
  */
 void http_server_quiesce(struct http_server *s, void (*on_quiet)(void *ctx), void *ctx);
 size_t http_server_connections(const struct http_server *s);
 
-/** http_listen_tcp - "127.0.0.1:8000" or "[::1]:8000" (numeric) into a listening socket. */
+/** http_listen_tcp - "127.0.0.1:8000" or "[::1]:8000", numeric. */
 int http_listen_tcp(const char *address, int *ret_fd, struct error *err) attr_must_check;
 /** http_listen_unix - at @path with @mode; replaces a dead socket, refuses a live one. */
 int http_listen_unix(const char *path, unsigned mode, int *ret_fd,
                      struct error *err) attr_must_check;
 
-/** http_address_is_loopback - whether only this host can reach @address (as for http_listen_tcp).
- */
+/** http_address_is_loopback - whether only this host can reach @address. */
 bool http_address_is_loopback(const char *address);
-/** http_listen_name - "http://127.0.0.1:8000": the actual address of a TCP socket, with @scheme. */
+/** http_listen_name - "http://127.0.0.1:8000": the socket's actual address, with @scheme. */
 int http_listen_name(int fd, const char *scheme, char *ret_text, size_t size) attr_must_check;
 
-/* Accessors for handlers. Strings are valid as long as the request. */
+/* Strings are valid as long as the request. */
 const char *http_method(const struct http_request *req);
 const char *http_path(const struct http_request *req); /* decoded once; no query */
 const char *http_query(const struct http_request *req, const char *name); /* NULL: absent */
 const char *http_header(const struct http_request *req, const char *name);
-/** http_header_count - how often @name was sent: more than one Host is an attack. */
+/** http_header_count - more than one Host is an attack. */
 unsigned http_header_count(const struct http_request *req, const char *name);
 bool http_is_unix(const struct http_request *req); /* arrived on the Unix socket */
 /** http_peer - the client as limits count it: "192.0.2.1", "uid:1000", or "". */
@@ -123,8 +119,8 @@ const char *http_peer(const struct http_request *req);
 /** http_peer_uid - uid of the peer on the Unix socket. Return: 0 or -ENOENT. */
 int http_peer_uid(const struct http_request *req, unsigned *ret_uid) attr_must_check;
 /**
- * http_is_crowded - the server, or this peer, has more connections than configured. A few more are
- * accepted for an error response or a health check.
+ * http_is_crowded - the server or this peer has too many connections. A few more are accepted for
+ * an error response or a health check.
  */
 bool http_is_crowded(const struct http_request *req);
 const char *http_body(const struct http_request *req, size_t *ret_len);
@@ -132,12 +128,12 @@ const char *http_body(const struct http_request *req, size_t *ret_len);
 void http_drop_body(struct http_request *req);
 /** http_received_us - when its first line was read (monotonic). */
 uint64_t http_received_us(const struct http_request *req);
-/** http_request_id - generated, or taken from X-Request-ID if that is well-formed. */
+/** http_request_id - generated, or from a well-formed X-Request-ID. */
 const char *http_request_id(const struct http_request *req);
 
 #define HTTP_HEADERS_ADDED 8
 /**
- * http_add_header - add to the response; @value is copied, @name is a literal. At most
+ * http_add_header - to the response; @value is copied, @name is a literal. At most
  * HTTP_HEADERS_ADDED; not for responses in the middle of a body.
  */
 void http_add_header(struct http_request *req, const char *name, const char *value);
@@ -147,20 +143,20 @@ void http_add_header(struct http_request *req, const char *name, const char *val
 void http_set_tag(struct http_request *req, unsigned tag, uintptr_t value);
 uintptr_t http_tag(const struct http_request *req, unsigned tag);
 
-/** http_set_note - attach text to the request, for on_done; copied. */
+/** http_set_note - text for on_done; copied. */
 void http_set_note(struct http_request *req, const char *text);
 const char *http_note(const struct http_request *req); /* NULL: none */
 
 /**
- * http_set_body_quota - charge this request's body to the quota of @name. Call from on_headers.
- * Each name with bodies in progress has its own share of max_bodies_bytes.
+ * http_set_body_quota - charge the body to the quota of @name. Call from on_headers. Each name with
+ * bodies in progress has its share of max_bodies_bytes.
  */
 void http_set_body_quota(struct http_request *req, const char *name);
 
 /** http_set_gone - call @fn if the client disconnects before the response is complete. */
 void http_set_gone(struct http_request *req, void (*fn)(void *ctx), void *ctx);
 
-/* A complete response, borrowed for the call, except as in http_reply_owned. */
+/* Borrowed for the call, except by http_reply_owned. */
 struct http_answer {
 	int status;
 	const char *content_type;
@@ -176,15 +172,14 @@ void http_reply(struct http_request *req, const struct http_answer *answer);
 void http_reply_owned(struct http_request *req, const struct http_answer *answer);
 
 /*
- * A streamed body of any size. Call from on_headers; then on_request is not called. The client's
- * timeout applies to every HTTP_STEP bytes, not to the whole. A response before the end of the body
- * closes the connection.
+ * A streamed body of any size. Call from on_headers; on_request is not called. The client's timeout
+ * applies to every HTTP_STEP bytes. A response before the end of the body closes the connection.
  */
 #define HTTP_STEP 65536
 
 struct http_body_events {
 	void *ctx;
-	/* Return: bytes taken. If not all, no more come until http_body_resume. */
+	/* Return: bytes taken. After less than all, no more come until http_body_resume. */
 	size_t (*on_data)(void *ctx, const char *data, size_t len);
 	void (*on_end)(void *ctx);
 };
@@ -196,8 +191,8 @@ uint64_t http_body_length(const struct http_request *req);
 
 /*
  * A streamed response with flow control: http_stream_start, then http_stream_write and _end as
- * below. @on_taken reports bytes passed on towards the client; a writer that bounds what is
- * outstanding bounds the memory. A client that reads nothing for its timeout is cut off.
+ * below. @on_taken reports bytes passed on; a writer that bounds what is outstanding bounds the
+ * memory. A client that reads nothing for its timeout is cut off.
  */
 struct http_stream_head {
 	int status;
@@ -218,15 +213,15 @@ void http_stream_abort(struct http_request *req);
 /* A chunked response in pieces: begin, write ..., end. Pieces are kept until sent. */
 void http_stream_begin(struct http_request *req, int status, const char *content_type);
 /**
- * http_stream_write - copies. Return: 0, or -ENOBUFS with the connection cut, when more than 16 MiB
- * wait for the client, or when it is among the slowest and others need the room.
+ * http_stream_write - copies. Return: 0, or -ENOBUFS with the connection cut: more than 16 MiB
+ * wait, or it is among the slowest and others need the room.
  */
 int http_stream_write(struct http_request *req, const char *data, size_t len) attr_must_check;
 void http_stream_end(struct http_request *req);
 
 /**
- * http_cut_others - cut connections of @req's server whose request is with a handler and for which
- * @fn is true; never @req's own connection or a WebSocket.
+ * http_cut_others - cut connections of @req's server whose request is with a handler and matches
+ * @fn; never @req's own or a WebSocket.
  */
 void http_cut_others(const struct http_request *req,
                      bool (*fn)(void *ctx, const struct http_request *other), void *ctx);

@@ -15,7 +15,7 @@ struct sse {
 };
 
 /**
- * sse_open - everything before the data. The caller adds the data, without line breaks, and calls
+ * sse_open - everything before the data. The caller adds the data, without line breaks, then
  * sse_close. Return: 0 or -ENOBUFS, both.
  */
 int sse_open(struct buf *b, const struct sse *event) attr_must_check;

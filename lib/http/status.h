@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the HTTP status codes that Millibox sends or tests for. The status of an error is a column
- * of base/error_codes.def.
+ * DOC: the HTTP status codes that Millibox sends or tests for. An error's status is a column of
+ * base/error_codes.def.
  */
 
 enum http_status {

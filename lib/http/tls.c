@@ -6,7 +6,7 @@
 
 /*
  * Theory of operation. microhttpd does TLS with GnuTLS. This file explains what is wrong with files
- * before microhttpd rejects them silently, and sends the few responses that it does not accept.
+ * before microhttpd rejects them silently, and sends the responses that it does not accept.
  */
 
 int http_tls_check(const struct http_tls *tls, struct error *err)

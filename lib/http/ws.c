@@ -17,12 +17,12 @@
 /*
  * Theory of operation. After the 101 response microhttpd leaves the socket alone, and keeps the
  * connection and its request until MHD_upgrade_action closes it. The request owns the WebSocket
- * until the hand-over, then the connection does.
+ * until the hand-over, then the connection.
  *
- * wslay answers every ping: pongs that a client does not read would fill the memory. So nothing is
- * read while much waits to be sent.
+ * wslay answers every ping, and unread pongs would fill the memory. So nothing is read while much
+ * waits to be sent.
  *
- * The end is marked at once and done from the loop (finish): neither wslay nor microhttpd may be on
+ * The end is marked at once and done from the loop (finish), with neither wslay nor microhttpd on
  * the stack.
  */
 
@@ -31,10 +31,10 @@
 #define NONCE_LEN  16
 #define SHA1_LEN   20
 #define PING_US    (54 * USEC_PER_SEC)
-#define SILENCE_US (120 * USEC_PER_SEC) /* not even an answer to two pings */
-#define CLOSE_US   (5 * USEC_PER_SEC)   /* for the client to close as well */
-/* Per round: a client that sends without pause must not starve others. Everything in one piece is
- * processed at once, so pieces are small. */
+#define SILENCE_US (120 * USEC_PER_SEC) /* two pings unanswered */
+#define CLOSE_US   (5 * USEC_PER_SEC)   /* for the client's close */
+/* Per round, so that no client starves others. A whole piece is processed at once, so pieces are
+ * small. */
 #define TURN_MESSAGES 8
 #define TURN_BYTES    65536
 #define PIECE_BYTES   1024
@@ -80,8 +80,8 @@ static void finish_ws(void *arg)
 	struct http_listener *l = ws->conn->listener;
 
 	ws->conn->ws = NULL;
-	/* Unread input would turn the close into a reset, and the client would miss the close code.
-	 * With TLS the socket is not the client's. */
+	/* Unread input turns the close into a reset, and the client misses the close code. With TLS
+	 * the socket is not the client's. */
 	if (!ws->aborted && !l->is_tls && wslay_event_get_close_sent(ws->wslay))
 		linger_start(l->server, ws->fd);
 	loop_cancel(ws->loop, continue_receiving, ws);
@@ -212,8 +212,7 @@ static void pump_ws(struct http_ws *ws)
 	ws->inside = true;
 	r = wslay_event_send(ws->wslay);
 	ws->inside = false;
-	/* Pending messages count as a response: clients that do not read must not fill the
-	 * memory. */
+	/* Clients that do not read must not fill the memory. */
 	response_quota_set(ws->conn->req, waiting_bytes(ws));
 	if (r < 0 || (!wslay_event_want_read(ws->wslay) && !wslay_event_want_write(ws->wslay))) {
 		end_ws(ws);
@@ -232,7 +231,7 @@ static void receive_messages(struct http_ws *ws)
 	ws->turn_messages = ws->turn_bytes = 0;
 	ws->inside = true;
 	r = wslay_event_recv(ws->wslay);
-	/* On malformed frames wslay has queued a close; nothing more is read. */
+	/* wslay queues a close on malformed frames and reads no more. */
 	if (r < 0 && !ws->lost)
 		(void)wslay_event_send(ws->wslay);
 	ws->inside = false;

@@ -4,11 +4,11 @@
 /*
  * DOC: WebSocket (RFC 6455) on a connection of the server: microhttpd hands the socket over, wslay
  * (only lib/http includes its header) reads and writes frames. Messages are text and complete; a
- * binary one closes the connection. Pings keep it alive and detect dead clients.
+ * binary one closes the connection. Pings detect dead clients.
  *
  * Life: http_ws_accept responds to the request; messages arrive in on_message; on_closed is called
- * once, from the loop, whichever side closed, and then the handle is invalid. A client that does
- * not read is cut off.
+ * once, from the loop, whichever side closed, and invalidates the handle. A client that does not
+ * read is cut off.
  */
 
 #include "base/attr.h"
@@ -30,7 +30,6 @@ struct http_ws_config {
 	const char *protocol; /* selected if offered; NULL: none */
 };
 
-/* Close codes. */
 enum http_ws_code {
 	HTTP_WS_NORMAL = 1000,
 	HTTP_WS_GOING_AWAY = 1001,
@@ -39,13 +38,13 @@ enum http_ws_code {
 };
 
 /**
- * http_ws_accept - respond to @req, which has no body, with 101. ERR_INVALID names the bad header,
- * with no response sent.
+ * http_ws_accept - respond to @req, which has no body, with 101. ERR_INVALID names the bad header;
+ * no response is sent.
  */
 int http_ws_accept(struct http_request *req, const struct http_ws_config *config,
                    const struct http_ws_events *events, struct http_ws **ret_ws,
                    struct error *err) attr_must_check;
-/** http_ws_send - copies. A client without room for it is cut off: on_closed follows. */
+/** http_ws_send - copies. Cuts off a client without room; on_closed follows. */
 void http_ws_send(struct http_ws *ws, const char *text, size_t len);
 /** http_ws_close - send @code, then close; on_closed follows. */
 void http_ws_close(struct http_ws *ws, enum http_ws_code code);

@@ -6,9 +6,9 @@
 #include <assert.h>
 
 /*
- * Theory of operation. Deferred work runs in libuv's check phase, right after the events of a
- * round. An idle handle, active only while something is deferred, keeps the round from blocking.
- * The check handle is always active, so that loop_run lasts until loop_stop.
+ * Theory of operation. Deferred work runs in libuv's check phase, after the events of a round. An
+ * idle handle, active only with deferred work, keeps the round from blocking. The check handle is
+ * always active, so loop_run lasts until loop_stop.
  */
 
 struct deferred {
@@ -31,7 +31,7 @@ static void keep_awake(uv_idle_t *idle)
 	(void)idle;
 }
 
-/* Only what was deferred before this pass: work that defers itself again must not starve events. */
+/* Only what was deferred before this pass: work that defers itself must not starve events. */
 static void run_deferred(struct loop *loop)
 {
 	struct deferred *d;
@@ -68,7 +68,7 @@ struct loop *loop_new(void)
 	int r;
 
 	loop->end = &loop->deferred;
-	/* Fails only without descriptors; nothing works then. */
+	/* Fails only without descriptors. */
 	r = uv_loop_init(&loop->uv);
 	assert(r == 0);
 	r = uv_check_init(&loop->uv, &loop->check);
@@ -92,7 +92,7 @@ void loop_free(struct loop *loop)
 	uv_close((uv_handle_t *)&loop->check, NULL);
 	uv_close((uv_handle_t *)&loop->idle, NULL);
 	(void)uv_run(&loop->uv, UV_RUN_NOWAIT);
-	/* Busy: a watch or timer is still open and would use freed memory. */
+	/* Busy: an open watch or timer would use freed memory. */
 	r = uv_loop_close(&loop->uv);
 	assert(r == 0);
 	(void)r;

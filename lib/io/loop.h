@@ -3,8 +3,8 @@
 
 /*
  * DOC: one thread, one loop: thin adapters over libuv's handles (only lib/io includes uv.h).
- * Callbacks run on the loop, one at a time. An object may be freed in its own callback: the handle
- * is closed at once, the memory freed after the dispatch.
+ * Callbacks run one at a time. An object may be freed in its own callback: its handle closes at
+ * once, its memory is freed after the dispatch.
  *
  * Free every watch, timer, stream and signal_watch before its loop.
  */
@@ -19,12 +19,12 @@ struct loop;
 
 typedef void loop_fn(void *arg);
 
-/** loop_free - run what is still deferred, then free; @loop may be NULL. */
+/** loop_free - run deferred work, then free; @loop may be NULL. */
 void loop_free(struct loop *loop);
 struct loop *loop_new(void) attr_owned(loop_free);
 /** loop_run - until loop_stop. */
 void loop_run(struct loop *loop);
-/** loop_run_once - one round of events; @wait: block for the first event. For tests. */
+/** loop_run_once - one round of events; @wait: block for the first. For tests. */
 void loop_run_once(struct loop *loop, bool wait);
 void loop_stop(struct loop *loop);
 /** loop_defer - call @fn after the current dispatch, in order. */

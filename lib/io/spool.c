@@ -12,9 +12,9 @@
 #include <time.h>
 
 /*
- * Theory of operation. The loop adds to @waiting under the lock; the thread moves it to a batch of
- * its own and writes without the lock. Written records stay in the batch until they are synced, and
- * are written again if the sync fails. What is left after a failure goes first.
+ * Theory of operation. The loop adds to @waiting under the lock; the thread moves it to its own
+ * batch and writes without the lock. Written records stay in the batch until synced, and are
+ * written again if the sync fails. What is left after a failure goes first.
  */
 
 struct spool {
@@ -36,9 +36,9 @@ struct spool {
 /* Used by the thread only. */
 struct batch {
 	struct buf data;
-	size_t written;     /* bytes of it that are written but not synced */
-	uint64_t settle_at; /* set while something is written and not synced */
-	int failed;         /* of the last attempt: 0 or a negative errno */
+	size_t written;     /* bytes written but not synced */
+	uint64_t settle_at; /* set while something is not synced */
+	int failed;         /* last attempt: 0 or a negative errno */
 	bool last_try;
 };
 
@@ -67,7 +67,7 @@ static void wait_for_work(struct spool *s, const struct batch *b)
 			pthread_cond_wait(&s->changed, &s->lock);
 }
 
-/* Without memory it stays where it is; the next turn retries. */
+/* Without memory it stays; the next turn retries. */
 static void take_waiting(struct spool *s, struct batch *b)
 {
 	if (b->data.len > 0) {
@@ -83,7 +83,7 @@ static void take_waiting(struct spool *s, struct batch *b)
 	s->busy_bytes = b->data.len;
 }
 
-/* Return: false when nothing is left, or when the last attempt failed too. */
+/* Return: false when nothing is left, or the last attempt failed. */
 static bool take_batch(struct spool *s, struct batch *b)
 {
 	bool more;
@@ -134,8 +134,8 @@ static bool is_stopping(struct spool *s)
 }
 
 /*
- * A failure is over only after a successful sync, so a retry is synced at once. Records written
- * before the failure are synced too.
+ * A failure is over only after a successful sync, so a retry is synced at once, with records
+ * written before the failure.
  */
 static void write_and_settle(struct spool *s, struct batch *b)
 {
@@ -180,7 +180,7 @@ static void *run_thread(void *arg)
 	return NULL;
 }
 
-/* Signals are handled by the loop's thread. */
+/* The loop's thread handles signals. */
 static int make_thread(struct spool *s)
 {
 	sigset_t all, before;
@@ -239,12 +239,12 @@ int spool_add(struct spool *s, const char *record, size_t len)
 		s->waiting.data[s->waiting.len + len] = '\n';
 		s->waiting.len += len + 1;
 		r = 0;
-		/* Do not wake a thread that waits to retry: it would retry too often. */
+		/* A thread that waits to retry would retry too often. */
 		wake = !s->failed;
 	}
 	s->lost += r < 0;
 	pthread_mutex_unlock(&s->lock);
-	/* Outside the lock, or the thread would block on it at once. */
+	/* Outside the lock, or the thread would block on it. */
 	if (wake)
 		pthread_cond_signal(&s->changed);
 	return r;

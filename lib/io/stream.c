@@ -12,8 +12,7 @@
 
 #define STREAM_READ_BYTES 16384
 /* Reads before other streams get a turn. */
-#define STREAM_READ_ROUNDS 8
-/* Remove sent bytes only in pieces this large. */
+#define STREAM_READ_ROUNDS   8
 #define STREAM_COMPACT_BYTES (1024 * 1024)
 
 struct stream {

@@ -3,8 +3,8 @@
 
 /*
  * DOC: a non-blocking buffered stream over a connected socket. Both directions are bounded: input
- * waits in a buffer until the owner consumes it; a write beyond the queue's maximum is rejected.
- * Writing may start before stream_open.
+ * waits until the owner consumes it; a write beyond the queue's maximum is rejected. Writing may
+ * start before stream_open.
  *
  * When the peer stops reading, later writes fail with -EPIPE and the stream reads on to EOF, which
  * on_end reports.
@@ -20,12 +20,12 @@ struct stream;
 struct stream_events {
 	void *ctx;
 	/*
-	 * All unread bytes. Return: how many were consumed; the rest is passed again with more. May
+	 * All unread bytes. Return: how many were consumed; the rest comes again with more. May
 	 * free the stream.
 	 */
 	size_t (*on_data)(void *ctx, const char *data, size_t len);
-	/* Called once. @sys is 0 at EOF, a positive errno, or ENOBUFS when the buffer is full and
-	 * the owner consumes nothing. May free the stream. */
+	/* Called once. @sys: 0 at EOF, a positive errno, or ENOBUFS: the buffer is full and the
+	 * owner consumes nothing. May free the stream. */
 	void (*on_end)(void *ctx, int sys);
 };
 
@@ -45,20 +45,17 @@ void stream_close(struct stream *s);
  * stream_write - Return: 0, -ENOBUFS when the queue is full, -EPIPE when the peer no longer reads.
  */
 int stream_write(struct stream *s, const void *data, size_t len) attr_must_check;
-/**
- * stream_queue - for encoders that append to a buffer; only append or undo your own append, then
- * call stream_flush.
- */
+/** stream_queue - for encoders: append, or undo your own append, then call stream_flush. */
 struct buf *stream_queue(struct stream *s);
 /**
- * stream_flush - send what the socket takes now, the rest later. If the peer stopped reading, drop
+ * stream_flush - send what the socket takes, the rest later. If the peer stopped reading, drop
  * everything; on_end follows.
  */
 void stream_flush(struct stream *s);
 /** stream_pending - queued bytes not yet sent. */
 size_t stream_pending(const struct stream *s);
 /**
- * stream_drain - read everything available now and pass it to on_data, for the last output of a
- * dead peer. May call on_end. Not from inside on_data.
+ * stream_drain - pass everything available to on_data: the last output of a dead peer. May call
+ * on_end. Not from inside on_data.
  */
 void stream_drain(struct stream *s);

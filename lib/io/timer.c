@@ -40,7 +40,7 @@ void timer_start(struct timer *t, uint64_t delay_us)
 {
 	/*
 	 * The loop's clock is in whole milliseconds, rounded down, and as old as the round: update
-	 * it and add the rounding error. A deadline must not fire early.
+	 * it and add the rounding error. Never fire early.
 	 */
 	uint64_t delay_ms =
 		delay_us / USEC_PER_MS + (delay_us % USEC_PER_MS != 0) + (delay_us != 0);

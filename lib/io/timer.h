@@ -13,7 +13,6 @@ typedef void timer_fn(void *ctx);
 
 void timer_free(struct timer *t);
 struct timer *timer_new(struct loop *loop, timer_fn *fn, void *ctx) attr_owned(timer_free);
-/** timer_start - fire once, @delay_us from now (rounded up to a millisecond, never early);
- * restarts. */
+/** timer_start - fire once, @delay_us from now (rounded up to ms, never early); restarts. */
 void timer_start(struct timer *t, uint64_t delay_us);
 void timer_stop(struct timer *t);

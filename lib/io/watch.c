@@ -32,8 +32,8 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	if (status < 0) {
 		/*
 		 * libuv stops a handle whose descriptor has an error (a peer that closed with
-		 * unread bytes is enough). Data before the error can still be read: continue, and
-		 * let read(2) or write(2) find the error.
+		 * unread bytes). Data before it can still be read: let read(2) or write(2) find the
+		 * error.
 		 */
 		apply_events(w);
 		events = w->wanted;
@@ -53,7 +53,7 @@ struct watch *watch_new(struct loop *loop, int fd, watch_fn *fn, void *ctx)
 
 	w->fn = fn;
 	w->ctx = ctx;
-	/* Fails for a regular file or for a second watch: mistakes of the caller. */
+	/* Fails for a regular file or a second watch. */
 	r = uv_poll_init(loop_uv(loop), &w->poll, fd);
 	assert(r == 0);
 	(void)r;

@@ -14,7 +14,7 @@ int agent_fail(struct agent *a, uint32_t id, const struct error *err)
 	};
 
 	a->failed = id;
-	/* A runner may fail while files for another execution arrive. */
+	/* A runner may fail while another execution's files arrive. */
 	if (a->put.id == id)
 		put_close(&a->put);
 	return msg_failed_encode(&a->ch.out, id, &msg);
@@ -46,11 +46,10 @@ int agent_flush(struct agent *a)
 int agent_open_run_dir(const struct agent *a, bool open)
 {
 	/*
-	 * This only prevents accidents and gives a program the same modes everywhere; no security
-	 * depends on it: an owner can change modes back, and Landlock has no right for that. The
-	 * directory has code that the payload runs with its own authority, read once; the agent and
-	 * the host trust no file in it, and the next execution starts from a file that must be new
-	 * (O_EXCL) and a newly bound socket.
+	 * Prevents accidents and gives programs the same modes everywhere. No security depends on
+	 * it: an owner can change modes back, and Landlock has no right for that. The payload runs
+	 * code from the directory with its own authority; the agent and the host trust no file in
+	 * it, and the next execution starts from a new file (O_EXCL) and a newly bound socket.
 	 */
 	if (a->setup.uid != getuid())
 		return 0;

@@ -3,11 +3,11 @@
 
 /*
  * DOC: the state of millibox-agent, PID 1 of a box: one thread, one poll loop, one execution at a
- * time, and a few resident runners. Owned by main.c.
+ * time, a few resident runners. Owned by main.c.
  *
  * Trust: malformed frames of the host end the agent and the box. Nothing the payload does is
- * trusted or can end the agent: it has other ids, no descriptor of ours except its own stdio, and
- * everything it can make us read is bounded.
+ * trusted or can end the agent: it has other ids and no descriptor of ours except its stdio, and
+ * everything it makes us read is bounded.
  */
 
 #include "guest/channel.h"
@@ -23,15 +23,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define AGENT_SOCKET    3 /* set up by the program that executes the agent */
+#define AGENT_SOCKET    3 /* set up by whoever executes the agent */
 #define AGENT_WORKSPACE "/workspace"
 #define AGENT_RUN_DIR   "/run/millibox"
 
 struct agent {
-	bool is_init;    /* all other visible processes belong to the box */
-	bool is_set_up;  /* SETUP was received */
+	bool is_init; /* all other visible processes belong to the box */
+	bool is_set_up;
 	bool reap_again; /* more children may have exited */
-	uint32_t failed; /* failed execution: skip its remaining frames */
+	uint32_t failed; /* execution whose frames are skipped */
 	uint32_t layers; /* mask of enum wire_layer */
 	int landlock_abi;
 	int signals; /* owned descriptors, from here on */
@@ -49,22 +49,21 @@ struct agent {
 	int reattach;          /* -1: this box ends with its daemon */
 	struct journal journal;
 	struct file_stream files[WIRE_FILES_MAX];
-	pid_t files_leaving[WIRE_FILES_MAX]; /* children still cleaning up; 0: none */
-	uint64_t files_ns; /* file_clock_latest() at the end of the last operation that may have
-	                      changed files */
+	pid_t files_leaving[WIRE_FILES_MAX]; /* children cleaning up; 0: none */
+	uint64_t files_ns; /* file_clock_latest() after the last change of files */
 	struct channel ch;
 };
 
-/** agent_send_hello - the first message on every stream. */
+/** agent_send_hello - first on every stream. */
 int agent_send_hello(struct agent *a) attr_must_check;
-/** agent_flush - record what must be kept, send what the socket takes. */
+/** agent_flush - record what must be kept, then send. */
 int agent_flush(struct agent *a) attr_must_check;
 
-/** agent_fail - tell the host that execution @id could not be started. */
+/** agent_fail - execution @id could not be started. */
 int agent_fail(struct agent *a, uint32_t id, const struct error *err) attr_must_check;
 /**
  * agent_open_run_dir - whether the owner of AGENT_RUN_DIR can change names in it. With two ids the
- * owner is the agent alone and this does nothing; with one it is the payload too, so the directory
- * is closed while a program runs.
+ * owner is the agent alone: no-op. With one it is the payload too: the directory is closed while a
+ * program runs.
  */
 int agent_open_run_dir(const struct agent *a, bool open) attr_must_check;

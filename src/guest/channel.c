@@ -89,7 +89,7 @@ int channel_flush(struct channel *ch)
 			return -errno;
 		ch->out_off += (size_t)n;
 	}
-	/* Moving a few bytes often would cost more than keeping sent ones. */
+	/* Keeping sent bytes is cheaper than moving a few often. */
 	if (ch->out_off == ch->out.len) {
 		buf_reset(&ch->out);
 		ch->out_off = 0;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: the agent's end of the control socket: frames in, frames out, both bounded. Nothing here
- * blocks. With more than CHANNEL_HIGH_BYTES to send the channel is full, and the agent stops
- * reading whatever would produce more.
+ * DOC: the agent's end of the control socket: frames in and out, both bounded, never blocking. With
+ * more than CHANNEL_HIGH_BYTES to send the channel is full, and the agent stops reading what would
+ * produce more.
  */
 
 #include "base/attr.h"
@@ -16,21 +16,21 @@
 #include <stdint.h>
 
 #define CHANNEL_HIGH_BYTES (256 * 1024)
-/* What one round may add to a channel that was just not full. */
+/* What one round may add to a channel that is not full. */
 #define CHANNEL_MAX_BYTES (CHANNEL_HIGH_BYTES + 4 * FRAME_MAX_LEN)
 
 struct channel {
 	int fd;        /* -1: no host; output is dropped */
-	size_t in_off; /* parsed so far */
+	size_t in_off; /* parsed */
 	size_t in_len;
 	struct buf out; /* owned */
-	size_t out_off; /* sent so far */
-	size_t noted;   /* bytes of @out that the journal has seen */
+	size_t out_off; /* sent */
+	size_t noted;   /* bytes of @out in the journal */
 	uint8_t in[FRAME_MAX_LEN];
-	char scratch[FRAME_CHUNK]; /* for one read of something to be forwarded */
+	char scratch[FRAME_CHUNK]; /* for one read to be forwarded */
 };
 
-/** channel_init - @fd, a connected stream socket, becomes non-blocking; the caller keeps it. */
+/** channel_init - @fd, a stream socket, becomes non-blocking; the caller keeps it. */
 int channel_init(struct channel *ch, int fd) attr_must_check;
 void channel_done(struct channel *ch);
 void channel_close(struct channel *ch);
@@ -39,7 +39,7 @@ void channel_close(struct channel *ch);
 int channel_fill(struct channel *ch) attr_must_check;
 /** channel_next - the next whole frame, borrowed until channel_fill. Return: 1, 0, or -EPROTO. */
 int channel_next(struct channel *ch, struct frame *ret_frame) attr_must_check;
-/** channel_flush - send what the socket takes. Return: 0 or a negative errno: the host is gone. */
+/** channel_flush - Return: 0, or a negative errno: the host is gone. */
 int channel_flush(struct channel *ch) attr_must_check;
 
 bool channel_is_full(const struct channel *ch);

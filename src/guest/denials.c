@@ -33,7 +33,7 @@ void denials_count(struct denials *d, uint32_t number)
 		d->counts[d->kinds++] = (struct denial_count){number, 1};
 }
 
-/* Receiving would block with nothing queued, and fails if the caller died in between. */
+/* Receiving blocks with nothing queued, and fails if the caller has died. */
 static bool has_waiting(struct denials *d)
 {
 	struct pollfd p = {.fd = d->fd, .events = POLLIN};
@@ -42,11 +42,11 @@ static bool has_waiting(struct denials *d)
 		return false;
 	if (p.revents & POLLIN)
 		return true;
-	denials_close(d); /* POLLHUP: no process has the filter any more */
+	denials_close(d); /* POLLHUP: no process has the filter */
 	return false;
 }
 
-/* The C libraries disagree about the type of a request; the kernel takes 32 bits. */
+/* The C libraries disagree about the type of a request. */
 static int notify_ioctl(int fd, unsigned request, void *arg)
 {
 	return (int)syscall(SYS_ioctl, fd, request, arg);
@@ -61,12 +61,12 @@ static int answer_one(struct denials *d)
 		return errno == ENOENT || errno == EINTR ? 0 : -errno;
 	if (n.data.nr == SYS_exit_group) {
 		d->leaver = (int)n.pid;
-		d->leave_code = (int)(n.data.args[0] & 0xff); /* in the form of a wait status */
+		d->leave_code = (int)(n.data.args[0] & 0xff); /* as a wait status */
 	} else {
 		denials_count(d, (uint32_t)n.data.nr);
 	}
 	resp.id = n.id;
-	/* ENOENT: the caller was killed meanwhile. */
+	/* ENOENT: the caller was killed. */
 	(void)notify_ioctl(d->fd, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 	return 0;
 }
@@ -74,7 +74,7 @@ static int answer_one(struct denials *d)
 void denials_pump(struct denials *d)
 {
 	for (int i = 0; i < DENIALS_BATCH && has_waiting(d); i++) {
-		/* Without the listener the calls fail with ENOSYS: still refused. */
+		/* Without the listener the calls fail with ENOSYS. */
 		if (answer_one(d) < 0)
 			denials_close(d);
 	}

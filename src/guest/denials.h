@@ -4,8 +4,8 @@
 /*
  * DOC: system calls that the payload's filter refused. The kernel passes each to the listener; the
  * answer is always EPERM, and the number is counted. Arguments are not examined: the payload's
- * memory could change while we read it. The one exception is a register: the code of an
- * exit_group() that is refused only so that we learn of it (INJECT_LEAVING).
+ * memory could change meanwhile. The one exception is a register: the code of an exit_group() that
+ * is refused only so that we learn of it (INJECT_LEAVING).
  */
 
 #include "base/attr.h"
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define DENIALS_KINDS_MAX 32
-/* Answers per round: a flood must not starve the agent's other work. */
+/* Per round: a flood must not starve other work. */
 #define DENIALS_BATCH 64
 
 struct denial_count {
@@ -25,14 +25,14 @@ struct denials {
 	int fd; /* owned: the listener, or -1 */
 	unsigned kinds;
 	struct denial_count counts[DENIALS_KINDS_MAX];
-	int leaver;     /* pid that last announced its exit, or 0 */
-	int leave_code; /* and its exit code */
+	int leaver; /* last pid that announced its exit, or 0 */
+	int leave_code;
 };
 
-/** denials_open - take ownership of the listener; -1: none. */
+/** denials_open - take the listener; -1: none. */
 void denials_open(struct denials *d, int fd);
 void denials_close(struct denials *d);
-/** denials_count - beyond DENIALS_KINDS_MAX kinds new ones are dropped. */
+/** denials_count - drops new kinds beyond DENIALS_KINDS_MAX. */
 void denials_count(struct denials *d, uint32_t number);
 /** denials_pump - answer pending calls, at most DENIALS_BATCH. */
 void denials_pump(struct denials *d);

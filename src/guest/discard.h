@@ -3,8 +3,8 @@
 
 /*
  * DOC: output pipes of finished runs. A process that a run left behind may keep writing: its output
- * is discarded instead of going to the next run, and it gets no SIGPIPE. Beyond DISCARD_MAX the
- * oldest pipe is closed.
+ * is discarded, not mixed into the next run, and it gets no SIGPIPE. Beyond DISCARD_MAX the oldest
+ * pipe is closed.
  */
 
 #include <stddef.h>
@@ -18,12 +18,9 @@ struct discard {
 };
 
 void discard_init(struct discard *s);
-/** discard_add - take @fd, the non-blocking read end; -1: none. */
+/** discard_add - take @fd, a non-blocking read end; -1: none. */
 void discard_add(struct discard *s, int fd);
 /** discard_watch - fill DISCARD_MAX entries for poll. */
 void discard_watch(const struct discard *s, struct pollfd *fds);
-/**
- * discard_pump - read once from each ready pipe. Pipes added since discard_watch wait for the next
- * round.
- */
+/** discard_pump - read once from each ready pipe. Pipes added since discard_watch wait. */
 void discard_pump(struct discard *s, const struct pollfd *fds, char *scratch, size_t size);

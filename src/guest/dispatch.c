@@ -12,10 +12,10 @@
 
 #define SIGNAL_MAX 64
 
-/* A violation that shows only after the message was decoded. */
+/* Found after decoding the message. */
 #define VIOLATION (-EPROTO)
 
-/* Frames of a failed execution that were already on their way. */
+/* Frames of a failed execution that were on their way. */
 static bool is_skipped(const struct agent *a, const struct frame *frame)
 {
 	return frame->id == a->failed;
@@ -164,7 +164,7 @@ static int on_stdin(struct agent *a, const struct frame *frame)
 
 	if (msg_stdin_data_decode(frame, &msg) < 0)
 		return VIOLATION;
-	/* The program may have ended while this was on its way. */
+	/* The program may have ended meanwhile. */
 	if (!is_current(a, frame))
 		return 0;
 	return a->proc.in.ended ? VIOLATION : input_add(&a->proc.in, &msg.data);
@@ -224,9 +224,9 @@ static int on_bye(struct agent *a, const struct frame *frame)
 }
 
 enum rule_flag {
-	BEFORE_SETUP = 1u << 0, /* allowed before SETUP */
-	ONCE = 1u << 1,         /* only before SETUP */
-	OF_BOX = 1u << 2,       /* belongs to no execution: id 0 */
+	BEFORE_SETUP = 1u << 0,
+	ONCE = 1u << 1,   /* only before SETUP */
+	OF_BOX = 1u << 2, /* of no execution: id 0 */
 };
 
 struct rule {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: what each message of the host does, and when it is allowed: a table in dispatch.c. A message
- * that is not allowed now, or cannot be decoded, ends the agent.
+ * DOC: what each message of the host does, and when it is allowed: a table in dispatch.c. A
+ * malformed or unexpected message ends the agent.
  */
 
 #include "base/attr.h"
@@ -14,15 +14,14 @@ struct agent;
 
 enum dispatch_verdict {
 	DISPATCH_OK,
-	DISPATCH_UNKNOWN,   /* not a message of the host */
+	DISPATCH_UNKNOWN,
 	DISPATCH_TOO_EARLY, /* before SETUP */
 	DISPATCH_REPEATED,  /* allowed only once */
-	DISPATCH_WRONG_ID,  /* wrong execution id */
+	DISPATCH_WRONG_ID,
 };
 
 /** dispatch_check - whether @frame is allowed now. Pure. */
 enum dispatch_verdict dispatch_check(const struct frame *frame, bool is_set_up);
-/** dispatch_verdict_name - for the host's log. */
 const char *dispatch_verdict_name(enum dispatch_verdict verdict);
 /** dispatch_frame - Return: 0; 1: the agent should exit; negative: it must. */
 int dispatch_frame(struct agent *a, const struct frame *frame) attr_must_check;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: how a child of the agent becomes the payload. Runs between fork and exec: system calls only,
- * no allocation. The order of the steps, a table in drop.c, matters.
+ * DOC: how a child of the agent becomes the payload, between fork and exec: system calls only, no
+ * allocation. The order of the steps, a table in drop.c, matters.
  */
 
 #include "base/attr.h"
@@ -12,34 +12,34 @@
 #include <stdbool.h>
 
 #define DROP_CHANNEL 3 /* a runner's request channel */
-#define DROP_STDIN   4 /* the stdin that a prepared program may be given */
+#define DROP_STDIN   4 /* stdin that a prepared program may get */
 
 struct drop_plan {
 	const struct msg_setup *setup; /* ids and limits */
 	int stdio[3];
 	int channel;   /* becomes DROP_CHANNEL; 0: none */
 	int stdin_end; /* becomes DROP_STDIN, beside a channel; 0: none */
-	int workspace; /* becomes the working directory */
-	int ruleset;   /* Landlock, or -1 */
-	int status;    /* socket to the agent; close-on-exec */
-	bool notify;   /* report refused calls to the agent, over @status */
+	int workspace;
+	int ruleset; /* Landlock, or -1 */
+	int status;  /* socket to the agent; close-on-exec */
+	bool notify; /* refused calls go to the agent, over @status */
 };
 
 /**
- * drop_to_payload - irreversible. Afterwards the process has descriptors 0, 1, 2, the channel and
- * DROP_STDIN, and until exec @status and the ruleset. On failure the process must exit.
+ * drop_to_payload - irreversible. Leaves descriptors 0, 1, 2, the channel and DROP_STDIN, and until
+ * exec @status and the ruleset. On failure the process must exit.
  */
 int drop_to_payload(const struct drop_plan *plan, struct error *err) attr_must_check;
 
 /** drop_enter - @cwd is below the workspace; "" is the workspace itself. */
 int drop_enter(const char *cwd, struct error *err) attr_must_check;
 
-/* The one message of a child over @status before exec. */
+/* A child's one message over @status before exec. */
 enum drop_word {
-	DROP_LISTENER, /* carries the listener of its filter */
-	DROP_ERROR,    /* it failed; struct error follows */
-	DROP_DONE,     /* a child that executes nothing has finished its work */
-	DROP_READY,    /* a zygote's child has become the payload and verified it */
+	DROP_LISTENER, /* carries its filter's listener */
+	DROP_ERROR,    /* struct error follows */
+	DROP_DONE,     /* a child that executes nothing is done */
+	DROP_READY,    /* a zygote's child is the payload, verified */
 };
 
 struct drop_message {

@@ -3,9 +3,8 @@
 
 /*
  * DOC: the clocks that stamp files. The kernel has a coarse one that ticks every few milliseconds,
- * and the exact one, for a file whose change time was read since it was last set. So stamps
- * separate what happened before a moment from what happened after it only if the coarse clock has
- * since passed the exact time of that moment.
+ * and an exact one, for a file whose change time was read since it was last set. So stamps separate
+ * before from after a moment only once the coarse clock has passed the moment's exact time.
  */
 
 #include <stdint.h>
@@ -16,8 +15,8 @@ uint64_t file_clock_earliest(void);
 uint64_t file_clock_latest(void);
 /**
  * file_clock_wait_past - sleep until file_clock_earliest() is more than @ns, a recent
- * file_clock_latest(). Gives up after FILE_CLOCK_WAIT_MAX_US, because the clock may have been set
- * back. That is many ticks: a host that stalls the timekeeping CPU stalls the clock.
+ * file_clock_latest(). Gives up after FILE_CLOCK_WAIT_MAX_US (many ticks): the clock may have been
+ * set back, or stalled by a host that stalls the timekeeping CPU.
  */
 #define FILE_CLOCK_WAIT_MAX_US (200 * 1000ULL)
 void file_clock_wait_past(uint64_t ns);

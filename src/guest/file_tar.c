@@ -14,11 +14,11 @@
 
 /*
  * Theory of operation. Archives are packed and unpacked inside the box with the payload's rights: a
- * bug in this parser gains an attacker nothing. Bytes go straight from the pipe to a file or back.
+ * bug in this parser gains an attacker nothing. Bytes go straight between pipe and file.
  *
  * An incoming archive is not trusted: names are cleaned and resolved without following links, links
- * must stay inside, anything but files, directories and links is rejected, and entries and bytes
- * are limited. What was unpacked before a bad entry stays; an incomplete file does not.
+ * must stay inside, anything but files, directories and links is rejected, entries and bytes are
+ * limited. What was unpacked before a bad entry stays; an incomplete file does not.
  */
 
 /* Packing. */
@@ -26,7 +26,7 @@
 struct archive {
 	const struct file_job *job;
 	struct file_out *out;
-	uint64_t left; /* bytes of content still allowed */
+	uint64_t left; /* content bytes still allowed */
 	struct tar_entry entry;
 	uint8_t blocks[TAR_HEADERS_MAX];
 	char data[FRAME_CHUNK];
@@ -96,7 +96,7 @@ static int pack_file(struct archive *a, int dir, const char *name, const struct 
 	struct stat st;
 
 	if (fd == -ENOENT || fd == -ELOOP)
-		return 0; /* replaced meanwhile */
+		return 0; /* replaced */
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return file_worker_error(err, fd < 0 ? -fd : errno, "pack", found->path);
 	if (!S_ISREG(st.st_mode))
@@ -104,7 +104,7 @@ static int pack_file(struct archive *a, int dir, const char *name, const struct 
 	opened.st = &st;
 	a->entry.kind = TAR_FILE;
 	a->entry.size = (uint64_t)st.st_size;
-	/* The file grows while we read. */
+	/* The file is growing. */
 	if (a->entry.size > a->left)
 		return too_large(a->job, err);
 	a->left -= a->entry.size;
@@ -170,9 +170,9 @@ static int walk_job(const struct file_job *job, struct file_tree_walk *w, struct
 }
 
 /*
- * An archive has each file's apparent size: holes count in full, and so does every hard link.
- * Without a bound a box of megabytes could produce terabytes of zeros. So count everything before
- * the first byte, while "too large" can still be reported.
+ * An archive has each file's apparent size: holes and every hard link count in full, so a box of
+ * megabytes could produce terabytes of zeros. Count before the first byte, while "too large" can
+ * still be reported.
  */
 int file_tar_pack(const struct file_job *job, struct file_out *out, struct error *err)
 {
@@ -188,7 +188,6 @@ int file_tar_pack(const struct file_job *job, struct file_out *out, struct error
 	r = walk_job(job, &look, err);
 	if (r >= 0)
 		r = walk_job(job, &w, err);
-	/* Two blocks of zeros end an archive. */
 	memset(a->data, 0, 2 * TAR_BLOCK);
 	if (r >= 0)
 		r = file_worker_send_bytes(out, a->data, 2 * TAR_BLOCK, err);
@@ -206,7 +205,7 @@ struct unpack {
 	uint64_t left;           /* bytes still allowed */
 	int top;
 	struct tar_entry entry;
-	struct tar_entry next; /* attributes from headers before the next entry */
+	struct tar_entry next; /* from headers before the next entry */
 	char extra[TAR_EXTRA_MAX];
 };
 
@@ -220,7 +219,7 @@ static int bad_end(struct error *err)
 	return error_set(err, ERR_INVALID, 0, "the archive ends in the middle of an entry");
 }
 
-/* Up to @max bytes, at least one. Return: how many, 0 at EOF, -1. */
+/* At most @max bytes, at least one. Return: how many, 0 at EOF, -1. */
 static ssize_t take_some(struct unpack *u, size_t max, const char **ret_data, struct error *err)
 {
 	uint32_t n = 0;
@@ -261,7 +260,7 @@ static int take_exact(struct unpack *u, void *ret_data, size_t len, struct error
 	return 1;
 }
 
-/* @size bytes and their padding, to @fd, or discarded if @fd is -1. */
+/* @size bytes and padding, to @fd; -1: discard. */
 static int take_content(struct unpack *u, int fd, uint64_t size, struct error *err)
 {
 	uint8_t padding[TAR_BLOCK];
@@ -286,7 +285,7 @@ static int take_content(struct unpack *u, int fd, uint64_t size, struct error *e
 	return error_is_set(err) ? -1 : 0;
 }
 
-/* The parent of @name below the top, created if missing; follows no link. */
+/* Creates missing parents of @name below the top; follows no link. */
 static int open_parent(struct unpack *u, const char *name, bool make, const char **ret_last)
 {
 	char path[TAR_NAME_MAX + 1];
@@ -352,7 +351,7 @@ static int unpack_dir(struct unpack *u, int dir, const char *name, struct error 
 	return take_content(u, -1, u->entry.size, err);
 }
 
-/* Replace anything but a directory; a link is created, never followed. */
+/* Replaces anything but a directory; never follows a link. */
 static int unpack_symlink(struct unpack *u, int dir, const char *name, struct error *err)
 {
 	if (!tar_link_stays(u->entry.name, u->entry.link))
@@ -475,7 +474,7 @@ static int unpack_next(struct unpack *u, struct error *err)
 	return unpack_one(u, err) < 0 ? -1 : 1;
 }
 
-/* Read padding after the end, so that the sender does not get EPIPE. */
+/* Read padding after the end: no EPIPE for the sender. */
 static int take_rest(struct unpack *u, struct error *err)
 {
 	const char *data = NULL;

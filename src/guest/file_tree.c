@@ -16,8 +16,8 @@
 
 /*
  * Theory of operation. Trees are walked by descriptor, without recursion, one open directory per
- * level: a directory that is swapped for a link meanwhile leads nowhere. Entries are examined
- * without following links.
+ * level: a directory swapped for a link leads nowhere. Entries are examined without following
+ * links.
  */
 
 struct level {
@@ -58,7 +58,7 @@ static bool is_dots(const char *name)
 	return str_equal(name, ".") || str_equal(name, "..");
 }
 
-/* Return: 1 with the path of @name in t->path, 0: it is too long. */
+/* Return: 1 with the path of @name in t->path, 0: too long. */
 static int extend_path(struct tree *t, size_t base, const char *name)
 {
 	int n = snprintf(t->path + base, sizeof(t->path) - base, "%s%s", base ? "/" : "", name);
@@ -78,7 +78,7 @@ static int descend_into(struct file_tree_walk *w, struct tree *t, int dir, const
 	fd = fd_open_beneath(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK, 0);
 	if (fd >= 0)
 		fd = enter_dir(t, fd);
-	/* Gone, or replaced by something else. */
+	/* Gone or replaced. */
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
 		return 0;
 	if (fd < 0 && w->strict)
@@ -103,7 +103,7 @@ static int visit_entry(struct file_tree_walk *w, struct tree *t, const char *nam
 		return 0;
 	}
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0; /* gone meanwhile */
+		return 0; /* gone */
 	if (S_ISLNK(st.st_mode)) {
 		ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
 		target[n > 0 ? n : 0] = '\0';
@@ -157,8 +157,7 @@ static int list_one(struct file_tree_walk *w, int dir, const char *name,
 	return file_worker_send_entry(l->out, found, err);
 }
 
-/* The first few names in order after a given one. Memory is bounded by the limit, not by the
- * directory. */
+/* The first names in order after a given one. The limit bounds the memory, not the directory. */
 struct names {
 	char **list; /* owned */
 	size_t count, limit;
@@ -310,8 +309,7 @@ int file_tree_changes(const struct file_job *job, struct file_out *out, struct e
 
 /* Removing. */
 
-/* A directory that is too deep is moved to the top and emptied there: depth costs no
- * descriptors. */
+/* A deeper directory is moved to the top and emptied there: depth costs no descriptors. */
 #define REMOVE_DEPTH 64
 
 struct removal {
@@ -334,7 +332,7 @@ static int open_to_empty(int dir, const char *name)
 	/* Its mode denies even its owner. */
 	if (fd == -EACCES && fchmodat(dir, name, 0700, 0) == 0)
 		fd = fd_open_beneath(dir, name, flags, 0);
-	/* Make its entries removable. If this fails, the removal reports it. */
+	/* If this fails, the removal reports it. */
 	if (fd >= 0)
 		(void)fchmod(fd, 0700);
 	return fd;
@@ -407,8 +405,8 @@ static int empty_dir(int fd)
 		r = empty_some(&rm, &any);
 		if (r != 0)
 			continue;
-		/* Repeat: readdir may skip names while others are removed, and subdirectories are
-		 * empty now. */
+		/* readdir may skip names while others are removed, and subdirectories are empty
+		 * now. */
 		if (any) {
 			rewinddir(dir);
 			continue;
@@ -420,7 +418,7 @@ static int empty_dir(int fd)
 	return r < 0 ? r : 0;
 }
 
-/* The program may add files as fast as they are removed. */
+/* The program may add files meanwhile. */
 #define REMOVE_TRIES 16
 
 static int remove_tree(int dir, const char *name)

@@ -141,7 +141,7 @@ static int early_end(struct error *err)
 	return error_set(err, ERR_AGENT_LOST, 0, "the upload is incomplete");
 }
 
-/* The agent has checked the frame. Return: 1, or -1 at an early EOF. */
+/* The agent checked the frame. Return: 1, or -1 at an early EOF. */
 static int read_frame(struct file_in *in, struct frame *ret_frame, struct error *err)
 {
 	for (;;) {
@@ -173,7 +173,7 @@ int file_worker_receive(struct file_in *in, struct wire_bytes *ret_piece, struct
 	if (read_frame(in, &frame, err) < 0)
 		return -1;
 	if (msg_file_data_decode(&frame, &data) < 0) {
-		in->ended = true; /* FILE_END: the only other type that is passed on */
+		in->ended = true; /* FILE_END: no other type is passed on */
 		return 0;
 	}
 	*ret_piece = data.data;
@@ -184,7 +184,7 @@ void file_worker_temp_name(char ret_name[FILE_TEMP_LEN])
 {
 	uint64_t random[2] = {0, 0};
 
-	/* Only to avoid collisions: the file is created with O_EXCL. */
+	/* Against collisions only: created with O_EXCL. */
 	(void)!getrandom(random, sizeof(random), 0);
 	(void)snprintf(ret_name, FILE_TEMP_LEN, ".millibox-%016llx.part",
 	               (unsigned long long)(random[0] ^ random[1]));
@@ -198,7 +198,7 @@ int file_worker_open_dir(const char *path)
 	                      0);
 }
 
-/* Each directory is created, then entered by descriptor: a link swapped in is not followed. */
+/* Create, then enter by descriptor: no swapped-in link is followed. */
 static int make_dirs(char *path)
 {
 	int dir = fd_open(".", O_PATH | O_DIRECTORY, 0);
@@ -338,14 +338,14 @@ static int rename_over(const struct file_job *job, int dir, const char *temp, co
 {
 	struct stat st = {0};
 
-	/* The kernel's error would be less clear. */
+	/* Clearer than the kernel's error. */
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
 		return -EISDIR;
 	(void)job;
 	return renameat(dir, temp, dir, name) < 0 ? -errno : 0;
 }
 
-/* Readers see the old file or the new one; an interrupted upload leaves nothing. */
+/* Readers see the old file or the new one; an interrupted upload leaves none. */
 static int write_at(const struct file_job *job, int dir, const char *name, struct file_out *out,
                     struct error *err)
 {
@@ -402,7 +402,7 @@ static int file_mkdir(const struct file_job *job, struct file_out *out, struct e
 		return file_worker_error(err, -dir, "make", job->path);
 	if (mkdirat(dir, name, DIR_MODE) < 0)
 		r = -errno;
-	/* As mkdir -p: an existing directory is fine. */
+	/* As mkdir -p. */
 	if ((r == 0 || (r == -EEXIST && parents)) &&
 	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		r = -errno;

@@ -2,14 +2,13 @@
 #pragma once
 
 /*
- * DOC: the child that does one file operation, as the payload (drop.h), with the workspace as its
- * working directory: it meets what the payload planted there with only the payload's rights. Frames
- * of the wire: FILE_DATA and FILE_END on descriptor 0, FILE_ENTRY, FILE_BYTES and FILE_DONE on
- * descriptor 1; both are pipes to the agent, which enforces sizes and credit. Errors go over the
- * status socket.
+ * DOC: the child that does one file operation, as the payload (drop.h), in the workspace: it meets
+ * what the payload planted there with only the payload's rights. FILE_DATA and FILE_END come on
+ * descriptor 0; FILE_ENTRY, FILE_BYTES and FILE_DONE go to descriptor 1. Both are pipes to the
+ * agent, which enforces sizes and credit. Errors go over the status socket.
  *
- * Paths are resolved by openat2 beneath the workspace. Links in the caller's path are followed as
- * long as they stay inside; a tree walk follows none.
+ * Paths are resolved by openat2 beneath the workspace. Links in the caller's path are followed
+ * while they stay inside; a tree walk follows none.
  */
 
 #include "base/attr.h"
@@ -22,10 +21,10 @@
 #include <sys/stat.h>
 
 #define FILE_DEPTH_MAX PUT_COMPONENTS_MAX
-/* Names and targets of one listing: the host keeps all of it and formats it several times. */
+/* Names and targets of one listing, which the host keeps and formats several times. */
 #define FILE_LIST_BYTES (1024 * 1024)
 
-/* Copied: the frame does not live long enough. */
+/* Copied: outlives the frame. */
 struct file_job {
 	enum wire_file_op op;
 	uint32_t flags;
@@ -41,13 +40,13 @@ struct file_out {
 };
 
 struct file_in {
-	size_t off, len; /* of @data, not consumed yet */
+	size_t off, len; /* of @data, not consumed */
 	struct wire_bytes piece;
 	bool ended;
 	uint8_t data[FRAME_MAX_LEN];
 };
 
-/** file_worker_check_job - validate @msg and copy it to @ret_job. */
+/** file_worker_check_job - validate @msg and copy it. */
 int file_worker_check_job(const struct msg_file_open *msg, struct file_job *ret_job,
                           struct error *err) attr_must_check;
 /** file_worker_run - a spawn_work_fn; @arg is a struct file_job. */
@@ -55,13 +54,11 @@ int file_worker_run(const void *arg, int status, struct error *err) attr_must_ch
 
 /** file_worker_error - set @err from errno @sys. Return: always -1. */
 int file_worker_error(struct error *err, int sys, const char *what, const char *path);
-/**
- * file_worker_open_dir - the directory at @path, for reading. Return: descriptor or negative errno.
- */
+/** file_worker_open_dir - for reading. Return: descriptor or negative errno. */
 int file_worker_open_dir(const char *path) attr_must_check;
 /**
- * file_worker_open_parent - the parent of @path, which must not be ""; *ret_name is the last
- * component. Return: a descriptor or a negative errno.
+ * file_worker_open_parent - @path must not be ""; *ret_name is its last component. Return: a
+ * descriptor or a negative errno.
  */
 int file_worker_open_parent(const char *path, bool make, const char **ret_name) attr_must_check;
 
@@ -88,15 +85,15 @@ void file_worker_temp_name(char ret_name[FILE_TEMP_LEN]);
 
 /* file_tree.c */
 struct file_tree_walk {
-	/* Called for each object below the top. Return: 0; 1: stop; -1 with @err. */
+	/* For each object below the top. Return: 0; 1: stop; -1 with @err. */
 	int (*visit)(struct file_tree_walk *w, int dir, const char *name,
 	             const struct file_found *found, struct error *err);
 	void *ctx;
 	bool strict;    /* unreadable objects are errors */
-	bool no_hidden; /* skip names that start with a dot, and everything below them */
+	bool no_hidden; /* skip dot names and everything below */
 	bool cut;       /* something was too deep */
 };
-/** file_tree_walk - everything below @top, which is closed; directories first. */
+/** file_tree_walk - everything below @top, which it closes; directories first. */
 int file_tree_walk(struct file_tree_walk *w, int top, struct error *err) attr_must_check;
 
 int file_tree_list(const struct file_job *job, struct file_out *out,

@@ -12,11 +12,11 @@
 #include "guest/file_clock.h"
 #include "guest/file_worker.h"
 
-/* A violation that shows only after the message was decoded. */
+/* Found after decoding the message. */
 #define VIOLATION (-EPROTO)
-/* A message for every few bytes would cost more than the bytes. */
+/* Not a message for every few bytes. */
 #define ROOM_STEP (WIRE_FILE_WINDOW / 4)
-/* The window counts whole frames with their headers. FILE_END is not counted. */
+/* The window counts whole frames; FILE_END is not counted. */
 #define PENDING_MAX (WIRE_FILE_WINDOW + FRAME_MAX_LEN)
 
 enum source {
@@ -48,7 +48,7 @@ static void stream_forget(struct file_stream *s)
 	buf_init(&s->received, FRAME_MAX_LEN);
 }
 
-/* A child that cleans up is not killed. Beyond the array it is not protected. */
+/* A child that cleans up is not killed, unless the array is full. */
 static void note_leaving(struct agent *a, pid_t pid)
 {
 	for (size_t i = 0; i < WIRE_FILES_MAX; i++) {
@@ -59,7 +59,7 @@ static void note_leaving(struct agent *a, pid_t pid)
 	}
 }
 
-/* A writing child sees EOF and cleans up; others have nothing to clean up. */
+/* A writing child sees EOF and cleans up. */
 static void abandon_operation(struct agent *a, struct file_stream *s)
 {
 	if (!s->writes && !s->reaped)
@@ -113,7 +113,7 @@ void files_reaped(struct agent *a, pid_t pid)
 	}
 }
 
-/* An execution that starts now must not be blamed for the change. */
+/* An execution that starts now did not make the change. */
 static void note_change(struct agent *a, const struct file_stream *s)
 {
 	if (s->changes)
@@ -225,14 +225,14 @@ int files_data(struct agent *a, const struct frame *frame)
 
 	if (msg_file_data_decode(frame, &msg) < 0)
 		return VIOLATION;
-	/* It may have ended while this was on its way. */
+	/* It may have ended meanwhile. */
 	if (!s)
 		return 0;
 	if (!s->writes || s->ended || msg.data.len == 0 ||
 	    s->pending.len + s->owed + frame_size(frame) > WIRE_FILE_WINDOW)
 		return VIOLATION;
 	if (s->to < 0) {
-		s->owed += frame_size(frame); /* the child no longer reads: discard */
+		s->owed += frame_size(frame); /* the child no longer reads */
 		return write_some(a, s);
 	}
 	return queue_for_worker(s, frame) < 0 ? VIOLATION : 0;
@@ -265,7 +265,7 @@ int files_grant(struct agent *a, const struct frame *frame)
 	if (msg.bytes > WIRE_FILE_WINDOW - s->granted)
 		return VIOLATION;
 	s->granted += msg.bytes;
-	/* poll does not wake for frames that waited for credit. */
+	/* poll does not wake for frames that wait for credit. */
 	int r = s->received.len > 0 ? forward_frames(a, s) : 0;
 	return r < 0 ? r : 0;
 }
@@ -282,7 +282,7 @@ int files_cancel(struct agent *a, const struct frame *frame)
 	return 0;
 }
 
-/* Bytes written to the pipe return to the window. */
+/* Written bytes return to the window. */
 static int write_some(struct agent *a, struct file_stream *s)
 {
 	ssize_t n = s->pending.len > 0 ? write(s->to, s->pending.data, s->pending.len) : 0;
@@ -292,7 +292,7 @@ static int write_some(struct agent *a, struct file_stream *s)
 		s->owed += (uint32_t)n;
 		buf_consume(&s->pending, (size_t)n);
 	} else if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		/* EPIPE: it ended early, and reports why. */
+		/* EPIPE: it ended early and reports why. */
 		s->owed += (uint32_t)s->pending.len;
 		buf_reset(&s->pending);
 		s->to = fd_close(s->to);
@@ -323,7 +323,7 @@ static int forward_frame(struct agent *a, const struct file_stream *s, const str
 	return r < 0 ? r : buf_add(&a->ch.out, frame->payload, frame->len);
 }
 
-/* Return: 1: the operation is over; 0; or a negative errno of the channel. */
+/* Return: 1: the operation is over; 0; or the channel's negative errno. */
 static int forward_frames(struct agent *a, struct file_stream *s)
 {
 	struct error err = {0};
@@ -373,7 +373,7 @@ static void read_worker(struct file_stream *s)
 		s->from = fd_close(s->from);
 }
 
-/* EOF on its pipe without FILE_DONE. */
+/* EOF without FILE_DONE. */
 static int on_worker_eof(struct agent *a, struct file_stream *s)
 {
 	struct error err = {0};
@@ -413,7 +413,7 @@ static int pump_stream(struct agent *a, struct file_stream *s, const struct poll
 	return r;
 }
 
-/* Room for one more frame; read no more than can be forwarded soon. */
+/* Read no more than can be forwarded soon. */
 static bool wants_more(const struct agent *a, const struct file_stream *s)
 {
 	struct frame frame;

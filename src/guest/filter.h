@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the seccomp filters, compiled at build time from seccomp/payload.txt. Installing needs
- * no_new_privs. Neither a process nor its children can remove a filter.
+ * DOC: the seccomp filters, compiled from seccomp/payload.txt at build time. Installing needs
+ * no_new_privs; no process can remove a filter.
  */
 
 #include "base/attr.h"
@@ -11,16 +11,15 @@
 #include <linux/seccomp.h>
 #include <stdint.h>
 
-/* An option of prctl that no kernel has: an agent's or zygote's filter answers ENOTUNIQ. */
+/* A prctl option that no kernel has: an agent's or zygote's filter answers ENOTUNIQ. */
 #define FILTER_BENEATH 0x6d626f78
 
 enum filter {
-	FILTER_PAYLOAD, /* refusals go to a listener; only on top of the agent's or a zygote's */
-	FILTER_PAYLOAD_QUIET, /* standalone, without a listener: refusals are EPERM */
-	FILTER_AGENT,         /* the payload's calls and those that the agent needs */
-	FILTER_ZYGOTE,    /* the agent's calls and those that bring a zygote's child into a box */
-	FILTER_UNCHARGED, /* refuses memory that RLIMIT_DATA does not count; allows everything else
-	                   */
+	FILTER_PAYLOAD, /* refusals go to a listener; on top of the agent's or a zygote's only */
+	FILTER_PAYLOAD_QUIET, /* standalone, no listener: refusals are EPERM */
+	FILTER_AGENT,         /* the payload's calls and the agent's */
+	FILTER_ZYGOTE,        /* and those that bring a zygote's child into a box */
+	FILTER_UNCHARGED,     /* refuses memory that RLIMIT_DATA does not count */
 	FILTER_COUNT
 };
 
@@ -33,8 +32,8 @@ extern const struct filter_program filter_programs[FILTER_COUNT];
 
 int filter_install(enum filter filter) attr_must_check;
 /**
- * filter_install_payload - refusals go to the listener *ret_listener. If the kernel cannot provide
- * one the quiet filter is installed and *ret_listener is -1. -ENOLINK: neither the agent's nor a
- * zygote's filter, on which it relies, is beneath it.
+ * filter_install_payload - refusals go to *ret_listener. If the kernel cannot provide one, installs
+ * the quiet filter; *ret_listener is -1. -ENOLINK: the agent's or a zygote's filter, on which it
+ * relies, is not beneath it.
  */
 int filter_install_payload(int *ret_listener) attr_must_check;

@@ -6,7 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* They never fail; an invalid id returns the current one. */
+/* They never fail; an invalid id reads the current one. */
 static int change_fsids(uid_t uid, gid_t gid)
 {
 	(void)setfsgid(gid);
@@ -29,8 +29,8 @@ int fsid_give_back(const struct fsid *f)
 	if (r < 0)
 		return r;
 	/*
-	 * The kernel treats this as a change of identity: it clears the parent-death signal, and
-	 * fs.suid_dumpable of the host decides whether the agent is dumpable. If the parent dies in
+	 * The kernel takes this for a change of identity: it clears the parent-death signal, and
+	 * the host's fs.suid_dumpable decides whether the agent is dumpable. If the parent dies in
 	 * between, EOF on the agent's socket still ends it.
 	 */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, f->death_signal) < 0)

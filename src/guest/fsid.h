@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: creating objects owned by the payload without becoming it. The ids by which the kernel owns
- * and checks files change; those by which it signals and traces do not.
+ * DOC: creates objects owned by the payload without becoming it. Changes the ids by which the
+ * kernel owns and checks files, not those by which it signals and traces.
  */
 
 #include "base/attr.h"
@@ -15,8 +15,8 @@ struct fsid {
 
 /**
  * fsid_take - new files and pipes belong to @uid and @gid until fsid_give_back(), which must follow
- * whatever this returns.
+ * in any case.
  */
 int fsid_take(struct fsid *f, uid_t uid, gid_t gid) attr_must_check;
-/** fsid_give_back - Return: 0, or a negative errno: the agent's ids could not be restored. */
+/** fsid_give_back - Return: 0, or a negative errno: not restored. */
 int fsid_give_back(const struct fsid *f) attr_must_check;

@@ -23,7 +23,7 @@
 	 SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |   \
 	 SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
 
-/* Kernel signal numbers; libc reserves some of them, so use the system call directly. */
+/* Kernel numbers; libc reserves some, so make the system call directly. */
 #define SIGNALS_END 64
 
 void harden_signals(void)
@@ -40,7 +40,7 @@ void harden_signals(void)
 	(void)signal(SIGPIPE, SIG_IGN);
 }
 
-/* Return: whether the bounding set is empty now. */
+/* Return: whether the bounding set is empty. */
 static bool drop_bounding_set(void)
 {
 	bool empty = true;
@@ -69,14 +69,14 @@ static int reduce_caps(void)
 	return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
 }
 
-/* Order: the bounding set and the securebits need CAP_SETPCAP, which reduce_caps drops. */
+/* The bounding set and the securebits need CAP_SETPCAP, which reduce_caps drops. */
 int harden_caps(bool *ret_empty)
 {
 	bool empty = drop_bounding_set();
 	int r = 0;
 
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	/* Fails without CAP_SETPCAP; then no capabilities need guarding. */
+	/* Fails without CAP_SETPCAP; then nothing needs guarding. */
 	if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0 && errno != EPERM)
 		return -errno;
 	r = reduce_caps();

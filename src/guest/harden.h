@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: what the agent drops before it reads its first byte: it is the only privileged process of a
- * box, beside hostile code. What remains: changing to the payload's ids, signalling the payload,
- * and the system calls of its own filter.
+ * DOC: what the agent, the only privileged process of a box, drops before it reads its first byte.
+ * It can still change to the payload's ids, signal the payload, and make the system calls of its
+ * own filter.
  */
 
 #include "base/attr.h"
@@ -13,12 +13,11 @@
 #include <stdint.h>
 
 /**
- * harden_self - *ret_layers: mask of enum wire_layer that payloads will have from this agent
- * (except Landlock). A layer that lacks only the capability is left out of the mask; any other
- * failure is an error.
+ * harden_self - *ret_layers: mask of enum wire_layer for payloads of this agent (without Landlock).
+ * A layer that lacks only the capability is left out; any other failure is an error.
  */
 int harden_self(uint32_t *ret_layers, struct error *err) attr_must_check;
-/** harden_caps - the capabilities part of harden_self; *ret_empty: the bounding set is empty. */
+/** harden_caps - part of harden_self; *ret_empty: the bounding set is empty. */
 int harden_caps(bool *ret_empty) attr_must_check;
 /** harden_signals - default dispositions, except SIGPIPE; nothing blocked. */
 void harden_signals(void);

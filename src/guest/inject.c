@@ -32,7 +32,7 @@ int inject_open(struct agent *a, char **argv)
 	return fd_set_nonblock(in->sock, true);
 }
 
-/* An exact match; then follow the program's own arguments. */
+/* An exact match, before the program's own arguments. */
 static bool matches_command(const struct inject *in, const struct job *job)
 {
 	size_t i = 0;
@@ -59,7 +59,7 @@ static void drop_fallback(struct inject *in)
 	in->pending = false;
 }
 
-/* Keep copies for the fallback; the caller closes its own. */
+/* Copies for the fallback; the caller closes its own. */
 static int keep_fallback(struct inject *in, const struct drop_plan *plan)
 {
 	int r = 0;
@@ -155,7 +155,7 @@ static int order_child(struct agent *a, struct drop_plan *plan, struct job *job,
 	plan->status = theirs;
 	if (r >= 0)
 		r = send_order(a, plan, job);
-	/* The order waits in the socket for the child. */
+	/* The order waits in the socket. */
 	in->sock = fd_close(in->sock);
 	if (r < 0) {
 		drop_fallback(in);
@@ -168,7 +168,7 @@ static int order_child(struct agent *a, struct drop_plan *plan, struct job *job,
 	return 0;
 }
 
-/* The caller counted on it; only time is lost. */
+/* The caller counted on it, but only time is lost. */
 static void log_fallback(struct agent *a, const char *why, int sys)
 {
 	char text[200];
@@ -194,7 +194,7 @@ int inject_spawn(struct agent *a, struct drop_plan *plan, struct job *job,
 			return 0;
 		log_fallback(a, "it does not accept the order", -r);
 	}
-	/* End a child that does not fit: it still has privileges. */
+	/* It does not fit, and still has privileges. */
 	a->inject->sock = fd_close(a->inject->sock);
 	return spawn_payload(plan, job_execute, job, ret_child, err);
 }
@@ -222,7 +222,7 @@ static enum spawn_news execute_fallback(struct agent *a, struct spawned *child, 
 	return r < 0 ? SPAWN_ERROR : SPAWN_WAIT;
 }
 
-/* According to the kernel it is a process of this box with the payload's ids. */
+/* By the kernel's word: a process of this box with the payload's ids. */
 static bool is_payload(const struct agent *a, const struct ucred *sender)
 {
 	return sender->pid > 1 && sender->uid == a->setup.uid && sender->gid == a->setup.gid;
@@ -234,7 +234,7 @@ static enum spawn_news accept_child(struct agent *a, struct spawned *child,
 	struct inject *in = a->inject;
 
 	child->pid = sender->pid;
-	/* It has its own session since it dropped privileges. */
+	/* It has its own session. */
 	if (in->due)
 		(void)kill(-child->pid, in->due);
 	drop_fallback(in);
@@ -255,7 +255,7 @@ enum spawn_news inject_read(struct agent *a, struct spawned *child, int *ret_lis
 		return news;
 	if (news == SPAWN_DONE && is_payload(a, &sender))
 		return accept_child(a, child, &sender);
-	/* Kill an impostor before it can act on its order. */
+	/* Kill an impostor before it acts on its order. */
 	if (news == SPAWN_DONE && sender.pid > 1)
 		(void)kill(sender.pid, SIGKILL);
 	log_fallback(a, news == SPAWN_ERROR ? why.msg : "it has exited", why.sys);

@@ -5,10 +5,10 @@
  * DOC: the program of a box as a zygote's child. If the engine forked one for this box, the agent
  * has a socket to it and knows its command. A program that starts with that command is not
  * executed: the child is ordered to become it, gets the same descriptors, drops the same privileges
- * with the same code, and reports when it is done. Once per box.
+ * with the same code, and reports. Once per box.
  *
- * Only the kernel is trusted: the child's pid and ids come with its message. If anything goes wrong
- * before that message, the program is executed as usual: nothing of it has run yet.
+ * Only the kernel is trusted: the child's pid and ids come with its message. If anything fails
+ * before that, the program is executed as usual: nothing of it has run.
  */
 
 #include "base/attr.h"
@@ -22,9 +22,9 @@ struct agent;
 
 struct inject {
 	int sock;       /* owned; -1: no child, or it has its order */
-	char **command; /* borrowed: the command it was made for */
-	bool pending;   /* ordered and not answered; the rest is for the fallback */
-	int due;        /* a signal that came meanwhile; 0: none */
+	char **command; /* borrowed: what it was made for */
+	bool pending;   /* ordered, not answered; the rest is for the fallback */
+	int due;        /* a signal to deliver; 0: none */
 	struct job job; /* owned */
 	int stdio[3];   /* owned */
 	int channel;    /* owned; 0: none */
@@ -34,16 +34,16 @@ struct inject {
 /** inject_open - parse the agent's arguments. Return: 0 or a negative errno. */
 int inject_open(struct agent *a, char **argv) attr_must_check;
 /**
- * inject_spawn - start @job in the zygote's child if it fits, else by executing it. Takes what @job
+ * inject_spawn - start @job in the zygote's child if it fits, else execute it. Takes what @job
  * owns.
  */
 int inject_spawn(struct agent *a, struct drop_plan *plan, struct job *job,
                  struct spawned *ret_child, struct error *err) attr_must_check;
 /**
- * inject_read - like spawn_read, for a child of inject_spawn. If a zygote's child failed, the
- * program is executed here instead.
+ * inject_read - like spawn_read, for a child of inject_spawn. If a zygote's child failed, executes
+ * the program instead.
  */
 enum spawn_news inject_read(struct agent *a, struct spawned *child, int *ret_listener,
                             struct error *ret_error);
-/** inject_signal - keep @signo for a child that is not there yet. Return: whether it was kept. */
+/** inject_signal - keep @signo for a child that is not there yet. Return: whether kept. */
 bool inject_signal(const struct agent *a, const struct spawned *child, int signo);

@@ -6,7 +6,7 @@
 
 #include "base/fd.h"
 
-/* A message for every few bytes would cost more than the bytes. */
+/* Not a message for every few bytes. */
 #define ROOM_STEP (WIRE_STDIN_WINDOW / 4)
 
 int input_open(struct input *in, int *ret_end)

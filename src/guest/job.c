@@ -17,7 +17,7 @@ void job_done(struct job *job)
 	free(job->cwd);
 }
 
-/* One block: the pointers, then the strings. A frame's size bounds it. */
+/* One block: pointers, then strings. A frame bounds its size. */
 static char **copy_strs(const struct wire_strs *strs)
 {
 	size_t head = (strs->count + (size_t)1) * sizeof(char *);
@@ -46,7 +46,7 @@ int job_make(struct job *job, const struct msg_exec *msg, struct error *err)
 	job->cwd = xmemdup0(msg->cwd.data, msg->cwd.len);
 	if (!job->argv[0])
 		return error_set(err, ERR_INVALID, 0, "nothing to execute");
-	/* No search: neither PATH nor a working directory decides what runs. */
+	/* Neither PATH nor the working directory decides what runs. */
 	if (job->argv[0][0] != '/')
 		return error_set(err, ERR_INVALID, 0, "'%.64s' is not an absolute path",
 		                 job->argv[0]);

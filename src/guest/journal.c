@@ -44,7 +44,7 @@ int journal_begin(struct journal *j, uint32_t id, uint32_t runner, bool keep)
 
 	if (!j->on)
 		return 0;
-	/* Without a label no daemon could tell whose it is. */
+	/* Without a label no daemon can tell whose it is. */
 	if (!e || e->begun)
 		return -EPROTO;
 	e->begun = true;
@@ -77,7 +77,7 @@ static void remove_frames(struct journal *j, uint32_t id)
 		j->frames.len = to;
 		return;
 	}
-	/* Frees the memory of a large output. */
+	/* Free the memory of a large output. */
 	buf_done(&j->frames);
 	buf_init(&j->frames, JOURNAL_MAX_BYTES);
 }
@@ -111,7 +111,7 @@ void journal_detach(struct journal *j)
 	j->cursor = 0;
 }
 
-/* Room of stdin, for example, does not matter for a replay. */
+/* For example, stdin's room does not matter for a replay. */
 static bool is_kept(const struct frame *frame)
 {
 	static const bool kept[MSG_COUNT] = {
@@ -149,7 +149,7 @@ int journal_note(struct journal *j, struct channel *ch)
 		int noted = note_frame(j, &frame, data + from, len);
 		if (noted < 0)
 			return noted;
-		/* During a replay it is sent from the journal. */
+		/* A replay sends it from the journal. */
 		if (!noted || !j->replaying) {
 			memmove(data + to, data + from, len);
 			to += len;

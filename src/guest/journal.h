@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: what the agent of a kept box sent about executions and runners: the frames themselves, in
- * order, until the daemon has acknowledged their end. A new daemon gets all of it again and sees
- * the same events in the same order.
+ * DOC: what the agent of a kept box sent about executions and runners: the frames, in order, until
+ * the daemon has acknowledged their end. A new daemon gets all of it again.
  *
  * Frames are copied from the channel's queue (journal_note). During a replay new ones queue up
  * behind the old ones.
@@ -32,9 +31,9 @@ struct journal_entry {
 
 struct journal {
 	bool on;           /* this box outlives its daemon */
-	bool replaying;    /* @cursor is behind the end of @frames */
-	size_t cursor;     /* bytes sent again so far */
-	uint32_t last_id;  /* the largest id in any frame of a host */
+	bool replaying;    /* @cursor is before the end of @frames */
+	size_t cursor;     /* bytes sent again */
+	uint32_t last_id;  /* largest id in a host's frame */
 	struct buf frames; /* owned */
 	size_t count;
 	struct journal_entry entries[WIRE_KEPT_MAX];
@@ -44,15 +43,14 @@ void journal_init(struct journal *j, bool on);
 void journal_done(struct journal *j);
 /** journal_label - keep @id. Return: 0, or -EPROTO. */
 int journal_label(struct journal *j, uint32_t id, const struct wire_bytes *text) attr_must_check;
-/** journal_begin - EXEC or RUN was received. Return: 0, or -EPROTO: no label, or already begun. */
+/** journal_begin - on EXEC or RUN. Return: 0, or -EPROTO: no label, or already begun. */
 int journal_begin(struct journal *j, uint32_t id, uint32_t runner, bool keep) attr_must_check;
-/** journal_ack - drop it. Return: 0, or -EPROTO: it has not ended. */
+/** journal_ack - drop it. Return: 0, or -EPROTO: not ended. */
 int journal_ack(struct journal *j, uint32_t id) attr_must_check;
-/** journal_detach - the host is gone: drop what had not begun. */
+/** journal_detach - the host is gone: drop what has not begun. */
 void journal_detach(struct journal *j);
 /** journal_note - copy what is new in @ch. Return: 0, or a negative errno: no room. */
 int journal_note(struct journal *j, struct channel *ch) attr_must_check;
-/** journal_replay - send everything again. */
 void journal_replay(struct journal *j);
 /** journal_pump - send what the channel takes. */
 int journal_pump(struct journal *j, struct channel *ch) attr_must_check;

@@ -12,24 +12,24 @@
 #include "guest/agent.h"
 
 /*
- * Theory of operation. From PID 1 kill(-1) reaches every process at once, and none can escape by
- * forking. It has no exceptions, so where there are some (known by their pids, which stay theirs
- * until we wait for them) every possible pid is signalled one by one. Not by the names in /proc: a
- * process can hide there from an agent without the right to trace it.
+ * Theory of operation. From PID 1 kill(-1) reaches every process at once, and none escapes by
+ * forking. It has no exceptions, so with exceptions (known by pid, which stays theirs until we
+ * wait) every possible pid is signalled. Not the names in /proc: a process can hide there from an
+ * agent without the right to trace it.
  *
- * A killed process does not fork; so if no pid was allocated during the walk, none was missed.
- * /proc/loadavg ends with the last pid allocated in our namespace. Otherwise repeat: each round
- * leaves fewer to fork.
+ * A killed process does not fork; so if no pid was allocated during the walk (/proc/loadavg ends
+ * with the last one of our namespace), none was missed. Otherwise repeat: each round leaves fewer
+ * to fork.
  *
  * Beside resident runners the exceptions are all of their processes, identified by session (getsid
- * needs no right): a session that existed before the program started, or a runner's own. While a
- * program runs no runner does; sessions that a runner's threads create meanwhile are killed with
- * the program. A new session that reuses an earlier number, 32768 forks later, is mistaken for the
- * old one and survives, in its creator's own box.
+ * needs no right): one that existed before the program started, or a runner's own. While a program
+ * runs no runner does; sessions that a runner's threads create meanwhile are killed with the
+ * program. A new session that reuses an earlier number, 32768 forks later, is mistaken for the old
+ * one and survives, in its creator's own box.
  *
  * Pids ascend and wrap at the kernel's maximum, 32768 by default: the walk always covers that
- * range. Where that maximum is in the millions, it takes that many forks in one box before a
- * process can be above the last one and be missed.
+ * range. With a maximum in the millions, a box needs that many forks before a process can be above
+ * the last pid and be missed.
  */
 
 #define ROUNDS_MAX  32
@@ -41,7 +41,6 @@ static bool is_helper(const struct agent *a, pid_t pid)
 	return files_has(a, pid) || (a->put.child.status >= 0 && a->put.child.pid == pid);
 }
 
-/* Return: the number, or -1. */
 static pid_t parse_pid(const char *text)
 {
 	uint64_t value = 0;
@@ -53,7 +52,7 @@ static pid_t parse_pid(const char *text)
 	return *text == '\0' && value <= INT32_MAX ? (pid_t)value : -1;
 }
 
-/* Return: the pid allocated last, or -1. */
+/* Return: the last pid allocated, or -1. */
 static pid_t last_pid(void)
 {
 	char text[LOADAVG_LEN + 1];
@@ -88,7 +87,7 @@ static bool signal_all(const struct agent *a, is_meant_fn *is_meant, int signo)
 		for (pid_t pid = 2; pid <= last; pid++)
 			if (is_meant(a, pid))
 				(void)kill(pid, signo);
-		/* Only SIGKILL is repeated: others would be delivered twice. */
+		/* Others would be delivered twice. */
 		if (signo != SIGKILL || last_pid() == before)
 			return true;
 	}
@@ -134,7 +133,7 @@ static bool is_since(const struct agent *a, pid_t pid)
 
 	if (sid <= 0 || is_helper(a, pid) || resident_has(a, pid) || resident_has(a, sid))
 		return false;
-	/* Its first process may have been in the box before the snapshot. */
+	/* Its first process may be older than the snapshot. */
 	return sid == a->proc.child.pid || !is_noted(&a->snapshot, sid);
 }
 

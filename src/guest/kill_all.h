@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: signal every process in the box except the agent and its file workers. Ending a program
- * means ending all of it, including processes that left its process group or were reparented; an
- * upload in progress belongs to no program.
+ * DOC: signal every process in the box except the agent and its file workers. Ending a program ends
+ * all of it, including processes that left its group or were reparented; an upload belongs to no
+ * program.
  */
 
 #include "base/attr.h"
@@ -16,7 +16,7 @@ struct agent;
 
 #define KILL_ALL_SESSIONS_MAX 512
 
-/* Sessions that existed when a program started beside resident runners. */
+/* Sessions from before a program, beside resident runners. */
 struct kill_all_snapshot {
 	pid_t sids[KILL_ALL_SESSIONS_MAX];
 	size_t count;
@@ -25,11 +25,11 @@ struct kill_all_snapshot {
 
 /**
  * kill_all_signal - the agent must be PID 1. After SIGKILL none of the processes can run or fork.
- * If they fork faster than they are found, the file workers are killed too.
+ * If they fork faster than they are found, kills the file workers too.
  */
 void kill_all_signal(const struct agent *a, int signo);
 
-/** kill_all_take_snapshot - call before a program starts: existing sessions are not part of it. */
+/** kill_all_take_snapshot - call before a program starts. */
 void kill_all_take_snapshot(struct agent *a);
 /**
  * kill_all_since_snapshot - kill every process whose session is newer than the snapshot, except

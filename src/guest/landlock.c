@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 
-/* Newer than the installed headers may be. */
+/* The installed headers may be older. */
 #define FS_REFER            (1ULL << 13)
 #define FS_TRUNCATE         (1ULL << 14)
 #define FS_IOCTL_DEV        (1ULL << 15)
@@ -38,7 +38,7 @@ struct ruleset_attr {
 #define EVERYTHING                                                                                 \
 	(READ_RUN | CHANGE | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK |        \
 	 FS_IOCTL_DEV)
-/* Rights for non-directories, except execution and ioctl. */
+/* For non-directories, without execution and ioctl. */
 #define NODE (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE)
 
 struct place {
@@ -47,11 +47,11 @@ struct place {
 };
 
 /*
- * Not covered, because Landlock has no right for it: modes, owners, times and extended attributes;
- * and message queues, whose file system is not mounted and so beneath no path: mq_open gets EACCES.
+ * Landlock has no right for modes, owners, times and extended attributes; nor for message queues,
+ * whose file system is not mounted and so beneath no path: mq_open gets EACCES.
  */
 static const struct place places[] = {
-	/* Harmless: we chose what is there. */
+	/* We chose what is there. */
 	{"/", LANDLOCK_ACCESS_FS_READ_DIR},
 	{"/usr", READ_RUN},
 	{"/etc", READ},
@@ -128,8 +128,8 @@ int landlock_allow_zero(int ruleset, int abi)
 }
 
 /*
- * The payload may change a root of its own, except what mounts, owners or the places above protect:
- * write access to all of /dev would allow mapping memory that is not counted.
+ * The payload may change its own root, except what mounts, owners or the places above protect: a
+ * writable /dev would allow mapping memory that is not counted.
  */
 static int add_own_root(int ruleset, int abi)
 {

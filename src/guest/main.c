@@ -2,10 +2,10 @@
 /*
  * millibox-agent: PID 1 of every box.
  *
- * Theory of operation. The agent is executed with the control socket as descriptor 3 and nothing
- * else. It drops privileges, sends HELLO, and then obeys the host's frames until the socket ends
- * for good. One poll loop serves the socket, the children, their pipes, the report socket and the
- * refused system calls; each source gets a bounded turn per round, so that none can starve another.
+ * Theory of operation. The agent is executed with the control socket as descriptor 3. It drops
+ * privileges, sends HELLO, and obeys the host's frames until the socket ends for good. One poll
+ * loop serves the socket, the children, their pipes, the report socket and the refused system
+ * calls; each gets a bounded turn per round, so that none starves another.
  *
  * When the agent exits, the kernel kills everything left in its pid namespace.
  */
@@ -35,9 +35,8 @@
 
 #if SANITIZED
 /*
- * Leak detection at exit needs ptrace, which nothing in a box has. Its output is not read, and PID
- * 1 cannot abort: a finding is reported by an exit status that no agent has otherwise, which the
- * daemon logs.
+ * Leak detection at exit needs ptrace, which nothing in a box has. Nobody reads its output, and PID
+ * 1 cannot abort: a finding is an exit status that no agent has otherwise, which the daemon logs.
  */
 #define FOUND "exitcode=99"
 const char *__asan_default_options(void);
@@ -53,7 +52,7 @@ const char *__ubsan_default_options(void)
 }
 #endif
 
-/* Per round: a storm of dying orphans must not starve everything else. */
+/* Per round: dying orphans must not starve other work. */
 #define REAP_BATCH 256
 
 enum source {
@@ -76,13 +75,13 @@ static void log_fatal(struct agent *a, const char *text)
 
 	int r = msg_log_encode(&a->ch.out, 0, &msg);
 
-	/* If this fails too, EOF on the socket says enough. */
+	/* If this fails, EOF on the socket says enough. */
 	if (r >= 0)
 		r = channel_flush(&a->ch);
 	(void)r;
 }
 
-/* Occupy 0 to 2, so that nothing of ours ever becomes stdio. */
+/* Occupy 0 to 2: nothing of ours becomes stdio. */
 static int open_null(int *ret_fd)
 {
 	int fd = -1;
@@ -115,7 +114,7 @@ static int open_places(struct agent *a, struct error *err)
 	return 0;
 }
 
-/* Only the engine's skeleton of layered roots has this file; no payload has run yet. */
+/* Only the engine's skeleton of layered roots has it; no payload has run yet. */
 static bool has_own_root(void)
 {
 	return access("/opt/millibox/layered", F_OK) == 0;
@@ -152,7 +151,7 @@ static int reap_children(struct agent *a)
 {
 	struct signalfd_siginfo info[4];
 
-	/* Signals of the same kind merge: read to clear, then reap all. */
+	/* Signals merge: read to clear, then reap all. */
 	(void)!read(a->signals, info, sizeof(info));
 	a->reap_again = false;
 	for (int i = 0; i < REAP_BATCH; i++) {
@@ -172,7 +171,7 @@ static int reap_children(struct agent *a)
 	return 0;
 }
 
-/* A full channel must drain first; a file must be complete before what follows. */
+/* A full channel drains first; a file is completed before what follows. */
 static bool can_dispatch(const struct agent *a)
 {
 	return !channel_is_full(&a->ch) && !put_is_busy(&a->put);
@@ -237,14 +236,14 @@ static int serve_children(struct agent *a, const struct pollfd *fds)
 		r = pump_put(a);
 	if (r >= 0)
 		r = resident_pump(a, &fds[SOURCE_RESIDENTS]);
-	/* After the runners: one that has just answered need not wait for another round. */
+	/* After the runners: one that has just answered need not wait. */
 	if (r >= 0)
 		r = proc_pump(a, &fds[SOURCE_PROC]);
-	/* Output of programs goes first: files can wait. */
+	/* Programs' output goes first. */
 	return r < 0 ? r : files_pump(a, &fds[SOURCE_FILES]);
 }
 
-/* Return: 0; 1: the host is done with us; negative: we cannot continue. */
+/* Return: 0; 1: the host is done with us; negative: fatal. */
 static int read_host(struct agent *a, const struct pollfd *fds)
 {
 	short events = fds[SOURCE_SOCKET].revents;
@@ -277,7 +276,7 @@ static int serve_round(struct agent *a, const struct pollfd *fds)
 			sent = 0;
 		r = sent < 0 ? sent : r;
 	}
-	/* Last: handle what the old host sent first. */
+	/* Last: first handle what the old host sent. */
 	if (r == 0 && fds[SOURCE_REATTACH].revents)
 		r = reattach_accept(a);
 	return r;

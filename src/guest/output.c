@@ -13,7 +13,7 @@ int output_open(struct output *o, enum wire_stream stream, uint64_t max, int *re
 
 	if (r < 0)
 		return r;
-	/* Only our end: the program expects a blocking pipe, and each end has its own flag. */
+	/* Only our end: the program expects a blocking pipe. */
 	r = fd_set_nonblock(ends[0], true);
 	if (r < 0) {
 		(void)fd_close(ends[0]);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: one output stream of a program: a pipe whose bytes are forwarded up to a maximum and only
- * counted beyond it. Memory is bounded: one chunk is read per call, and none while the channel is
- * full unless the maximum has been forwarded.
+ * DOC: one output stream of a program: a pipe whose bytes are forwarded up to a maximum, then only
+ * counted. One chunk is read per call, and none while the channel is full unless the maximum has
+ * been forwarded.
  */
 
 #include "base/attr.h"
@@ -27,7 +27,7 @@ bool output_wants(const struct output *o, const struct channel *ch);
 /** output_account - count @len bytes. Return: how many of them to forward. */
 uint32_t output_account(struct output *o, uint32_t len);
 /**
- * output_pump - read once and forward. Return: bytes read, 0 at EOF or when nothing is available,
- * or a negative errno of the channel.
+ * output_pump - read once and forward. Return: bytes read, 0 at EOF or with nothing available, or
+ * the channel's negative errno.
  */
 int output_pump(struct output *o, struct channel *ch, uint32_t id) attr_must_check;

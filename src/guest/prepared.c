@@ -14,19 +14,18 @@
 #include "guest/job.h"
 
 /*
- * Theory of operation. Everything that does not depend on the code is set up before a caller waits
- * for it: a RUN then costs one message to the process and one to the host. Until then the process
- * has run nothing but its runner, so nothing of the payload can have written to its channel.
+ * Theory of operation. Everything that does not depend on the code is set up before a caller waits:
+ * a RUN costs one message to the process and one to the host. Until then the process has run only
+ * its runner, so nothing of the payload can have written to its channel.
  *
  * The kernel, not the process, tells whether the request was read: closing a socket with unread
- * data, by exiting or otherwise, shows as ECONNRESET at the other end, and closing one that was
- * read completely as EOF. A runner waits with poll() and then reads, so one that is killed before
- * its request arrives cannot read it.
+ * data, by exiting or otherwise, shows as ECONNRESET at the other end; else as EOF. A runner waits
+ * with poll() and then reads, so one that is killed before its request arrives cannot read it.
  *
- * Its stdin is /dev/null; the pipe that it may need instead is its descriptor 4.
+ * Its stdin is /dev/null; the pipe that it may need instead is descriptor 4.
  */
 
-#define WORD_MAX 32 /* bytes of a runner's message */
+#define WORD_MAX 32 /* of a runner's message */
 
 static int spawn_prepared(struct agent *a, struct job *job, struct child_ends *ends,
                           struct error *err)
@@ -58,7 +57,7 @@ static int start_prepared(struct agent *a, const struct msg_prepare *msg, struct
 {
 	attr_cleanup(job_done) struct job job = {0};
 	attr_cleanup(child_ends_close) struct child_ends ends = {{-1, -1, -1}};
-	/* RUN sets how much is forwarded. */
+	/* RUN sets what is forwarded. */
 	const struct msg_exec exec = {
 		.argv = msg->argv,
 		.env = msg->env,
@@ -110,7 +109,7 @@ int prepared_run(struct agent *a, const struct msg_run *msg, struct error *err)
 	p->drain_ms = msg->drain_ms;
 	if (!msg->stdin_open)
 		input_close(&p->in);
-	/* Refused calls during startup are not the program's. */
+	/* Refusals during startup are not the program's. */
 	denials_pump(&p->denials);
 	p->denials.kinds = 0;
 	p->denials.leaver = 0;
@@ -221,7 +220,7 @@ int prepared_reaped(struct agent *a, int wait_status)
 {
 	bool signalled = WIFSIGNALED(wait_status);
 	struct error err = {0};
-	int r = prepared_pump(a); /* it may have sent an error, or that it is done */
+	int r = prepared_pump(a); /* it may have sent an error or "done" */
 
 	if (r < 0 || a->proc.state != PROC_PREPARED)
 		return r;

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: a program whose process starts before its code is known: PREPARE starts it, with its own
- * pipes, report socket and filter, and it waits at its descriptor 3, one end of a SOCK_SEQPACKET
- * pair. RUN with its own id as runner is its request; from then on it is an ordinary execution.
+ * DOC: a program whose process starts before its code is known. PREPARE starts it, with its own
+ * pipes, report socket and filter; it waits at descriptor 3, one end of a SOCK_SEQPACKET pair. RUN
+ * with its own id as runner is its request and makes it an ordinary execution.
  *
  *   runner -> agent  "ready"                      it waits for its request
  *   agent -> runner  "run ID PATH\0" "ARG\0"...   as to a resident runner; "stdin" instead of
@@ -13,8 +13,8 @@
  *
  * A runner waits with poll() and then reads: a request that was read counts as begun (prepared.c).
  *
- * "done" has the payload's authority, like an exit code. Any other message closes the channel, and
- * then the kernel's exit status counts.
+ * "done" has the payload's authority, like an exit code. Any other message closes the channel; then
+ * the kernel's exit status counts.
  */
 
 #include "base/attr.h"
@@ -26,11 +26,9 @@ struct agent;
 
 int prepared_start(struct agent *a, uint32_t id, const struct msg_prepare *msg,
                    struct error *err) attr_must_check;
-/** prepared_run - send the request. Return: 0, or -1 with *err: the execution failed. */
+/** prepared_run - Return: 0, or -1 with *err: the execution failed. */
 int prepared_run(struct agent *a, const struct msg_run *msg, struct error *err) attr_must_check;
-/** prepared_fd - descriptor to poll. */
 int prepared_fd(const struct agent *a);
 /** prepared_pump - prepared_fd is readable. */
 int prepared_pump(struct agent *a) attr_must_check;
-/** prepared_reaped - its process exited. */
 int prepared_reaped(struct agent *a, int wait_status) attr_must_check;

@@ -24,7 +24,7 @@
 
 #define BLOCK_BYTES 512 /* unit of ru_inblock and ru_oublock */
 
-/* What the host changed just before is not the execution's. */
+/* Not what the host changed just before. */
 void proc_note_start(struct agent *a)
 {
 	if (a->files_ns)
@@ -64,8 +64,8 @@ static int open_stdio(struct proc *p, const struct msg_exec *msg, struct child_e
 }
 
 /*
- * The payload owns its pipes: opening /dev/stdout, which scripts often do, checks the pipe's
- * permissions. The report socket stays the agent's.
+ * The payload owns its pipes: opening /dev/stdout, as scripts do, checks the pipe's permissions.
+ * The report socket stays the agent's.
  */
 int proc_open_pipes(struct agent *a, const struct msg_exec *msg, struct child_ends *ends)
 {
@@ -160,10 +160,10 @@ static int fail_execution(struct agent *a, const struct error *err)
 	return agent_fail(a, id, err);
 }
 
-/* Once it was read: nothing else frees its small directory. */
+/* Once read, nothing else frees its small directory. */
 static void remove_source(const struct agent *a, const char *name)
 {
-	/* Closed while anything runs, if payload and agent have the same id. */
+	/* Closed while anything runs, if payload and agent share an id. */
 	if (agent_open_run_dir(a, true) < 0)
 		return;
 	(void)unlinkat(a->run_dir, name, 0);
@@ -225,7 +225,7 @@ int proc_run_started(struct agent *a)
 
 	if (p->state != PROC_STARTING || !p->runner || p->runner->state != RESIDENT_ALIVE)
 		return 0;
-	/* CPU time from before it entered the box does not count. */
+	/* CPU time before it entered the box does not count. */
 	if (p->runner->child.injected && p->cpu_us == 0)
 		p->cpu_us = resident_cpu_us(p->runner);
 	p->state = PROC_RUNNING;
@@ -267,9 +267,9 @@ void proc_signal(const struct agent *a, int signo)
 	if (inject_signal(a, &a->proc.child, signo))
 		return;
 	/*
-	 * From PID 1 "all" is the box without the agent: no process can escape with a session of
-	 * its own. Otherwise it would be the rest of the machine, and beside resident runners it
-	 * would include those: there it is every process newer than the run.
+	 * From PID 1 "all" is the box without the agent: no process can escape with its own
+	 * session. Otherwise it would be the rest of the machine; beside resident runners it is
+	 * every process newer than the run.
 	 */
 	if (a->is_init && !resident_any(a)) {
 		kill_all_signal(a, signo);
@@ -315,8 +315,8 @@ void proc_fill_done(struct msg_done *msg, int wait_status, uint64_t duration_us)
 }
 
 /*
- * By the file system's counters: reading what a program created is for a child with its rights. In
- * an empty workspace, the usual case, no scan is needed.
+ * By the file system's counters: only a child with the program's rights reads what it created. An
+ * empty workspace, the usual case, needs no scan.
  */
 static bool is_workspace_empty(void)
 {
@@ -338,13 +338,13 @@ static int send_done(struct agent *a)
 	struct msg_done msg;
 
 	proc_fill_done(&msg, p->wait_status, p->end_us - p->start_us);
-	/* Only the runner's own time, not children of earlier runs. */
+	/* The runner's own time, not children of earlier runs. */
 	if (p->runner) {
 		msg.runner_lost = p->runner_lost;
 		msg.cpu_user_us = p->cpu_us;
 		msg.cpu_system_us = msg.max_rss_kib = msg.read_bytes = msg.write_bytes = 0;
 	}
-	/* Its process was not waited for, so it is not in RUSAGE_CHILDREN. */
+	/* It was not waited for, so it is not in RUSAGE_CHILDREN. */
 	if (p->announced)
 		msg.cpu_user_us += proc_cpu_us(p->child.pid);
 	msg.stdout_bytes = p->out[WIRE_STDOUT].produced;
@@ -361,7 +361,7 @@ static bool is_host_gone(int r)
 	return r == -EPIPE || r == -ECONNRESET;
 }
 
-/* Processes that the run started stay; their pipes are drained while they write. */
+/* Processes that the run started stay; their pipes are drained. */
 static int leave_run(struct agent *a)
 {
 	struct proc *p = &a->proc;
@@ -373,7 +373,7 @@ static int leave_run(struct agent *a)
 	for (size_t i = 0; i < WIRE_STREAM_COUNT; i++)
 		discard_add(&a->discard, TAKE_FD(p->out[i].fd));
 	proc_close(p);
-	/* If the runner has ended too, the host learns both at once. */
+	/* If the runner has ended too, report both at once. */
 	r = resident_settle(a, runner);
 	/* Respond before the cleanup. */
 	if (r >= 0)
@@ -435,7 +435,7 @@ int proc_reaped(struct agent *a, pid_t pid, int wait_status)
 	struct proc *p = &a->proc;
 	int r = 0;
 
-	/* It reports its own pid, and may have exited since. */
+	/* It reports its own pid, and may have exited. */
 	if (p->state == PROC_STARTING && p->child.injected)
 		r = read_child(a);
 	else if (p->state == PROC_PREPARING && p->child.injected)
@@ -464,7 +464,7 @@ void proc_watch(const struct agent *a, struct pollfd *fds)
 		fds[PROC_STATUS].fd = prepared_fd(a);
 	fds[PROC_DENIALS].fd = p->denials.fd;
 	if (p->state == PROC_PREPARING || p->state == PROC_PREPARED)
-		return; /* its output belongs to the run to come */
+		return; /* output of the run to come */
 	if (output_wants(&p->out[WIRE_STDOUT], ch))
 		fds[PROC_OUT].fd = p->out[WIRE_STDOUT].fd;
 	if (output_wants(&p->out[WIRE_STDERR], ch))
@@ -480,18 +480,18 @@ int proc_timeout_ms(const struct agent *a)
 	uint64_t end = p->end_us + p->drain_ms * USEC_PER_MS;
 	uint64_t now = 0;
 
-	/* With a full channel, wait until the host has read. */
+	/* With a full channel, wait for the host. */
 	if (p->state != PROC_DRAINING || channel_is_full(&a->ch))
 		return -1;
 	now = clock_us();
 	if (now >= end)
 		return 0;
-	/* Round up: waking early would only poll again. */
+	/* Waking early would only poll again. */
 	uint64_t ms = (end - now) / USEC_PER_MS + 1;
 	return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
-/* Streams that poll found ready, or all (@fds NULL). Output first: a report refers to it. */
+/* Those that poll found ready, or all (@fds NULL). Output first: a report refers to it. */
 static int pump_streams(struct agent *a, const struct pollfd *fds)
 {
 	struct proc *p = &a->proc;
@@ -516,7 +516,7 @@ static int pump_streams(struct agent *a, const struct pollfd *fds)
 	return total;
 }
 
-/* Everything in the pipes at the end; later output only until the deadline. */
+/* All that the pipes hold; later output only until the deadline. */
 static int drain_pipes(struct agent *a)
 {
 	struct proc *p = &a->proc;
@@ -531,7 +531,7 @@ static int drain_pipes(struct agent *a)
 	}
 	if (n < 0)
 		return n;
-	/* A slow host is not the program's fault: lose no output. */
+	/* The host is slow: lose no output. */
 	if (channel_is_full(&a->ch))
 		return 0;
 	is_drained = p->out[WIRE_STDOUT].fd < 0 && p->out[WIRE_STDERR].fd < 0 && p->report.conn < 0;
@@ -548,7 +548,7 @@ void proc_exit_announced(struct agent *a, int code)
 	if (a->setup.data_limit > 0)
 		return;
 	p->end_us = clock_us();
-	p->wait_status = code << 8; /* in the form of a wait status */
+	p->wait_status = code << 8; /* as a wait status */
 	p->announced = true;
 	p->state = PROC_DRAINING;
 }
@@ -560,7 +560,7 @@ static int read_process(struct agent *a, const struct pollfd *fds)
 	if (p->channel >= 0)
 		return fds[PROC_STATUS].revents ? prepared_pump(a) : 0;
 	/* Even if not ready: the exec may have happened between poll's checks of it and of the
-	 * output, and STARTED must come first. */
+	 * output, and STARTED comes first. */
 	return p->state == PROC_STARTING && !p->runner ? read_child(a) : 0;
 }
 

@@ -4,14 +4,14 @@
 /*
  * DOC: one execution: a program with its pipes, from EXEC to DONE.
  *
- * It is over when its main process has exited, even if others hold its pipes. The pipes are then
- * drained briefly, the facts are sent, and everything left in the box is killed.
+ * It is over when its main process exits, even if others hold its pipes. The pipes are then drained
+ * briefly, the facts are sent, and everything left in the box is killed.
  *
  * A program can be prepared (PREPARE): its process waits, and RUN makes it an ordinary execution.
  * See prepared.c.
  *
  * Any other RUN is an execution in a resident runner (resident.h): it has its own pipes, the runner
- * announces its end, and nothing is killed afterwards.
+ * announces its end, and nothing is killed.
  */
 
 #include "base/attr.h"
@@ -28,7 +28,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-/* A background process could otherwise write for ever. */
+/* A background process could write for ever. */
 #define PROC_DRAIN_MAX_BYTES (8 * 1024 * 1024)
 
 struct agent;
@@ -36,9 +36,9 @@ struct pollfd;
 
 enum proc_state {
 	PROC_IDLE,      /* none; EXEC and PREPARE are allowed */
-	PROC_PREPARING, /* forked by PREPARE; until the child executed its program or failed */
-	PROC_PREPARED,  /* waits for its RUN; until that, or the process exits */
-	PROC_STARTING,  /* forked; until the child executed its program or failed */
+	PROC_PREPARING, /* forked by PREPARE; until exec or failure */
+	PROC_PREPARED,  /* until its RUN, or it exits */
+	PROC_STARTING,  /* forked; until exec or failure */
 	PROC_RUNNING,   /* STARTED was sent; until the main process exits */
 	PROC_DRAINING,  /* the main process exited; until DONE */
 };
@@ -63,18 +63,18 @@ struct proc {
 	struct denials denials;
 	uint32_t drain_ms;
 	uint64_t start_us;
-	uint64_t start_real_ns; /* by the clock that stamps files */
+	uint64_t start_real_ns; /* of the clock that stamps files */
 	uint64_t end_us;
 	uint64_t drained; /* bytes read since the end */
 	int wait_status;
 	int channel;    /* owned; of a prepared program: to its process; else -1 */
-	bool announced; /* announced its exit and may still be exiting */
-	bool untaken;   /* it ended with its request unread */
+	bool announced; /* may still be exiting */
+	bool untaken;   /* ended with its request unread */
 	/* Only for a RUN in a resident runner. */
 	struct resident *runner; /* NULL: no such RUN */
-	uint32_t report_left;    /* bytes still to be forwarded */
-	bool runner_lost;        /* it exited instead of answering */
-	uint64_t cpu_us;         /* of the runner: before the run, then during it */
+	uint32_t report_left;    /* bytes to forward */
+	bool runner_lost;        /* exited instead of answering */
+	uint64_t cpu_us;         /* before the run, then during it */
 	char source[RESIDENT_SOURCE_MAX + 1];
 };
 
@@ -87,40 +87,39 @@ void child_ends_close(struct child_ends *ends);
 void proc_init(struct proc *p);
 int proc_start(struct agent *a, uint32_t id, const struct msg_exec *msg,
                struct error *err) attr_must_check;
-/** proc_run - pass code to a resident runner. */
+/** proc_run - in a resident runner. */
 int proc_run(struct agent *a, uint32_t id, const struct msg_run *msg,
              struct error *err) attr_must_check;
-/** proc_open_pipes - create stdio and report socket; the program's ends go to @ends. */
+/** proc_open_pipes - stdio and report socket; the program's ends go to @ends. */
 int proc_open_pipes(struct agent *a, const struct msg_exec *msg,
                     struct child_ends *ends) attr_must_check;
 /** proc_close - release everything; idle again. */
 void proc_close(struct proc *p);
 /** proc_cpu_us - of all threads of a process not yet reaped; 0: unknown. */
 uint64_t proc_cpu_us(pid_t pid);
-/** proc_note_start - from here on file changes are the execution's. */
+/** proc_note_start - file changes are the execution's from now on. */
 void proc_note_start(struct agent *a);
-/** proc_run_started - tell the host, once the runner of the RUN has started. */
+/** proc_run_started - the RUN's runner has started: tell the host. */
 int proc_run_started(struct agent *a) attr_must_check;
-/** proc_run_report - bytes from the runner; those beyond the maximum are dropped. */
+/** proc_run_report - from the runner; drops bytes beyond the maximum. */
 int proc_run_report(struct agent *a, const char *data, size_t len) attr_must_check;
 /** proc_run_over - the runner answered, or exited instead (@lost). */
 void proc_run_over(struct agent *a, int wait_status, bool lost);
 /** proc_run_failed - the runner could not be started. */
 int proc_run_failed(struct agent *a, const struct error *err) attr_must_check;
-/** proc_exit_announced - the program announced its exit with @code: do not wait for it. */
+/** proc_exit_announced - with @code: do not wait for the exit. */
 void proc_exit_announced(struct agent *a, int code);
-/** proc_fill_done - the facts that the kernel knows; the caller adds the rest. */
+/** proc_fill_done - what the kernel knows; the caller adds the rest. */
 void proc_fill_done(struct msg_done *msg, int wait_status, uint64_t duration_us);
 /**
- * proc_signal - to everything in the box except the agent and its file workers; beside resident
- * runners to the execution's process group.
+ * proc_signal - to the box except the agent and its file workers; beside resident runners to the
+ * execution's process group.
  */
 void proc_signal(const struct agent *a, int signo);
 /** proc_reaped - a child of the agent exited. */
 int proc_reaped(struct agent *a, pid_t pid, int wait_status) attr_must_check;
 /** proc_watch - fill PROC_SOURCES entries for poll; unused ones get fd -1. */
 void proc_watch(const struct agent *a, struct pollfd *fds);
-/** proc_timeout_ms - timeout for poll; -1: none. */
 int proc_timeout_ms(const struct agent *a);
 /** proc_pump - handle what poll found (@fds), or the end of the execution. */
 int proc_pump(struct agent *a, const struct pollfd *fds) attr_must_check;

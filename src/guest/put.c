@@ -14,7 +14,7 @@
 #define DIR_MODE  0755
 #define MODE_MASK 0777
 
-/* Copied for the child: the frame does not live long enough. */
+/* Copied for the child: outlives the frame. */
 struct put_job {
 	char path[PUT_PATH_MAX + 1];
 	unsigned mode;
@@ -92,8 +92,7 @@ void put_close(struct put *p)
 	put_init(p);
 }
 
-/* Beneath the workspace: each parent is created, then entered by descriptor, so that no link
- * swapped in is followed. */
+/* Each parent is created, then entered by descriptor: no swapped-in link is followed. */
 static int open_parent(char *path, char **ret_name)
 {
 	int dir = fd_open(".", O_PATH | O_DIRECTORY, 0);
@@ -115,7 +114,7 @@ static int open_parent(char *path, char **ret_name)
 	return dir;
 }
 
-/* A regular file with one link, empty. O_NONBLOCK: a FIFO planted here must not block us. */
+/* Regular, one link, emptied. O_NONBLOCK: a FIFO planted here must not block us. */
 static int open_target(int dir, const char *name, unsigned mode)
 {
 	cleanup_close int fd = fd_open_beneath(
@@ -284,7 +283,7 @@ int put_pump(struct put *p, struct error *err)
 		ssize_t n = write(p->fd, p->pending.data, p->pending.len);
 		if (n > 0)
 			buf_consume(&p->pending, (size_t)n);
-		/* EPIPE: the writer exited early, and reports why. */
+		/* EPIPE: the writer exited early and reports why. */
 		else if (n < 0 && errno != EAGAIN && errno != EINTR)
 			buf_reset(&p->pending);
 	}

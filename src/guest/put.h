@@ -4,10 +4,10 @@
 /*
  * DOC: files that the host puts into a box. In /run/millibox the agent creates them: new, in one
  * directory that no other process can write. In the workspace, where the payload may have planted
- * links, a child with the payload's ids creates them.
+ * links, a child with the payload's ids does.
  *
- * One file at a time. While put_is_busy() no further frame may be handled: data wait for the child,
- * or the end for its answer.
+ * One file at a time. While put_is_busy() no frame may be handled: data wait for the child, or the
+ * end for its answer.
  */
 
 #include "base/attr.h"
@@ -26,13 +26,13 @@ struct agent;
 enum put_state {
 	PUT_IDLE,
 	PUT_OPEN,    /* data may arrive */
-	PUT_CLOSING, /* the end was received; waiting for the child's answer */
+	PUT_CLOSING, /* waiting for the child's answer */
 };
 
 struct put {
 	enum put_state state;
 	uint32_t id;
-	int fd;               /* owned: the file itself, or the pipe to the child */
+	int fd;               /* owned: the file, or the pipe to the child */
 	struct spawned child; /* status -1: the agent writes itself */
 	struct buf pending;   /* owned: one frame's data at most */
 };

@@ -23,10 +23,10 @@ int reattach_open(struct agent *a, int argc, char **argv)
 	return fd_set_nonblock(a->reattach, true);
 }
 
-/* Drop an incomplete file: its sender sends it again, or never. */
+/* Its sender sends it again, or never. */
 static void drop_put(struct agent *a)
 {
-	/* Before its pipe ends, which it would take for the end of the file. */
+	/* Before its pipe ends: it would take that for the end of the file. */
 	if (a->put.child.status >= 0)
 		(void)kill(a->put.child.pid, SIGKILL);
 	put_close(&a->put);
@@ -37,7 +37,7 @@ bool reattach_on_stream_lost(struct agent *a)
 	/* Before SETUP there is nothing to keep. */
 	if (a->reattach < 0 || !a->is_set_up)
 		return false;
-	/* Keep what was about to be sent, too. */
+	/* Keep what was about to be sent. */
 	if (journal_note(&a->journal, &a->ch) < 0)
 		return false;
 	channel_close(&a->ch);
@@ -98,7 +98,7 @@ int reattach_accept(struct agent *a)
 			(void)fd_close(fds[i]);
 		return -EPROTO;
 	}
-	/* The old stream may still be open; it is ignored from now on. */
+	/* The old stream may still be open; ignore it. */
 	if (!reattach_on_stream_lost(a)) {
 		(void)fd_close(fds[0]);
 		return -EPROTO;
@@ -106,7 +106,7 @@ int reattach_accept(struct agent *a)
 	r = channel_init(&a->ch, fds[0]);
 	if (r >= 0)
 		r = send_resume(a);
-	/* The new daemon is gone already: there may be another. */
+	/* The new daemon is gone already. */
 	if (r == -EPIPE || r == -ECONNRESET)
 		return reattach_on_stream_lost(a) ? 0 : r;
 	return r;

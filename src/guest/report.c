@@ -20,7 +20,7 @@ static int listen_at(int fd, const char *path)
 		return r;
 	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return -errno;
-	/* Connecting needs write permission; the directory protects the name itself. */
+	/* Connecting needs write permission; the directory protects the name. */
 	if (chmod(addr.sun_path, 0666) < 0 || listen(fd, 1) < 0)
 		return -errno;
 	return 0;
@@ -33,7 +33,7 @@ int report_open(struct report *rep, const char *path, int dir, uint32_t max)
 
 	if (fd < 0)
 		return fd;
-	/* A leftover, or a planted one. */
+	/* Left over or planted. */
 	(void)unlinkat(dir, REPORT_NAME, 0);
 	r = listen_at(fd, path);
 	if (r < 0)
@@ -77,7 +77,7 @@ int report_pump(struct report *rep, struct channel *ch, uint32_t id)
 			return 0;
 		rep->conn = fd;
 	}
-	/* Plain read: the kernel drops descriptors sent with it. */
+	/* A plain read makes the kernel drop descriptors. */
 	n = read(rep->conn, ch->scratch, sizeof(ch->scratch));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;

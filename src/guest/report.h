@@ -4,7 +4,7 @@
 /*
  * DOC: where a runner reports (docs/protocol.md): a Unix socket that the payload may connect to
  * once per execution. The bytes have the payload's authority: forwarded up to a maximum, not
- * parsed. No ancillary data is received.
+ * parsed, without ancillary data.
  */
 
 #include "base/attr.h"
@@ -18,15 +18,13 @@ struct report {
 	int listener;  /* owned; -1: not listening */
 	int conn;      /* owned; -1: not connected */
 	int dir;       /* borrowed: directory of the socket */
-	uint32_t left; /* bytes still to be forwarded */
+	uint32_t left; /* to forward */
 };
 
-/** report_open - listen on REPORT_NAME in the directory @path, which is open as @dir. */
+/** report_open - listen on REPORT_NAME in @path, open as @dir. */
 int report_open(struct report *rep, const char *path, int dir, uint32_t max) attr_must_check;
 void report_close(struct report *rep);
 /** report_fd - descriptor to poll, or -1. */
 int report_fd(const struct report *rep, const struct channel *ch);
-/**
- * report_pump - accept or read once. Return: bytes forwarded, or a negative errno of the channel.
- */
+/** report_pump - accept or read once. Return: bytes forwarded, or the channel's negative errno. */
 int report_pump(struct report *rep, struct channel *ch, uint32_t id) attr_must_check;

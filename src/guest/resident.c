@@ -18,7 +18,7 @@
 #include "guest/job.h"
 #include "guest/kill_all.h"
 
-/* Each runner has two poll entries. */
+/* Per runner. */
 enum source {
 	SOURCE_WORDS, /* the status socket, then the channel */
 	SOURCE_DENIALS,
@@ -94,7 +94,7 @@ static struct resident *find_place(struct agent *a)
 	return NULL;
 }
 
-/* The pair of the request channel; the caller owns *ret_theirs. */
+/* The request channel; the caller owns *ret_theirs. */
 static int open_channel(struct resident *r, int *ret_theirs)
 {
 	int ends[2] = {-1, -1};
@@ -155,7 +155,7 @@ int resident_check_source(const struct wire_bytes *source, char ret_name[RESIDEN
 	if (memchr(source->data, '/', source->len))
 		return error_set(err, ERR_INVALID, 0,
 		                 "the source of a run must not be in a directory");
-	memcpy(ret_name, source->data, source->len); /* shorter than ret_name: a path component */
+	memcpy(ret_name, source->data, source->len); /* a path component is shorter than ret_name */
 	ret_name[source->len] = '\0';
 	return 0;
 }
@@ -212,7 +212,7 @@ int resident_ask(struct agent *a, struct resident *r, uint32_t id, const struct 
 	n = r->channel < 0 ? -EPIPE : fd_send(r->channel, b.data, b.len, stdio, 3);
 	if (n >= 0)
 		return 0;
-	/* It closed its end, or has not read the previous request. */
+	/* It closed its end, or has not read the last request. */
 	resident_signal(a, r, SIGKILL);
 	return error_set(err, ERR_BOX_FAILED, -n, "cannot send the request to the runner: %s",
 	                 strerror(-n));
@@ -220,7 +220,7 @@ int resident_ask(struct agent *a, struct resident *r, uint32_t id, const struct 
 
 static void kill_group(const struct resident *r, int signo)
 {
-	/* It may not have its own session yet; its pid is its own until it is reaped. */
+	/* It may not have its session yet; its pid is its own until reaped. */
 	if (kill(-r->child.pid, signo) < 0 && is_alive(r))
 		(void)kill(r->child.pid, signo);
 }
@@ -232,7 +232,7 @@ void resident_signal(const struct agent *a, const struct resident *r, int signo)
 
 	if (inject_signal(a, &r->child, signo))
 		return;
-	/* From PID 1 "all" is the box without the agent: no process can escape by forking. */
+	/* From PID 1 "all" is the box without the agent: none escapes by forking. */
 	if (signo == SIGKILL && a->is_init && alone)
 		kill_all_signal(a, SIGKILL);
 	else
@@ -316,7 +316,7 @@ static const char *take_word(const char *pos, const char *end, const char *word)
 	return (size_t)(end - pos) >= len && memcmp(pos, word, len) == 0 ? pos + len : NULL;
 }
 
-/* Return: 1, 0: malformed, or a negative errno of the channel. */
+/* Return: 1, 0: malformed, or the channel's negative errno. */
 static int take_message(struct agent *a, const char *data, size_t len)
 {
 	const char *end = data + len;
@@ -338,7 +338,7 @@ static int take_message(struct agent *a, const char *data, size_t len)
 	pos = take_word(pos, end, " ");
 	if (!pos || take_number(pos, end, 255, &code) != end)
 		return 0;
-	proc_run_over(a, (int)code << 8, false); /* in the form of a wait status */
+	proc_run_over(a, (int)code << 8, false); /* as a wait status */
 	return 1;
 }
 
@@ -362,7 +362,7 @@ static int read_runner(struct agent *a, struct resident *r)
 		if (took < 0)
 			return took;
 		if (took == 0) {
-			/* It broke the protocol. Its run, if any, ends when it exits. */
+			/* It broke the protocol. Its run ends when it exits. */
 			r->channel = fd_close(r->channel);
 			resident_signal(a, r, SIGKILL);
 		}
@@ -370,7 +370,7 @@ static int read_runner(struct agent *a, struct resident *r)
 	return 0;
 }
 
-/* It reports its own pid, and may have exited since. */
+/* It reports its own pid, and may have exited. */
 static int read_injected(struct agent *a)
 {
 	int n = 0;
@@ -397,7 +397,7 @@ int resident_reaped(struct agent *a, pid_t pid, int wait_status)
 	if (!r)
 		return n;
 	n = read_child(a, r);
-	/* It may have answered just before it exited. */
+	/* It may have answered before it exited. */
 	if (n >= 0 && r->state == RESIDENT_ALIVE)
 		n = read_runner(a, r);
 	if (n < 0 || r->state != RESIDENT_ALIVE)

@@ -30,7 +30,7 @@
 #define RESIDENT_REQUEST_MAX (72 * 1024)
 #define RESIDENT_PIECE_MAX   (60 * 1024) /* bytes of one report message */
 #define RESIDENT_SOURCE_MAX  255
-/* Per round: a flood must not starve the agent's other work. */
+/* Per round: a flood must not starve other work. */
 #define RESIDENT_BATCH 32
 
 struct agent;
@@ -38,9 +38,9 @@ struct pollfd;
 
 enum resident_state {
 	RESIDENT_NONE,     /* a free slot */
-	RESIDENT_STARTING, /* forked; until the child executed its program or failed */
+	RESIDENT_STARTING, /* forked; until exec or failure */
 	RESIDENT_ALIVE,    /* STARTED was sent; until it exits */
-	RESIDENT_ENDED,    /* its last run is being drained; until DONE */
+	RESIDENT_ENDED,    /* draining its last run; until DONE */
 };
 
 struct resident {
@@ -67,22 +67,19 @@ uint64_t resident_cpu_us(const struct resident *r);
 /** resident_check_source - @source must be a name in the RUN place. */
 int resident_check_source(const struct wire_bytes *source, char ret_name[RESIDENT_SOURCE_MAX + 1],
                           struct error *err) attr_must_check;
-/** resident_ask - send the request of run @id. A runner that cannot take it is killed. */
+/** resident_ask - send the request of run @id; kills a runner that cannot take it. */
 int resident_ask(struct agent *a, struct resident *r, uint32_t id, const struct msg_run *msg,
                  const int stdio[3], struct error *err) attr_must_check;
-/** resident_send - send the request of run @id to a prepared program, which has its stdio. */
+/** resident_send - the request of run @id, to a prepared program, which has its stdio. */
 int resident_send(int channel, uint32_t id, const struct msg_run *msg,
                   struct error *err) attr_must_check;
-/** resident_settle - its run is over: if the runner has exited too, send DONE and free it. */
+/** resident_settle - its run is over: if the runner has exited, send DONE and free it. */
 int resident_settle(struct agent *a, struct resident *r) attr_must_check;
 
-/**
- * resident_signal - to its process group. SIGKILL goes to the whole box if nothing else in there
- * should stay.
- */
+/** resident_signal - to its process group; SIGKILL to the whole box if nothing else should stay. */
 void resident_signal(const struct agent *a, const struct resident *r, int signo);
 void resident_kill_all(const struct agent *a);
-/** resident_has - whether @pid is the main process of a live one. */
+/** resident_has - @pid is the main process of a live one. */
 bool resident_has(const struct agent *a, pid_t pid);
 /** resident_reaped - a child of the agent exited. */
 int resident_reaped(struct agent *a, pid_t pid, int wait_status) attr_must_check;

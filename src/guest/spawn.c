@@ -9,7 +9,7 @@
 
 #include "base/fd.h"
 
-#define EXIT_NOT_STARTED 127 /* as in shells; the status socket has the reason */
+#define EXIT_NOT_STARTED 127 /* as in shells */
 
 static void attr_noreturn run_child(const struct drop_plan *plan, spawn_work_fn work,
                                     const void *arg)
@@ -41,8 +41,8 @@ int spawn_payload(struct drop_plan *plan, spawn_work_fn work, const void *arg,
 		                 strerror(-r));
 	plan->status = theirs;
 	/*
-	 * fork, not vfork: the agent must respond while the child is on its way to exec, and
-	 * copying so small a process takes no time.
+	 * fork, not vfork: the agent must respond before the exec, and so small a process is copied
+	 * in no time.
 	 */
 	pid_t pid = fork();
 	if (pid < 0)

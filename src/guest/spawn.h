@@ -3,8 +3,8 @@
 
 /*
  * DOC: a child with the payload's rights. It drops all privileges (drop.h), then executes a program
- * or writes a file. Until then it can report errors to the agent; EOF on the status socket without
- * a message means exec.
+ * or writes a file. Until then it reports errors over the status socket; EOF without a message
+ * means exec.
  */
 
 #include "base/attr.h"
@@ -20,8 +20,8 @@ typedef int (*spawn_work_fn)(const void *arg, int status, struct error *err);
 
 struct spawned {
 	pid_t pid;
-	int status;    /* owned: socket to the child, non-blocking */
-	bool injected; /* a zygote's; then the pid is 0 until it has reported */
+	int status;    /* owned: non-blocking socket to the child */
+	bool injected; /* a zygote's; the pid is 0 until it has reported */
 };
 
 /** spawn_payload - fills in @plan->status. */
@@ -31,14 +31,13 @@ int spawn_payload(struct drop_plan *plan, spawn_work_fn work, const void *arg,
 enum spawn_news {
 	SPAWN_WAIT,     /* nothing yet */
 	SPAWN_LISTENER, /* the caller owns *ret_listener */
-	SPAWN_ERROR,    /* *ret_error: it exited without doing its work */
-	SPAWN_DONE,     /* the work is done; a zygote's child: it is the payload */
-	SPAWN_END,      /* EOF: a program is running, or the child was killed */
+	SPAWN_ERROR,    /* *ret_error: exited without doing its work */
+	SPAWN_DONE,     /* its work; a zygote's child: it is the payload */
+	SPAWN_END,      /* EOF: a program runs, or the child was killed */
 };
 
 enum spawn_news spawn_read(int status, int *ret_listener, struct error *ret_error);
 /** spawn_read_from - on a socket with SO_PASSCRED. */
 enum spawn_news spawn_read_from(int status, int *ret_listener, struct ucred *ret_sender,
                                 struct error *ret_error);
-/** spawn_send_started - tell the host that program @id runs. */
 int spawn_send_started(const struct spawned *child, struct buf *out, uint32_t id) attr_must_check;

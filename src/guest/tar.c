@@ -87,7 +87,10 @@ static size_t digits(size_t n)
 	return count;
 }
 
-/* "LEN key=value\n", where LEN includes itself. Return: the new end, or 0: no room. */
+/*
+ * "LEN key=value
+ * "; LEN includes itself. Return: the new end, or 0: no room.
+ */
 static size_t add_record(char *records, size_t at, const char *key, const char *value)
 {
 	size_t body = strlen(key) + strlen(value) + 3;
@@ -143,7 +146,7 @@ bool tar_is_end(const uint8_t block[TAR_BLOCK])
 	return true;
 }
 
-/* Octal digits within blanks and NULs, or GNU's binary form. Return: 0 or -EINVAL. */
+/* Octal digits within blanks and NULs, or GNU's binary form. */
 static int get_number(const uint8_t *block, struct field f, uint64_t *ret_value)
 {
 	const uint8_t *p = block + f.off, *end = p + f.len;
@@ -205,7 +208,7 @@ int tar_read(const uint8_t block[TAR_BLOCK], struct tar_entry *ret_entry)
 		if (kinds[i].type == (char)block[TYPE.off])
 			e->kind = kinds[i].kind;
 	get_name(block, e);
-	/* Old archives mark a directory by a trailing slash. */
+	/* A trailing slash: a directory in old archives. */
 	if (e->kind == TAR_FILE && e->name[0] && e->name[strlen(e->name) - 1] == '/')
 		e->kind = TAR_DIR;
 	return 0;
@@ -215,7 +218,7 @@ static int take_text(const char *value, size_t len, char ret_text[TAR_NAME_MAX +
 {
 	if (len > TAR_NAME_MAX)
 		return -ENAMETOOLONG;
-	/* The name could be checked up to the NUL and used beyond it. */
+	/* It could be checked up to the NUL and used beyond it. */
 	if (memchr(value, '\0', len))
 		return -EINVAL;
 	memcpy(ret_text, value, len);

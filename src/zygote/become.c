@@ -20,9 +20,9 @@
 /*
  * Theory of operation. This applies to a running process what a cold start applies to an executed
  * one: the engine's last steps for the agent (ids, an empty keyring), the agent's for itself
- * (harden.c) and for its children (drop.c), compiled from the same sources. What exec does is done
- * by hand: close descriptors, become dumpable again. What the interpreter does at start is done
- * again: it ignores SIGPIPE.
+ * (harden.c) and for its children (drop.c), compiled from the same sources. It does by hand what
+ * exec does (close descriptors, become dumpable again) and what the interpreter does at start
+ * (ignore SIGPIPE).
  *
  * The child sees no byte of a request before the order, and only the interpreter, as the payload,
  * interprets its content. On any error the process exits, and the agent executes the program
@@ -31,7 +31,7 @@
 
 #define EXIT_NOT_STARTED 127
 
-/* The child's own descriptors. 3 is DROP_CHANNEL, reserved until drop.c uses it. */
+/* 3 is DROP_CHANNEL, reserved for drop.c. */
 enum own_fd {
 	OWN_RESERVED = DROP_CHANNEL,
 	OWN_AGENT,
@@ -76,7 +76,7 @@ static bool are_words_whole(const struct order *order)
 	       count == (size_t)msg->argc + msg->envc + 1;
 }
 
-/* They come in the order of wire/inject.h. */
+/* In the order of wire/inject.h. */
 static int assign_fds(const struct order *order, const int *fds, size_t count,
                       struct given *ret_given)
 {
@@ -108,7 +108,7 @@ static int assign_fds(const struct order *order, const int *fds, size_t count,
 	return 0;
 }
 
-/* If the agent is gone, so is the box: exit without a report. */
+/* If the agent is gone, so is the box: exit silently. */
 static void receive_order(int agent, struct order *ret_order, struct given *ret_given)
 {
 	int fds[FD_PASS_MAX];
@@ -122,8 +122,8 @@ static void receive_order(int agent, struct order *ret_order, struct given *ret_
 }
 
 /*
- * All namespaces of PID 1 except the pid namespace, in which the child was created. The time
- * namespace is that of PID 1's children: before Linux 6.3 PID 1 itself is not in it.
+ * All namespaces of PID 1 except pid, in which the child was created. The time namespace is that of
+ * PID 1's children: before Linux 6.3 PID 1 itself is not in it.
  */
 static int enter_namespaces(int pidfd, struct error *err)
 {
@@ -141,7 +141,7 @@ static int enter_namespaces(int pidfd, struct error *err)
 	return 0;
 }
 
-/* Like the engine's step_become and step_session. */
+/* As the engine's step_become and step_session. */
 static int become_agent(const struct inject_fill *msg, struct error *err)
 {
 	uid_t id = msg->agent_id;
@@ -154,7 +154,7 @@ static int become_agent(const struct inject_fill *msg, struct error *err)
 	return 0;
 }
 
-/* Like the agent's own hardening; zygote_harden() installed the filter. */
+/* As the agent's hardening; zygote_harden() installed the filter. */
 static int drop_agent_caps(struct error *err)
 {
 	bool empty = false;

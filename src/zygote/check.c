@@ -11,8 +11,8 @@
 #include "zygote/internal.h"
 
 /*
- * The steps before this succeed or end the process. This verifies the result with the kernel: a
- * child that differs from a cold one must not run a line of code.
+ * Verifies with the kernel the result of the steps before: a child that differs from a cold one
+ * must not run a line of code.
  */
 
 #define STATUS_MAX 4096
@@ -25,7 +25,7 @@ struct ns_dirs {
 	int agents;
 };
 
-/* "mnt:[4026531841]". Opening the link would make the kernel create a file. */
+/* "mnt:[4026531841]". Opening the link would create a file in the kernel. */
 static int read_ns_name(int dir, const char *link, char ret_name[NAME_LEN])
 {
 	ssize_t n = readlinkat(dir, link, ret_name, NAME_LEN - 1);
@@ -71,7 +71,7 @@ int check_namespaces(struct error *err)
 	return 0;
 }
 
-/* Whether @text has the line "NAME:<tab>VALUE", matched to its end. */
+/* The whole line "NAME:<tab>VALUE". */
 static bool has_line(const char *text, const char *name, const char *value)
 {
 	char want[128];

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * DOC: shared by the files of the zygote library. An interpreter loads it as a module (python.c),
- * after it has imported what its children need. It does what must not be done in a script: fork
- * into a box, and become the box's payload.
+ * DOC: shared by the files of the zygote library, which an interpreter loads as a module (python.c)
+ * after importing what its children need. It does what a script must not: fork into a box, and
+ * become the box's payload.
  *
  * Single-threaded. The zygote never sees a byte of a request: it reads fixed structs from the
- * engine, its child reads one from the agent. zygote.c runs in the zygote, become.c in the child.
+ * engine, its child one from the agent. zygote.c runs in the zygote, become.c in the child.
  */
 
 #include "base/attr.h"
@@ -31,14 +31,14 @@ struct order {
 	char words[INJECT_WORDS_MAX];
 };
 
-/** become_alone - in the child: close all descriptors of the zygote except agent and pidfd. */
+/** become_alone - in the child: close the zygote's descriptors except agent and pidfd. */
 void become_alone(struct fill *fill);
 /**
- * become - in the child: wait for the agent's order, enter the box, drop all privileges, verify the
- * result. Returns as the payload; on failure reports to the agent and exits.
+ * become - in the child: wait for the agent's order, enter the box, drop all privileges, verify.
+ * Returns as the payload; on failure reports to the agent and exits.
  */
 void become(const struct fill *fill, struct order *ret_order);
-/** check_namespaces - this process is in all namespaces of the box's PID 1. */
+/** check_namespaces - this process is in all namespaces of PID 1. */
 int check_namespaces(struct error *err) attr_must_check;
 /** check_payload - ids, capabilities and filter, from /proc/self/status. */
 int check_payload(const struct msg_setup *setup, struct error *err) attr_must_check;

@@ -7,9 +7,9 @@
 #include "zygote/zygote.h"
 
 /*
- * Theory of operation. The library as a Python module, which zygote.py loads by descriptor. Not
- * through ctypes: libffi would be a tenth of what every fork copies, and a call through it touches
- * a dozen more pages. Functions keep the GIL: there is one thread.
+ * Theory of operation. A Python module, which zygote.py loads by descriptor. Not through ctypes:
+ * libffi would be a tenth of what every fork copies, and a call through it touches a dozen more
+ * pages. Functions keep the GIL: there is one thread.
  *
  * The child's order is stored in memory that the zygote has never written.
  */
@@ -34,7 +34,7 @@ static PyObject *serve(PyObject *module attr_unused, PyObject *none attr_unused)
 	Py_RETURN_NONE;
 }
 
-/* Decoded as the interpreter decodes its arguments. */
+/* As the interpreter decodes its arguments. */
 static PyObject *list_words(const char *word, uint32_t count)
 {
 	PyObject *list = PyList_New(count);

@@ -9,15 +9,15 @@
 #include "zygote/zygote.h"
 
 /*
- * Theory of operation. fork() does not copy page tables of file mappings: a child takes a fault for
- * every 16 pages of the interpreter that it touches, and unmaps them one by one when it exits.
- * Anonymous memory is copied at the fork, and a huge page is a single entry. So the program's code
- * and constants, which are never written, are moved into huge pages at their old addresses.
+ * Theory of operation. fork() does not copy page tables of file mappings: a child faults for every
+ * 16 pages of the interpreter that it touches, and unmaps them one by one at exit. Anonymous memory
+ * is copied at the fork, and a huge page is a single entry. So the program's code and constants,
+ * which are never written, move into huge pages at their old addresses.
  *
  * A huge page has one protection, so constants beside code become executable; the payload may
  * execute anything anyway. A block that is mostly code gets its old protections back, which makes
  * the kernel map it with small pages: half as good for the fork, but with one entry for most of the
- * running code, programs that mainly do system calls were 5 % slower (docs/internals/zygote.md).
+ * code, programs that mainly do system calls were 5 % slower (docs/internals/zygote.md).
  */
 
 #ifndef MADV_COLLAPSE
@@ -45,7 +45,7 @@ static bool is_constant(const ElfW(Phdr) * part)
 	return part->p_type == PT_LOAD && (part->p_flags & (PF_R | PF_W)) == PF_R;
 }
 
-/* The first contiguous range of read-only segments. */
+/* The first contiguous read-only segments. */
 static struct span find_constant(const struct dl_phdr_info *info)
 {
 	struct span all = {0};
@@ -112,8 +112,7 @@ static int set_protection(struct span span, int protection)
 	return mprotect((void *)span.start, span.end - span.start, protection);
 }
 
-/* The file's protections. The first page differs for a moment, which makes the kernel split the
- * huge mapping for good. */
+/* The first page differs for a moment, which makes the kernel split the huge mapping for good. */
 static int restore_protection(const struct dl_phdr_info *info, struct span block)
 {
 	int r = set_protection((struct span){block.start, block.start + PAGE}, PROT_READ);
@@ -155,7 +154,7 @@ static int move_text(struct dl_phdr_info *info, size_t size attr_unused, void *d
 	struct span block = {.start = (all.start + HUGE - 1) & ~(HUGE - 1)};
 
 	block.end = block.start + HUGE;
-	/* Without huge pages, children use the file mapping as usual. */
+	/* Without huge pages, children use the file mapping. */
 	while (block.end <= all.end && move_block(info, block)) {
 		block.start += HUGE;
 		block.end += HUGE;

@@ -4,22 +4,21 @@
  *
  *   compile TABLE OUTPUT
  *
- * Theory of operation. libseccomp knows the numbers of system calls on every architecture; the
- * program is emitted here, because libseccomp's rules cannot express "these arguments are allowed,
- * all others of this call get that errno", in order, first match decides. A libseccomp rule set has
- * one default for everything that does not match, and an unconditional rule silently swallows the
+ * Theory of operation. libseccomp knows the call numbers of every architecture; the program is
+ * emitted here, because libseccomp's rules cannot express "these arguments are allowed, all others
+ * of this call get that errno", in order, first match decides. A libseccomp rule set has one
+ * default for everything that does not match, and an unconditional rule silently swallows the
  * conditional ones of the same call.
  *
- * A program is: check of the architecture, then a binary search over ranges of numbers whose leaves
- * are a return or the block of a call that examines arguments. Calls whose answer does not depend
- * on arguments stay visible as such to the kernel, which answers them from a bitmap without running
- * the program.
+ * A program checks the architecture, then searches ranges of numbers; a leaf is a return or the
+ * block of a call that examines arguments. The kernel answers calls that do not depend on arguments
+ * from a bitmap, without running the program.
  *
- * The kernel translates a program each time it is installed, instruction by instruction. The
- * payload's is installed for every program, always on top of the agent's filter or a zygote's, and
- * of all filters the strictest answer counts. So it is an "upper" one, with only what those beneath
- * lack: it allows what they give an errno for by the same rules, and for a call without a rule,
- * which does not exist for them, it has whatever answer is shortest to write.
+ * The kernel translates a program each time it is installed. The payload's is installed for every
+ * program, always on top of the agent's filter or a zygote's, and the strictest answer counts. So
+ * it is an "upper" one, with only what those beneath lack: it allows what they give an errno for by
+ * the same rules, and for a call without a rule, which does not exist for them, it has whatever
+ * answer is shortest.
  */
 
 #include <assert.h>
@@ -39,22 +38,21 @@
 
 #define CODE_MAX BPF_MAXINSNS
 
-/* The program that is being compiled. */
 struct variant {
 	const char *name;
 	const char *constant; /* of enum filter */
 	uint32_t refuse;      /* what "refuse" returns */
-	uint32_t otherwise;   /* return value of calls that no rule decides */
+	uint32_t otherwise;   /* of calls without a rule */
 	bool agent;           /* has the "agent" rules too */
 	bool zygote;          /* has the "zygote" rules too */
-	bool uncharged;       /* has the "uncharged" rules, and no others */
-	bool upper;           /* on the agent's or a zygote's, which answer where it need not */
+	bool uncharged;       /* only the "uncharged" rules */
+	bool upper;           /* on the agent's or a zygote's */
 };
 
 struct program {
 	struct sock_filter code[CODE_MAX];
 	unsigned len;
-	size_t loaded; /* offset of the value in the accumulator; 0: unknown */
+	size_t loaded; /* offset of what the accumulator holds; 0: unknown */
 };
 
 void fail(unsigned line, const char *fmt, ...)
@@ -89,7 +87,7 @@ static void emit_return(struct program *p, uint32_t value)
 	(void)emit(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, value));
 }
 
-/* One half of an argument; the jump of a mismatch is filled in later. */
+/* One half of an argument; the mismatch jump is filled in later. */
 static unsigned emit_compare(struct program *p, size_t offset, uint32_t mask, uint32_t value)
 {
 	emit_load(p, offset);
@@ -113,7 +111,7 @@ static uint32_t return_value(const struct rule *r, const struct variant *v)
 	return r->kind == ACTION_REFUSE ? v->refuse : SECCOMP_RET_ALLOW;
 }
 
-/* Whether the call has a rule, of those for uncharged boxes or of the others. */
+/* Of the rules for uncharged boxes, or of the others. */
 static bool has_rule(const struct table *t, int number, bool uncharged)
 {
 	for (unsigned i = 0; i < t->count; i++)
@@ -135,7 +133,7 @@ static bool same_condition(const struct condition *a, const struct condition *b)
 	return a->arg == b->arg && a->wide == b->wide && a->mask == b->mask && a->value == b->value;
 }
 
-/* @r differs from @first only in the value of its last condition, of an int. */
+/* @r differs from @first only in its last condition's value, an int. */
 static bool is_listed(const struct rule *r, const struct rule *first)
 {
 	unsigned last = first->count - 1;
@@ -149,7 +147,7 @@ static bool is_listed(const struct rule *r, const struct rule *first)
 	       r->conditions[last].mask == first->conditions[last].mask;
 }
 
-/* Return: number of comparisons, whose positions are in ret_misses. */
+/* Return: number of comparisons, at ret_misses. */
 static unsigned emit_condition(struct program *p, const struct condition *c, unsigned *ret_misses)
 {
 	unsigned count = 0;
@@ -163,7 +161,7 @@ static unsigned emit_condition(struct program *p, const struct condition *c, uns
 	return count;
 }
 
-/* @count rules that differ in their last value only. */
+/* @count rules that differ in their last value. */
 static void emit_rules(struct program *p, const struct rule *rules, unsigned count)
 {
 	unsigned last = rules[0].count - 1;
@@ -226,8 +224,8 @@ static bool answer_to(const struct table *t, const struct variant *v, const stru
 }
 
 /*
- * Calls that only the filters beneath allow, as rules with the answer of @v. Return: false if that
- * needs all rules of the call.
+ * Calls that only the filters beneath allow, as rules with @v's answer. Return: false if that needs
+ * all rules of the call.
  */
 static bool collect_widened(const struct table *t, const struct variant *v, int number,
                             struct rule *ret_rules, unsigned *ret_count)
@@ -272,7 +270,7 @@ static bool are_disjoint(const struct rule *a, const struct rule *b)
 /* Remove rules with the default answer, unless a later one would then apply. */
 static unsigned without_needless(struct rule *rules, unsigned count, uint32_t rest)
 {
-	unsigned kept = count; /* they are collected at the end, last one first */
+	unsigned kept = count; /* collected at the end, last one first */
 
 	for (unsigned i = count; i-- > 0;) {
 		bool needed = rules[i].answer != rest;
@@ -287,7 +285,7 @@ static unsigned without_needless(struct rule *rules, unsigned count, uint32_t re
 }
 
 /*
- * The rules of a call that examine its arguments, without those that change nothing. *ret_rest: the
+ * The call's rules that examine arguments, without those that change nothing. *ret_rest: the
  * default answer. Return: how many.
  */
 static unsigned collect(const struct table *t, const struct variant *v, int number,
@@ -329,7 +327,7 @@ static void emit_call(struct program *p, const struct table *t, const struct var
 	emit_return(p, rest);
 }
 
-/* Numbers from @first up to the next range's share one block of code. */
+/* From @first up to the next range. */
 struct range {
 	uint32_t first;
 	struct program *block; /* owned */
@@ -357,8 +355,7 @@ static unsigned make_ranges(const struct table *t, const struct variant *v, stru
 	for (int number = 0; number <= NUMBERS_MAX; number++) {
 		struct program *block = NULL;
 
-		/* For the filters beneath it does not exist, and that is stricter than its
-		 * neighbour. */
+		/* For the filters beneath it does not exist: stricter than its neighbour. */
 		if (v->upper && count > 0 && !has_rule(t, number, false) &&
 		    !gives_errno(ranges[count - 1].block, v->otherwise))
 			continue;
@@ -380,7 +377,7 @@ static void append(struct program *to, const struct program *from)
 		(void)emit(to, from->code[i]);
 }
 
-/* Binary search, root first; a side that is too far for a conditional jump gets a long one. */
+/* Root first; a side too far for a conditional jump gets a long one. */
 static void emit_tree(struct program *p, const struct range *ranges, unsigned count) // NOLINT
 {
 	unsigned half = count / 2;
@@ -411,7 +408,7 @@ static bool is_conditional(const struct sock_filter *insn)
 	return BPF_CLASS(insn->code) == BPF_JMP && BPF_OP(insn->code) != BPF_JA;
 }
 
-/* The last position within a conditional jump from @from that returns the same as @to. */
+/* The last position in reach of a conditional jump from @from that returns the same as @to. */
 static unsigned far_return(const struct program *p, unsigned from, unsigned to)
 {
 	unsigned last = from + 1 + UINT8_MAX < p->len ? from + 1 + UINT8_MAX : p->len - 1;
@@ -425,7 +422,7 @@ static unsigned far_return(const struct program *p, unsigned from, unsigned to)
 
 static void mark_reached(const struct program *p, bool *reached)
 {
-	/* All jumps go forward: one pass sees each instruction after all that lead to it. */
+	/* All jumps go forward: one pass is enough. */
 	reached[0] = true;
 	for (unsigned i = 0; i < p->len; i++) {
 		const struct sock_filter *insn = &p->code[i];
@@ -444,8 +441,8 @@ static void mark_reached(const struct program *p, bool *reached)
 }
 
 /*
- * Merge leaves that return the same, as far as jumps reach: translation takes time per instruction,
- * for every box.
+ * Merge leaves that return the same, as far as jumps reach: translation costs every box time per
+ * instruction.
  */
 static void share_returns(struct program *p)
 {
@@ -516,14 +513,13 @@ static void print_program(FILE *f, const struct variant *v, const struct program
 static void print_all(FILE *f, const struct table *t)
 {
 	/*
-	 * Where two filters disagree the stricter answer counts, ERRNO before USER_NOTIF, and the
-	 * agent's filter stays on its children. So that refusals of the payload reach the agent,
-	 * its own filter returns USER_NOTIF too; without a listener the kernel turns that into
-	 * ENOSYS.
+	 * Where two filters disagree the stricter answer counts, ERRNO before USER_NOTIF, and
+	 * children keep the agent's filter. So that the payload's refusals reach the agent, its own
+	 * filter returns USER_NOTIF too; without a listener that is ENOSYS.
 	 */
 	const uint32_t absent = SECCOMP_RET_ERRNO | ENOSYS;
 	const uint32_t eperm = SECCOMP_RET_ERRNO | EPERM;
-	/* Installed beneath a payload's filter, "uncharged" allows all other calls. */
+	/* "uncharged", beneath a payload's filter, allows all other calls. */
 	const struct variant variants[] = {
 		{"payload", "PAYLOAD", SECCOMP_RET_USER_NOTIF, absent, false, false, false, true},
 		{"payload_quiet", "PAYLOAD_QUIET", eperm, absent, false, false, false, false},

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * DOC: names of numbers in payload.txt, from the system's headers; newer ones by value, which the
- * kernel never changes.
- */
+/* DOC: names of numbers in payload.txt, from the system's headers; newer ones by value. */
 
 #include <errno.h>
 #include <linux/keyctl.h>
@@ -51,7 +48,7 @@ struct name {
 #define TCP_ULP 31
 #endif
 
-/* An int of the caller is compared as the 32 bits the kernel sees. */
+/* An int is compared as the 32 bits the kernel sees. */
 #define N(word)                                                                                    \
 	{                                                                                          \
 #word, (uint32_t)(word)                                                            \

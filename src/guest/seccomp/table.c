@@ -28,7 +28,7 @@ static int digit_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : INT_MAX;
 }
 
-/* A name, or a number in C notation: decimal, 0x hexadecimal, 0 octal. */
+/* A name, or a number in C notation. */
 static uint64_t parse_value(unsigned line, const char *text)
 {
 	uint64_t value = 0;
@@ -106,7 +106,7 @@ static void parse_action(unsigned line, const char *text, struct rule *ret)
 	fail(line, "unknown action '%s'", text);
 }
 
-/* Return: the number, or a negative one for a call this architecture lacks. */
+/* Return: the number; negative: this architecture lacks it. */
 static int parse_call(unsigned line, char *text)
 {
 	char *given = strchr(text, '=');
@@ -160,7 +160,7 @@ static bool compete(const struct rule *a, const struct rule *b)
 	       (a->kind == ACTION_UNCHARGED) == (b->kind == ACTION_UNCHARGED);
 }
 
-/* A rule after an unconditional one is never reached: a mistake in the table. */
+/* A rule after an unconditional one is a mistake. */
 static void check_reachable(const struct table *table)
 {
 	for (unsigned i = 0; i < table->count; i++) {

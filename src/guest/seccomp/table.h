@@ -10,7 +10,7 @@
 
 #define RULES_MAX      768
 #define CONDITIONS_MAX 3
-#define NUMBERS_MAX    512 /* beyond the highest call that exists */
+#define NUMBERS_MAX    512 /* beyond the highest call */
 
 enum action_kind {
 	ACTION_ALLOW,
@@ -32,7 +32,7 @@ struct rule {
 	int number;
 	enum action_kind kind;
 	uint32_t sys;    /* ACTION_ERRNO, ACTION_UNCHARGED */
-	uint32_t answer; /* used by compile.c: what the current program returns for it */
+	uint32_t answer; /* for compile.c: what the current program returns */
 	unsigned count;
 	struct condition conditions[CONDITIONS_MAX];
 };
@@ -42,7 +42,7 @@ struct table {
 	unsigned count;
 };
 
-/** fail - defined in compile.c: report an error in a line of the table (0: none) and exit. */
+/** fail - in compile.c: report an error in @line (0: none) and exit. */
 void fail(unsigned line, const char *fmt, ...) attr_noreturn attr_printf(2, 3);
 /** table_read - exits on an obvious mistake. */
 void table_read(FILE *f, struct table *table);
