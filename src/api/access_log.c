@@ -9,9 +9,9 @@
 #include "http/status.h"
 
 /*
- * Theory of operation. Requests are counted by the pattern of their path: with ids there would be
- * as many series as sessions. Those without a route are counted together, under a fixed list of
- * methods: callers choose the words.
+ * Theory of operation. Requests are counted by path pattern: ids would make a series per session.
+ * Those without a route are counted together, under a fixed list of methods: callers choose the
+ * words.
  */
 
 #define NO_ROUTE    "none"

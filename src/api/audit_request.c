@@ -8,9 +8,9 @@
 #include <jansson.h>
 
 /*
- * Theory of operation. Core logs what it does itself. Logged here are refusals, and changes of who
- * may do what (the column audit of the route). A caller can be refused any number of times: beyond
- * REFUSALS_PER_SECOND refusals are only counted, and the next logged one has the count.
+ * Theory of operation. Core logs what it does itself. This logs refusals, and changes of who may do
+ * what (the route's column audit). Beyond REFUSALS_PER_SECOND refusals are only counted; the next
+ * logged one has the count.
  */
 
 #define REFUSALS_PER_SECOND 20
@@ -24,7 +24,7 @@ static const char *refusal_of(enum error_code error)
 	               : NULL;
 }
 
-/* Return: whether to log one more in this second. */
+/* Return: whether to log one more. */
 static bool take_turn(struct refusals *r)
 {
 	uint64_t second = clock_us() / USEC_PER_SEC;
@@ -51,7 +51,7 @@ static json_t *detail_of(const struct http_request *req, const char *route, uint
 	return detail;
 }
 
-/* The id of what the request created (the note), else that in the path. */
+/* What the request created (the note), else the id in the path. */
 static const char *object_of(const struct http_request *req, const struct route *route,
                              struct route_args *args)
 {

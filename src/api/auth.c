@@ -8,7 +8,7 @@
 #include "core/tenant/tenant.h"
 #include <stdint.h>
 
-/* Authentication is off: every caller has all scopes of the default tenant. */
+/* Authentication is off: all scopes of the default tenant. */
 static const struct principal anybody = {.tenant = TENANT_DEFAULT, .scopes = SCOPES_ALL};
 
 const struct principal *auth_principal(const struct http_request *req)
@@ -82,7 +82,7 @@ int auth_check(struct router *r, struct http_request *req, const struct route *r
 	if (!r->parts.identity || (route && route->scope == SCOPE_PUBLIC))
 		return 0;
 	p = authenticate(r, req, &err);
-	/* Also if the caller is refused: the logs name it. */
+	/* Also if refused: the logs name the caller. */
 	http_set_tag(req, REQUEST_TAG_PRINCIPAL, (uintptr_t)p);
 	if (p && check_scope(p, route, &err) == 0 && check_rate(r, p, &wait_us, &err) == 0)
 		return 0;

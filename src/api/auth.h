@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: authentication, and the scope and request rate of the caller. Runs after the header: the
- * body of an unknown caller is not read.
+ * DOC: authentication, scope and request rate of the caller, after the header: an unknown caller's
+ * body is not read.
  */
 
 #include "base/attr.h"

@@ -14,7 +14,7 @@ struct durable_reply {
 	struct pending pending;
 	int status;
 	json_t *body; /* owned; NULL: none */
-	/* A created session, deleted if it cannot be persisted. NULL: none. */
+	/* Deleted if it cannot be persisted. NULL: none. */
 	struct session_service *sessions;
 	char tenant[TENANT_NAME_MAX + 1];
 	char id[SESSION_ID_MAX + 1];

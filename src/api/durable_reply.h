@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: a response that waits until its change is persisted. A client that leaves earlier does not
- * undo the change.
+ * DOC: a response that waits until its change is persisted. A client that leaves does not undo the
+ * change.
  */
 
 #include "base/error.h"
@@ -15,14 +15,15 @@ struct http_request;
 struct session;
 struct session_service;
 
-/** durable_reply_new - @status: of the response. */
 struct durable_reply *durable_reply_new(struct http_request *req, int status);
-/** durable_reply_done - the callback to call when the change is persisted. */
+/** durable_reply_done - the callback for when the change is persisted. */
 struct identity_done durable_reply_done(struct durable_reply *reply);
 /** durable_reply_set_body - takes @body. */
 void durable_reply_set_body(struct durable_reply *reply, json_t *body);
-/** durable_reply_started - @r: of the function that got durable_reply_done. 0: it calls back; 1:
- * done, there is no store; -1: refused with *err. */
+/**
+ * durable_reply_started - @r: of the function that got durable_reply_done. 0: it calls back; 1:
+ * done, no store; -1: refused with *err.
+ */
 void durable_reply_started(struct durable_reply *reply, int r, const struct error *err);
 
 /* Sessions. All take @body. */
@@ -30,7 +31,7 @@ void durable_reply_started(struct durable_reply *reply, int r, const struct erro
 /** durable_reply_session - @session was changed; NULL body: none. */
 void durable_reply_session(struct http_request *req, struct session *session, int status,
                            json_t *body);
-/** durable_reply_session_created - it is deleted again if it cannot be persisted. */
+/** durable_reply_session_created - deletes it if it cannot be persisted. */
 void durable_reply_session_created(struct http_request *req, struct session *session, int status,
                                    json_t *body, struct session_service *sessions);
 /** durable_reply_session_delete - @session is invalid afterwards. */

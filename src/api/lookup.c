@@ -33,12 +33,11 @@ struct run_record *lookup_execution(struct router *r, const struct route_args *a
 	return e;
 }
 
-/* A request that waits for the store. */
 struct load {
 	struct pending pending;
 	struct router *router;
 	const struct route *route;
-	struct route_args args; /* its texts are the request's */
+	struct route_args args; /* texts are the request's */
 	enum route_load next;   /* still to be loaded */
 	struct store_load *search;
 };
@@ -76,7 +75,7 @@ static struct store_load *search_next(struct load *l, struct error *err)
 	return NULL;
 }
 
-/* @l then waits, or is freed. */
+/* @l waits, or is freed. */
 static void load_or_handle(struct load *l)
 {
 	const struct principal *who = l->args.principal;

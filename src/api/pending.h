@@ -2,11 +2,10 @@
 #pragma once
 
 /*
- * DOC: a suspended request: its handler has returned and answers later. Embed a struct pending in
- * the state of the work. The wait ends once: with pending_resume, or with on_left, when the client
- * has left.
+ * DOC: a suspended request, answered later. Embed a struct pending in the state of the work. The
+ * wait ends once: with pending_resume, or with on_left, when the client has left.
  *
- * The caller's principal is not copied: principals live as long as the identity service.
+ * The principal is not copied: principals live as long as the identity service.
  */
 
 #include "base/attr.h"
@@ -18,7 +17,7 @@ struct pending {
 	void (*on_left)(struct pending *p);
 };
 
-/** pending_wait - @on_left: stop the work and free it; NULL: go on without a client. */
+/** pending_wait - @on_left: stop and free the work; NULL: go on without a client. */
 void pending_wait(struct pending *p, struct http_request *req, void (*on_left)(struct pending *p));
 /** pending_resume - Return: the request to answer; NULL: the client has left. */
 struct http_request *pending_resume(struct pending *p);

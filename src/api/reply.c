@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define JSON_TYPE   "application/json"
-#define RETRY_AFTER 1 /* s, unless the caller of reply_error_retry knows better */
+#define RETRY_AFTER 1 /* s, by default */
 
 json_t *reply_error_object(const struct error *err, const char *request_id)
 {
@@ -27,7 +27,7 @@ json_t *reply_error_object(const struct error *err, const char *request_id)
 	json_set(j, "error_detail", json_text(detail, strlen(detail)));
 	json_set(j, "solution", json_string(error_solution(err->code)));
 	json_set(j, "request_id", json_string(request_id));
-	/* The same under the names of the control plane's later versions. */
+	/* For the control plane's later versions. */
 	json_set(j, "error", json_string(error_describe(err->code)));
 	json_set(j, "message", json_text(detail, strlen(detail)));
 	json_set(j, "detail", json_text(detail, strlen(detail)));
@@ -41,7 +41,7 @@ void reply_text(struct http_request *req, int status, struct buf *text)
 	struct http_answer answer = {.status = status, .content_type = JSON_TYPE};
 	char *body = buf_take(text, &answer.len);
 
-	/* Do not hold the excess capacity until the client has read. */
+	/* Free excess capacity before the client reads. */
 	answer.body = xrealloc_array(body, answer.len + 1, 1);
 	http_reply_owned(req, &answer);
 }

@@ -23,7 +23,7 @@ static void add_allowed(char *allow, const struct route *route)
 	(void)r;
 }
 
-/* One whole segment. Return: what follows it; NULL: there is none. */
+/* One whole segment. Return: what follows it; NULL: none. */
 static const char *parse_id(const char *path, char ret_id[ROUTE_ID_LEN])
 {
 	size_t len = strcspn(path, "/");

@@ -29,7 +29,7 @@ int decode_check_code(const struct field_value *v)
 	return fields_refuse(v, ERR_TOO_LARGE, what);
 }
 
-/* One file of "files": its content is decoded as a field of its own. */
+/* Its content is decoded as a field of its own. */
 static int take_file(const struct field_value *v, const char *name, json_t *content)
 {
 	static const struct field row = {"content", FIELD_BYTES,

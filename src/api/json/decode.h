@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * DOC: bodies of requests to structs of core, by field tables (fields.h). Only the form is checked:
+ * DOC: request bodies to structs of core, by field tables (fields.h). Only the form is checked:
  * core decides what is allowed. Pure.
  */
 
@@ -32,12 +32,10 @@ struct decode_limits {
 void decoded_exec_done(struct decoded_exec *d);
 #define cleanup_decoded_exec attr_cleanup(decoded_exec_done)
 
-/* Body of POST /api/v1/execute. */
 extern const struct fields decode_exec_fields;
 /** decode_exec - @ret_exec is zeroed; the caller releases it in any case. */
 int decode_exec(const char *body, size_t len, const struct decode_limits *limits,
                 struct decoded_exec *ret_exec, struct error *err) attr_must_check;
-/** decode_exec_object - the same from a parsed body. */
 int decode_exec_object(const json_t *object, const struct decode_limits *limits,
                        struct decoded_exec *ret_exec, struct error *err) attr_must_check;
 
@@ -53,7 +51,6 @@ extern const struct fields decode_session_fields, decode_install_fields, decode_
 /** decode_session - the caller releases *ret_request in any case. */
 int decode_session(const char *body, size_t len, struct session_request *ret_request,
                    struct error *err) attr_must_check;
-/** decode_session_object - the same from a parsed body. */
 int decode_session_object(const json_t *object, struct session_request *ret_request,
                           struct error *err) attr_must_check;
 #define cleanup_session_request attr_cleanup(session_request_done)
@@ -62,11 +59,11 @@ int decode_session_object(const json_t *object, struct session_request *ret_requ
 int decode_install(const char *body, size_t len, const char *language,
                    struct session_request *ret_request, struct error *err) attr_must_check;
 
-/* Body of POST /sessions/{id}/execute. */
+/* POST /sessions/{id}/execute. */
 struct decoded_run {
-	struct decoded_exec exec; /* its language is NULL if none is given */
+	struct decoded_exec exec; /* language NULL: not given */
 	bool wait;
-	bool needs_language; /* set before decode_run: the body must have one */
+	bool needs_language; /* set by the caller before decode_run */
 };
 
 void decoded_run_done(struct decoded_run *d);
@@ -74,7 +71,7 @@ void decoded_run_done(struct decoded_run *d);
 int decode_run(const char *body, size_t len, const struct decode_limits *limits,
                struct decoded_run *ret_run, struct error *err) attr_must_check;
 
-/* Body of POST /executions/{id}/stdin. */
+/* POST /executions/{id}/stdin. */
 struct decoded_input {
 	char *data; /* owned; NULL: none */
 	size_t len;
@@ -106,7 +103,7 @@ static inline void template_spec_donep(struct template_spec *spec)
 
 extern const struct fields decode_key_fields, decode_tenant_fields, decode_tenant_change_fields;
 
-/* Body of POST /keys. */
+/* POST /keys. */
 struct decoded_key {
 	char *tenant, *name; /* owned; NULL: not given */
 	uint32_t scopes;     /* 0: not given */
@@ -118,7 +115,7 @@ void decoded_key_done(struct decoded_key *d);
 int decode_key(const char *body, size_t len, struct decoded_key *ret_key,
                struct error *err) attr_must_check;
 
-/* Body of POST /tenants and of PATCH /tenants/{id}. */
+/* POST /tenants, PATCH /tenants/{id}. */
 struct decoded_tenant {
 	char *name, *policy; /* owned; NULL: not given */
 	uint64_t quotas[QUOTA_COUNT];
@@ -127,6 +124,6 @@ struct decoded_tenant {
 
 void decoded_tenant_done(struct decoded_tenant *d);
 #define cleanup_decoded_tenant attr_cleanup(decoded_tenant_done)
-/** decode_tenant - @is_new: the name is required, else it is refused. */
+/** decode_tenant - @is_new: the name is required, else refused. */
 int decode_tenant(const char *body, size_t len, bool is_new, struct decoded_tenant *ret_tenant,
                   struct error *err) attr_must_check;

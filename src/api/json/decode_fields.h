@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * DOC: rows that several tables share. A struct that holds a program begins with a struct
- * decoded_exec.
- */
+/* DOC: rows that tables share. A struct with a program begins with a struct decoded_exec. */
 
 #include "api/json/decode.h"
 #include "api/json/fields.h"
 
 /* clang-format off */
 #define ID_TEXT "1 to 64 letters, digits, '_' or '-'"
-/* Bounds that core checks: its errors name the field too. */
+/* Core checks these bounds, and its errors name the field. */
 #define NAME_SCHEMA   "{\"minLength\": null}"
 #define ID_SCHEMA     "{\"pattern\": \"^[A-Za-z0-9_-]{1,64}$\"}"
 #define POLICY_SCHEMA "{\"pattern\": \"^[a-z0-9][a-z0-9_-]{0,62}$\"}"
@@ -20,7 +17,7 @@
 #define FILES_SCHEMA  "{\"type\": \"object\", \"additionalProperties\": {\"$ref\": \"#/components/schemas/Bytes\"}}"
 #define EVENT_SCHEMA  "{\"type\": \"object\", \"properties\": {\"__timeout\": {\"type\": \"number\", \"default\": 300}}}"
 
-/* Fields of "resources"; M is "request." where the struct S has a struct run_request. */
+/* M is "request." where S has a struct run_request. */
 #define RESOURCE_ROWS(S, M) \
 	{"cpu", FIELD_CPU, AT(S, M cpu_millicores)}, \
 	{"memory", FIELD_SIZE, AT(S, M memory_bytes), .schema = MEMORY_SCHEMA, .description = "At least 16Mi."}, \
@@ -33,7 +30,7 @@
 	{"policy", FIELD_STRING, AT(S, M policy), .valid = policy_is_name, .what = "1 to 63 of a-z 0-9 _ -", .schema = POLICY_SCHEMA, \
 	 .description = "A policy to apply besides that of the tenant; the narrower rule wins. One that the caller may not select is a 403."}
 
-/* What a program is: code or a handler, and its input. */
+/* Code or a handler, and its input. */
 #define PROGRAM_ROWS \
 	{"code", FIELD_STRING, AT_LEN(struct decoded_exec, request.code, request.code_len), .min = 1, .check = decode_check_code}, \
 	{"handler_code", FIELD_STRING, AT_LEN(struct decoded_exec, request.code, request.code_len), .min = 1, .check = decode_check_handler, \
@@ -52,10 +49,10 @@
 /* clang-format on */
 
 extern const char *const decode_networks[]; /* in the order of enum box_network */
-/** decode_is_id - whether @text is 1 to 64 letters, digits, '_' or '-'. */
+/** decode_is_id - 1 to 64 letters, digits, '_' or '-'. */
 bool decode_is_id(const char *text);
 
-/* Of a struct decoded_exec; fields_decode has a struct decode_limits as its context. */
+/* Of a struct decoded_exec; the context is a struct decode_limits. */
 field_fn decode_check_code;
 field_fn decode_files;
 
@@ -65,5 +62,5 @@ extern const struct fields decode_context_fields;
 field_fn decode_check_handler;
 field_fn decode_event;
 field_fn decode_keep_context;
-/** decode_handler_end - after all fields: the handler's argument, time-out and language. */
+/** decode_handler_end - after all fields: the handler's argument, timeout and language. */
 int decode_handler_end(struct decoded_exec *d, struct error *err) attr_must_check;

@@ -9,17 +9,16 @@
 
 /*
  * Theory of operation. A handler is a function in the code that the runner calls with an event and
- * a context: defaults, what the caller gives, and ids of the call. Both become one JSON text that
- * the runner reads.
+ * a context (defaults, the caller's members, ids of the call). Both become one JSON text.
  */
 
 #define EVENT_MAX (1u << 20)
-/* The member of the event with the time limit in seconds. */
+/* Member of the event: seconds. */
 #define TIMEOUT_FIELD   "__timeout"
 #define TIMEOUT_DEFAULT 300
 #define TIMEOUT_MAX     3600
 
-/* Says that the code has a handler, whose event is empty if none is given. */
+/* The code has a handler; its event is empty if none is given. */
 int decode_check_handler(const struct field_value *v)
 {
 	struct decoded_exec *d = v->out;
@@ -72,7 +71,7 @@ int decode_keep_context(const struct field_value *v)
 	return 0;
 }
 
-/* 8-4-4-4-12 hexadecimal digits, version 4. */
+/* Version 4. */
 static json_t *make_uuid(void)
 {
 	static const char hex[] = "0123456789abcdef";
@@ -115,7 +114,7 @@ static json_t *make_context(const json_t *given)
 	return context;
 }
 
-/* Taken out of the event: the handler does not see it. */
+/* The handler does not see it. */
 static int take_timeout(struct decoded_exec *d, struct error *err)
 {
 	json_t *value = json_object_get(d->event, TIMEOUT_FIELD);

@@ -38,7 +38,7 @@ static int take_scopes(const struct field_value *v)
 	return 0;
 }
 
-/* "" is the default policy of the daemon. */
+/* "" is the daemon's default policy. */
 static bool is_policy(const char *name)
 {
 	return name[0] == '\0' || decode_is_id(name);
@@ -55,7 +55,7 @@ static bool read_quota(const json_t *value, bool is_size, uint64_t *ret_number)
 	return true;
 }
 
-/* A number, 0 for no bound, or null for the default of the settings. */
+/* 0: no bound; null: the settings' default. */
 static int take_quota(const struct field_value *v)
 {
 	struct decoded_tenant *tenant = v->out;

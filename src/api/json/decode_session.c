@@ -37,7 +37,6 @@ static int refuse_max_output(const struct field_value *v)
 	return error_field(v->err, v->path, "belongs to an execution, not to a session");
 }
 
-/* The opposite of "wait". */
 static int take_async(const struct field_value *v)
 {
 	struct decoded_run *run = v->out;
@@ -51,7 +50,7 @@ static int take_async(const struct field_value *v)
 	"{\"type\": \"array\", \"maxItems\": 50, \"items\": {\"type\": \"object\", \"required\": [\"name\"], \"additionalProperties\": false, \"properties\": " \
 	"{\"name\": {\"type\": \"string\", \"pattern\": \"^[A-Za-z0-9._-]{1,100}$\"}, \"version\": {\"type\": [\"string\", \"null\"], \"examples\": [\"1.2\", \">=1.2,<2\"]}}}}"
 
-/* How packages would be fetched is checked, and has no effect: nothing is fetched. */
+/* How packages would be fetched is checked, without effect: nothing is fetched. */
 #define INSTALL_ROWS(is_required) \
 	{"dependencies", FIELD_CUSTOM, .required = is_required, .check = take_dependencies, .schema = DEPENDENCIES_SCHEMA, \
 	 .description = "Python packages. Nothing is fetched; those that the box has count as installed."}, \

@@ -7,7 +7,7 @@
 
 #define SECURITY_MAX 4096
 
-/* Kept and shown; it cannot weaken a box, so nothing in it is applied. */
+/* Kept and shown, not applied: it cannot weaken a box. */
 static int take_security(const struct field_value *v)
 {
 	struct template_spec *spec = v->out;
@@ -40,7 +40,7 @@ static const struct fields resources = {
 
 /*
  * Clients know two forms: {image, default_resources, pre_installed_packages ...} and {image_url,
- * default_cpu_cores, default_memory_mb ...}. Both are accepted, also mixed, but each value once:
+ * default_cpu_cores, default_memory_mb ...}. Both are accepted, also mixed, each value once:
  * default_resources must come before the single numbers.
  */
 static const struct field rows[] = {

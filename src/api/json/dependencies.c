@@ -67,7 +67,7 @@ static int check_item(const char *path, const json_t *item, struct error *err)
 	return check_version(at, version, err);
 }
 
-/* The last item of a name wins. */
+/* The last one wins. */
 static void put_item(json_t *list, const json_t *item)
 {
 	cleanup_free char *name = xstrdup(json_string_value(json_object_get(item, "name")));

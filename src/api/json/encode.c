@@ -73,7 +73,7 @@ json_t *encode_variables(char *const *env)
 		const char *equals = strchr(*env, '=');
 		size_t len = equals ? (size_t)(equals - *env) : sizeof(name);
 
-		if (len >= sizeof(name)) /* policy does not let such names in */
+		if (len >= sizeof(name)) /* policy refuses such names */
 			continue;
 		memcpy(name, *env, len);
 		name[len] = '\0';

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: objects of core as JSON. Each has the fields of both forms that clients of the control plane
- * know (id and session_id, resources and resource_limit ...). Returned objects are owned.
+ * DOC: objects of core as JSON, each with the fields of both forms that clients of the control
+ * plane know (id and session_id, resources and resource_limit ...). Returned objects are owned.
  */
 
 #include "base/attr.h"
@@ -30,7 +30,7 @@ json_t *encode_seconds(uint64_t us) attr_must_check;
 json_t *encode_resources(const struct box_limits *limits) attr_must_check;
 /** encode_texts - a list of strings; NULL is an empty one. */
 json_t *encode_texts(char *const *items) attr_must_check;
-/** encode_layers - names of the layers of isolation in @mask. */
+/** encode_layers - names of the isolation layers in @mask. */
 json_t *encode_layers(uint32_t mask) attr_must_check;
 /** encode_variables - "NAME=value" as members. */
 json_t *encode_variables(char *const *env) attr_must_check;
@@ -40,14 +40,15 @@ json_t *encode_session(const struct session *session) attr_must_check;
 json_t *encode_session_stats(struct session *session) attr_must_check;
 /** encode_run_status_name - "pending", "running", or how it ended. */
 const char *encode_run_status_name(const struct run_record_info *info);
-/** encode_run_ticket - the response to a request that does not wait. */
+/** encode_run_ticket - for a request that does not wait. */
 json_t *encode_run_ticket(const struct run_record *e) attr_must_check;
-/** encode_run_status - its status and times. */
 json_t *encode_run_status(const struct run_record *e) attr_must_check;
-/** encode_run_add - the whole run as text: result (empty while it runs) and request. Return: 0 or
- * -1: no room. */
+/**
+ * encode_run_add - the whole run: result (empty while it runs) and request. Return: 0 or -1: no
+ * room.
+ */
 int encode_run_add(struct buf *b, const struct run_record_info *info) attr_must_check;
-/** encode_run_brief - the same without output, code and report, for lists. */
+/** encode_run_brief - for lists: without output, code and report. */
 json_t *encode_run_brief(const struct run_record *e) attr_must_check;
 
 /* encode_identity.c: never contains secrets. */
@@ -61,13 +62,14 @@ json_t *encode_principal(const struct principal *p, const struct tenant *tenant)
 
 /* encode_policy.c */
 
-/** encode_policy_is_seen - callers without a key and administrators see all policies; others those
- * that apply to them or that they may select. */
+/**
+ * encode_policy_is_seen - callers without a key and administrators see all policies; others those
+ * that apply to them or that they may select.
+ */
 bool encode_policy_is_seen(const struct run_service *runs, const struct principal *p,
                            const struct policy *policy);
-/** encode_policy_head - without its rules. */
+/** encode_policy_head - without rules. */
 json_t *encode_policy_head(const struct run_service *runs, const struct principal *p,
                            const struct policy *policy) attr_must_check;
-/** encode_policy - with them. */
 json_t *encode_policy(const struct run_service *runs, const struct principal *p,
                       const struct policy *policy) attr_must_check;

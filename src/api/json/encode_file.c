@@ -120,8 +120,6 @@ json_t *encode_file_unpacked(const char *session_id, const char *path,
 	return j;
 }
 
-/* Artifacts. */
-
 static const char *artifact_kind(const char *path)
 {
 	const char *dot = strrchr(path, '.');

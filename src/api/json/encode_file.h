@@ -16,13 +16,13 @@ struct artifacts;
 
 struct file_item {
 	enum box_file_type type;
-	char *path;   /* owned; relative to that of the request */
+	char *path;   /* owned; relative to the request's */
 	char *target; /* owned; of a link */
 	uint64_t size, mtime_ns, inode;
 	uint32_t mode;
 };
 
-/* The result of a file operation. Borrowed for the call. */
+/* Borrowed for the call. */
 struct file_result {
 	const struct error *failure; /* NULL: success */
 	struct box_file_summary summary;
@@ -33,20 +33,18 @@ struct file_result {
 };
 
 #define VIEW_FILE_ETAG_LEN 64
-/** encode_file_etag - the quoted tag of one version of a file. */
+/** encode_file_etag - quoted; one per version of a file. */
 void encode_file_etag(uint64_t inode, uint64_t mtime_ns, uint64_t size,
                       char ret_etag[VIEW_FILE_ETAG_LEN]);
-/** encode_file_url - the path of a file in this API, escaped. Return: owned. */
+/** encode_file_url - path in this API, escaped. Return: owned. */
 char *encode_file_url(const char *session_id, const char *path) attr_must_check;
-/** encode_file_type - "file", "directory", "link", "other". */
 const char *encode_file_type(int type);
-/** encode_file - @path is that of the request, the item's own is below it. Return: owned. */
+/** encode_file - @path is the request's; the item's is below it. Return: owned. */
 json_t *encode_file(const char *session_id, const char *path,
                     const struct file_item *item) attr_must_check;
 json_t *encode_file_list(const char *session_id, const char *path,
                          const struct file_result *result) attr_must_check;
 json_t *encode_file_unpacked(const char *session_id, const char *path,
                              const struct box_file_summary *summary) attr_must_check;
-/** encode_artifacts - files that a run created. @session_id NULL: the box is gone. Return: owned.
- */
+/** encode_artifacts - @session_id NULL: the box is gone. Return: owned. */
 json_t *encode_artifacts(const struct artifacts *artifacts, const char *session_id) attr_must_check;

@@ -96,7 +96,7 @@ void encode_result_report(const struct outcome *o, struct report *ret_report)
 		        o->execution_id);
 }
 
-/* The members before the output ... */
+/* Members before the output ... */
 static json_t *result_head(const struct outcome *o)
 {
 	json_t *j = json_object();
@@ -159,7 +159,7 @@ int encode_result_add(struct buf *b, const struct outcome *o, const struct repor
 
 	if (json_add(b, merge_members(result_head(o), extra ? extra->head : NULL)) < 0)
 		return -1;
-	b->len--; /* the closing brace: more members follow */
+	b->len--; /* replaces the brace */
 	if (add_member(b, "stdout", &o->out, o->handler) < 0 ||
 	    add_member(b, "stderr", &o->err, false) < 0)
 		return -1;

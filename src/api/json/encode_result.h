@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the outcome of a run as JSON, the same for every dialect. Values that the host does not
- * measure are null.
+ * DOC: the outcome of a run as JSON, for every dialect. Values that the host does not measure are
+ * null.
  */
 
 #include "base/attr.h"
@@ -13,19 +13,18 @@
 struct outcome;
 struct report;
 
-/** encode_result_report - the runner's report; empty if it is malformed. */
+/** encode_result_report - empty if malformed. */
 void encode_result_report(const struct outcome *outcome, struct report *ret_report);
 
-/* Members that a session's run adds or overrides. Borrowed; may be NULL. */
+/* What a session's run adds or overrides. Borrowed; may be NULL. */
 struct encode_result_extra {
 	const json_t *head; /* before the output */
 	const json_t *tail; /* after it */
 };
 
-/** encode_result_add - as text; @extra may be NULL. Return: 0 or -1: no room; @b then holds a part
- * of it. */
+/** encode_result_add - @extra may be NULL. Return: 0 or -1: no room; @b then holds a part. */
 int encode_result_add(struct buf *b, const struct outcome *outcome, const struct report *report,
                       const struct encode_result_extra *extra) attr_must_check;
-/** encode_result_brief - the same for listings: output is null. Return: owned. */
+/** encode_result_brief - for listings: output is null. Return: owned. */
 json_t *encode_result_brief(const struct outcome *outcome, const struct report *report,
                             const struct encode_result_extra *extra) attr_must_check;

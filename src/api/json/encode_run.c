@@ -12,7 +12,7 @@ const char *encode_run_status_name(const struct run_record_info *info)
 	static const char *const names[] = {
 		[RUN_RECORD_PENDING] = "pending",
 		[RUN_RECORD_RUNNING] = "running",
-		[RUN_RECORD_ENDED] = "crashed", /* without an outcome: there was no box to run it */
+		[RUN_RECORD_ENDED] = "crashed", /* no outcome: no box to run it */
 	};
 	static_assert(ARRAY_SIZE(names) == RUN_RECORD_STATE_COUNT, "every state has its name");
 
@@ -21,7 +21,7 @@ const char *encode_run_status_name(const struct run_record_info *info)
 	return names[info->state];
 }
 
-/* Clients of the control plane that read `state` expect "completed" for success. */
+/* Clients that read `state` expect "completed" for success. */
 static const char *state_name(const struct run_record_info *info)
 {
 	const char *name = encode_run_status_name(info);
@@ -72,7 +72,7 @@ static const struct outcome nothing = {
 	.status = OUTCOME_CRASHED,
 };
 
-/* One line for people: the exception, or why there is no result. */
+/* One line: the exception, or why there is no result. */
 static json_t *error_message(const struct run_record_info *info, const json_t *error)
 {
 	const char *name = json_string_value(json_object_get(error, "name"));
@@ -82,7 +82,6 @@ static json_t *error_message(const struct run_record_info *info, const json_t *e
 		return json_sprintf("%s: %s", name, value ? value : "");
 	if (!info->failure)
 		return json_null();
-	/* Internal errors are not shown to the caller. */
 	return error_is_internal(info->failure) ? json_string(error_text(info->failure->code))
 	                                        : encode_text(info->failure->msg);
 }
@@ -140,7 +139,7 @@ json_t *encode_run_brief(const struct run_record *e)
 	struct run_record_info info = {0};
 
 	run_record_info(e, &info);
-	/* Parsing the reports of a page, each perhaps megabytes of untrusted JSON, would block the
+	/* Parsing the reports of a page, perhaps megabytes of untrusted JSON each, would block the
 	 * loop. */
 	encode_result_report(&nothing, &unread);
 	head = head_of(&info);

@@ -39,7 +39,7 @@ static json_t *session_head(const struct session_info *info)
 	return j;
 }
 
-/* Why a box was lost may name paths of the host: not shown. */
+/* May name paths of the host: not shown. */
 static json_t *view_reason(const struct session_info *info)
 {
 	if (info->state == SESSION_FAILED)

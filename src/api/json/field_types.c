@@ -9,12 +9,12 @@
 #include <math.h>
 #include <string.h>
 
-/* Limits of the arithmetic, not of the policy. */
+/* Of the arithmetic, not of the policy. */
 #define SECONDS_MAX 1e9
 #define CORES_MAX   1e6
 #define CORES_MIN   0.01
 
-/* 2^53: beyond it a real does not name one whole number. */
+/* 2^53: beyond it a real is not one whole number. */
 #define WHOLE_MAX 9007199254740992.0
 #define WHAT_SIZE 160
 
@@ -28,7 +28,7 @@ static bool is_stored(const struct field_value *v)
 	return v->field->at > 0;
 }
 
-/* Takes @text. A pointer that is set already came from another name of the same field. */
+/* Takes @text. A pointer that is set came from another name of the field. */
 static int store_text(const struct field_value *v, char *text, size_t len)
 {
 	char **target = is_stored(v) ? fields_target(v) : NULL;
@@ -44,7 +44,7 @@ static int store_text(const struct field_value *v, char *text, size_t len)
 	return 0;
 }
 
-/* The text of a query is borrowed, that of a body copied. */
+/* A query's text is borrowed, a body's copied. */
 static int store_copy(const struct field_value *v, const char *text, size_t len)
 {
 	if (!v->text)
@@ -132,7 +132,6 @@ static int take_string(const struct field_value *v)
 	                  json_string_length(v->value));
 }
 
-/* "a, b or c" */
 static int refuse_word(const struct field_value *v)
 {
 	char what[WHAT_SIZE] = "";
@@ -346,7 +345,7 @@ static int take_strings(const struct field_value *v)
 	return store_list(v, list);
 }
 
-/* "NAME=value" of one variable. Return: owned, or NULL with *err. */
+/* "NAME=value". Return: owned, or NULL with *err. */
 static char *read_variable(const struct field_value *v, const char *name, const json_t *value)
 {
 	char path[sizeof(v->err->field)];
@@ -419,7 +418,7 @@ static int take_objects(const struct field_value *v)
 		(void)snprintf(path, sizeof(path), "%s[%zu]", v->path, i);
 		item.value = json_array_get(v->value, i);
 		item.out = items + i * f->item_size;
-		*used = i + 1; /* released also where it is half decoded */
+		*used = i + 1; /* release it even half decoded */
 		if (!json_is_object(item.value))
 			return fields_wrong(&item, "an object");
 		if (fields_decode_at(f->fields, &item) < 0)
@@ -466,7 +465,7 @@ static void release_object(const struct field *f, void *target)
 		release_json(f, target);
 }
 
-/* Of each type: the size of its member, and what it does. Sizes of 0 are any. */
+/* The size of its member (0: any), and what it does. */
 static const struct {
 	size_t size;
 	field_fn *take;
@@ -509,7 +508,7 @@ static json_t *parse_boolean(const char *text)
 	return str_equal(text, "false") || str_equal(text, "0") ? json_false() : NULL;
 }
 
-/* Without units, as in bodies. */
+/* Without units. */
 static json_t *parse_seconds(const char *text)
 {
 	uint64_t us;
@@ -538,7 +537,6 @@ int field_take(const struct field_value *v)
 	return types[v->field->type].take(v);
 }
 
-/* The structs of a list, then the list. */
 static void release_items(const struct field *f, void *out)
 {
 	char **items = (char **)((char *)out + (f->at - 1));

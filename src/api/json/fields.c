@@ -32,7 +32,7 @@ int fields_refuse(const struct field_value *v, enum error_code code, const char 
 	return -1;
 }
 
-/* "resources" + "memory"; cut where it is too long, since callers choose some of the names. */
+/* "resources" + "memory", truncated: callers choose some names. */
 static void join_path(char *ret_path, size_t size, const char *path, const char *name)
 {
 	(void)snprintf(ret_path, size, "%s%s%s", path, path[0] ? "." : "", name);
@@ -161,7 +161,7 @@ int fields_decode_query(const struct fields *fields, field_text_fn *get, const v
 	for (const struct field *f = fields->rows; f->name; f++) {
 		cleanup_json json_t *value = NULL;
 
-		/* A text by default would be a copy, which nothing frees. */
+		/* A text would be a copy that nothing frees. */
 		assert(!f->fallback || (f->type != FIELD_STRING && f->type != FIELD_WORD));
 		v.text = get(query, f->name);
 		if (v.text)

@@ -7,7 +7,7 @@
 
 #define REFERENCE "#/components/schemas/%s"
 
-/* How the bounds of a row are called in a schema. */
+/* Their names in a schema. */
 struct bounds {
 	const char *min, *max;
 };
@@ -16,7 +16,7 @@ static const struct bounds of_length = {"minLength", "maxLength"};
 static const struct bounds of_value = {"minimum", "maximum"};
 static const struct bounds of_list = {"minItems", "maxItems"};
 
-/* @component: its name in OpenAPI, if it is more than one JSON type. */
+/* @component: in OpenAPI, if more than one JSON type. */
 static const struct {
 	const char *schema;
 	const struct bounds *bounds;
@@ -76,7 +76,7 @@ static void add_bounds(json_t *schema, const struct field *f)
 
 	if (bounds && f->min != 0)
 		json_set(schema, bounds->min, make_number(f->min));
-	/* 0 to a bound: "at least 0" says something only of numbers. */
+	/* "at least 0" says something only of numbers. */
 	else if (bounds == &of_value && f->max != 0)
 		json_set(schema, bounds->min, make_number(0));
 	if (bounds && f->max != 0 && !f->clamp)
@@ -104,7 +104,7 @@ static void allow_null(json_t *schema)
 	json_set(schema, "type", both);
 }
 
-/* Tables are constants: the recursion is as deep as they are nested. */
+/* As deep as the constant tables. */
 // NOLINTNEXTLINE(misc-no-recursion)
 static json_t *type_schema(const struct field *f, enum fields_view view)
 {

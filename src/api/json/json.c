@@ -13,7 +13,7 @@
 struct frame {
 	const char *key; /* of the current member; NULL: none yet */
 	size_t key_len;
-	size_t index; /* in an array; INDEX_NONE in an object */
+	size_t index; /* INDEX_NONE in an object */
 	bool in_value;
 };
 
@@ -24,7 +24,7 @@ struct scan {
 	bool too_deep;
 };
 
-/* From the byte after the opening quote. Return: index of the closing one, or @len. */
+/* From after the opening quote. Return: index of the closing one, or @len. */
 static size_t skip_string(const char *text, size_t at, size_t len)
 {
 	while (at < len && text[at] != '"')
@@ -66,7 +66,7 @@ static void scan_separator(struct scan *s, char c)
 		top->index++;
 }
 
-/* Not a parser: accepts any bytes, and tracks depth and path of JSON. Stops early at a limit. */
+/* Not a parser: accepts any bytes, tracks depth and path. Stops at a limit. */
 static void scan_run(struct scan *s, const char *text, size_t len)
 {
 	for (size_t i = 0; i < len && !s->too_deep && s->values <= JSON_VALUES_MAX; i++) {
@@ -89,7 +89,7 @@ static void scan_run(struct scan *s, const char *text, size_t len)
 	}
 }
 
-/* "resources.memory", "args[2]": truncated if it is too long. */
+/* "resources.memory", "args[2]", truncated. */
 static void scan_path(const struct scan *s, char *ret_path, size_t size)
 {
 	size_t used = 0;
@@ -115,7 +115,7 @@ static void parse_error(const char *text, size_t len, const json_error_t *why, s
 
 	(void)error_set(err, ERR_BAD_JSON, 0, "line %d, column %d: %s", why->line, why->column,
 	                why->text);
-	/* A separator is missing: the value before it is not at fault. */
+	/* The value before a missing separator is not at fault. */
 	if (why->text[0] == '\'')
 		return;
 	scan_run(&scan, text, at);
@@ -138,7 +138,7 @@ json_t *json_read(const char *text, size_t len, struct error *err)
 		(void)error_set(err, ERR_BAD_JSON, 0, "more than %d values", JSON_VALUES_MAX);
 		return NULL;
 	}
-	/* The parser accepts NUL so that the check of the field can name it. */
+	/* NUL is accepted so that the field's check can name it. */
 	value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
 	if (!value)
 		parse_error(text, len, &why, err);

@@ -7,17 +7,17 @@
 #include <string.h>
 
 /*
- * Theory of operation. The output of a program may be megabytes of any bytes, and writing it as
- * JSON blocks the loop. So it is read and written once: runs of plain characters are found eight
- * bytes at a time and copied whole; the rest is escaped or replaced in place. A library that
- * requires valid text would need three more passes.
+ * Theory of operation. A program's output may be megabytes of any bytes, and writing it as JSON
+ * blocks the loop. So it is read and written once: runs of plain characters are found eight bytes
+ * at a time and copied whole; the rest is escaped or replaced in place. A library that requires
+ * valid text would need three more passes.
  */
 
-/* Significant digits: 0.1 is written as 0.1. */
+/* 0.1 is written as 0.1. */
 #define REAL_DIGITS 15
 /* Longest escape of one byte: \u0000. */
 #define GROWTH 6
-/* Bytes per step; the buffer has room for their worst case. */
+/* Per step; the buffer has room for the worst case. */
 #define PIECE 65536u
 
 #define ONES      0x0101010101010101ull
@@ -25,7 +25,7 @@
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
-/* The second letter of the short escapes; 0: none. */
+/* Of the short escapes; 0: none. */
 static const char letters[256] = {
 	['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
 	['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't',
@@ -36,7 +36,7 @@ static uint64_t has_zero(uint64_t word)
 	return (word - ONES) & ~word & HIGH_BITS;
 }
 
-/* Inexact for a byte that follows a match, so it only says whether there is a match. */
+/* Inexact for a byte after a match: says only whether there is one. */
 static bool is_plain_word(uint64_t w)
 {
 	uint64_t control = (w - ONES * 0x20) & ~w & HIGH_BITS;
@@ -83,12 +83,12 @@ static char *put_escape(char *out, unsigned char c)
 	return out;
 }
 
-/* One character, or one maximal invalid part, of @len > 0 bytes. Return: the bytes read. */
+/* One character or maximal invalid part of @len > 0 bytes. Return: bytes read. */
 static size_t put_foreign(char **out, const char *text, size_t len)
 {
 	unsigned char c = (unsigned char)text[0];
 	bool valid = false;
-	/* Fast path for bytes that start no character: an attacker could send many. */
+	/* Fast path: an attacker could send many that start no character. */
 	size_t n = c < 0xC2 || c > 0xF4 ? 1 : utf8_next(text, len, &valid);
 
 	if (valid) {
@@ -102,8 +102,8 @@ static size_t put_foreign(char **out, const char *text, size_t len)
 }
 
 /*
- * Write up to @some of the @len bytes; a character at the edge may take up to three more.
- * Return: the bytes read.
+ * Write up to @some of the @len bytes, and up to three more for a character at the edge. Return:
+ * bytes read.
  */
 static size_t put_piece(char **ret_out, const char *text, size_t some, size_t len)
 {

@@ -26,7 +26,7 @@ static const char *skip_line(const char *at, const char *end, const char *mark)
 	return at < end && *at == '\n' ? at + 1 : at;
 }
 
-/* @at is where COMMON was found. Return: where output continues. */
+/* @at: COMMON was found. Return: where output continues. */
 static const char *skip_section(const char *at, const char *end)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {

@@ -9,15 +9,15 @@
 /*
  * Theory of operation. Content ends at CR LF "--" and the boundary. A possible start of that
  * delimiter is held back as a count of matched bytes; if it is content after all, it is emitted
- * from the delimiter itself. A boundary contains no CR, so after a mismatch a new match can only
- * start at the current byte.
+ * from the delimiter itself. A boundary contains no CR, so after a mismatch a match can only start
+ * at the current byte.
  */
 
 enum state {
 	STATE_PREAMBLE, /* before the first boundary: dropped */
 	STATE_CONTENT,
-	STATE_AFTER,   /* after a boundary: "--" or the end of the line */
-	STATE_HEADERS, /* of a part */
+	STATE_AFTER, /* "--" or the end of the line */
+	STATE_HEADERS,
 	STATE_END,
 };
 
@@ -27,11 +27,11 @@ struct multipart {
 	char delimiter[MULTIPART_BOUNDARY_MAX + 5];
 	size_t delimiter_len;
 	size_t matched; /* matched bytes of the delimiter */
-	size_t skip;    /* of those, the end of the previous line */
-	size_t owed;    /* of those, content after all: emitted first */
+	size_t skip;    /* of those, the previous line's end */
+	size_t owed;    /* of those, content: emitted first */
 	size_t given;   /* of @owed */
 	size_t parts;
-	char text[MULTIPART_HEADERS_MAX + 1]; /* headers so far, or the rest of a boundary line */
+	char text[MULTIPART_HEADERS_MAX + 1]; /* headers, or the rest of a boundary line */
 	size_t text_len;
 };
 
@@ -40,7 +40,7 @@ static int bad(struct error *err, const char *why)
 	return error_set(err, ERR_INVALID, 0, "the form is not well-formed: %s", why);
 }
 
-/* The value of a parameter, with or without quotes. Return: its length, or -1: not there. */
+/* With or without quotes. Return: its length, or -1. */
 static ssize_t find_parameter(const char *text, const char *name, char *ret_value, size_t size)
 {
 	size_t len = strlen(name);
@@ -53,7 +53,7 @@ static ssize_t find_parameter(const char *text, const char *name, char *ret_valu
 		bool quoted = *p == '"';
 		size_t n = 0;
 		for (p += quoted; *p && (quoted ? *p != '"' : !strchr("; \t\r\n", *p)); p++) {
-			/* Browsers escape the quote; a backslash alone is part of a name. */
+			/* Browsers escape the quote; a lone backslash is part of a name. */
 			if (quoted && *p == '\\' && p[1] == '"')
 				p++;
 			if (n + 1 >= size)
@@ -93,7 +93,7 @@ struct multipart *multipart_new(const char *content_type, const struct multipart
 	memcpy(m->delimiter, "\r\n--", 4);
 	memcpy(m->delimiter + 4, boundary, strlen(boundary));
 	m->delimiter_len = 4 + strlen(boundary);
-	m->matched = m->skip = 2; /* the first boundary may be at the start */
+	m->matched = m->skip = 2; /* the boundary may be at the start */
 	return m;
 }
 
@@ -107,7 +107,7 @@ bool multipart_is_complete(const struct multipart *m)
 	return m->state == STATE_END;
 }
 
-/* Emit content that looked like a boundary. Return: 1: all of it, 0: not all, or -1. */
+/* Content that looked like a boundary. Return: 1: all of it, 0: not all, or -1. */
 static int give_owed(struct multipart *m, struct error *err)
 {
 	ssize_t n;
@@ -127,7 +127,7 @@ static int give_owed(struct multipart *m, struct error *err)
 	return 1;
 }
 
-/* Leading bytes of @data that cannot be part of a boundary. */
+/* Bytes that cannot be part of a boundary. */
 static size_t plain_length(const char *data, size_t len)
 {
 	const char *cr = memchr(data, '\r', len);
@@ -135,7 +135,6 @@ static size_t plain_length(const char *data, size_t len)
 	return cr ? (size_t)(cr - data) : len;
 }
 
-/* One more byte of the delimiter. */
 static ssize_t take_match(struct multipart *m, struct error *err)
 {
 	if (++m->matched < m->delimiter_len)
@@ -163,14 +162,14 @@ static ssize_t take_content(struct multipart *m, const char *data, size_t len, s
 			               : (ssize_t)n;
 		if (*data == m->delimiter[m->matched])
 			return take_match(m, err);
-		/* Content after all. Look at the byte again with nothing matched. */
+		/* Content after all: look at the byte again. */
 		m->owed = m->matched;
 		m->given = m->skip;
 		m->matched = m->skip = 0;
 	}
 }
 
-/* "--" ends the body; blanks and a line end start a part. */
+/* "--" ends the body; a line end starts a part. */
 static int take_after(struct multipart *m, char c, struct error *err)
 {
 	if (m->text_len > 0 && m->text[0] == '-') {
@@ -228,7 +227,7 @@ static int begin_part(struct multipart *m, struct error *err)
 	if (++m->parts > MULTIPART_PARTS_MAX)
 		return bad(err, "too many parts");
 	m->state = STATE_CONTENT;
-	/* An empty part: the line end that ends the headers also starts the boundary. */
+	/* An empty part: the headers' line end also starts the boundary. */
 	m->matched = m->skip = 2;
 	return m->events.on_part(m->events.ctx, name, has_filename ? filename : NULL, err);
 }

@@ -10,7 +10,7 @@ json_t *notes_read(const struct session_info *info)
 {
 	json_t *notes = info->notes ? json_loads(info->notes, 0, NULL) : NULL;
 
-	/* notes_write wrote them, but maybe another version of it. */
+	/* Perhaps another version of notes_write. */
 	if (json_is_object(notes))
 		return notes;
 	json_decref(notes);

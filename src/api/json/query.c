@@ -27,7 +27,7 @@ int query_page(const struct http_request *req, const struct fields *fields, stru
 	return 0;
 }
 
-/* Without a status filter, the index in the list is the index among the matches. */
+/* Without a status filter an index in the list is one among the matches. */
 size_t query_page_begin(struct query_page *page)
 {
 	page->matched = page->status ? 0 : page->offset;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: a runner's report about its program: value, rich results, structured error. It is as
- * untrusted as the program: checked against a schema, all or nothing. Pure.
+ * DOC: a runner's report: value, rich results, structured error. As untrusted as the program:
+ * checked against a schema, all or nothing. Pure.
  *
  * {"result": any, "results": [{"mime/type": "text"} ...], "error": {"name", "value": strings,
  * "traceback": [strings]}}; each may be null or absent.
@@ -23,8 +23,10 @@ struct report {
 	json_t *error;   /* owned */
 };
 
-/** report_read - Return: 0, or -EINVAL: not a report; @ret_report is then empty. No text (@len 0)
- * is valid. */
+/**
+ * report_read - Return: 0, or -EINVAL: not a report, @ret_report is empty. No text (@len 0) is
+ * valid.
+ */
 int report_read(const char *text, size_t len, struct report *ret_report) attr_must_check;
 void report_done(struct report *report);
 #define cleanup_report attr_cleanup(report_done)

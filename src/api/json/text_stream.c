@@ -10,7 +10,7 @@ char *text_stream_feed(struct text_stream *s, const char *data, size_t len, size
 	size_t total = s->held_len + len, whole;
 	cleanup_free char *joined = NULL;
 
-	/* Bounded: one frame of the wire, and at most three held bytes. */
+	/* One frame of the wire and three held bytes at most. */
 	joined = xmalloc(total + 1);
 	memcpy(joined, s->held, s->held_len);
 	memcpy(joined + s->held_len, data, len);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * DOC: a stream of bytes as UTF-8: an incomplete character is held until its rest arrives. Invalid
+ * DOC: a byte stream as UTF-8: an incomplete character is held until its rest arrives. Invalid
  * bytes become U+FFFD. Pure.
  */
 
@@ -17,5 +17,5 @@ struct text_stream {
 /** text_stream_feed - Return: owned text, possibly empty. */
 char *text_stream_feed(struct text_stream *s, const char *data, size_t len,
                        size_t *ret_len) attr_must_check;
-/** text_stream_end - the held bytes as text, at the end of the stream. */
+/** text_stream_end - the held bytes as text. */
 char *text_stream_end(struct text_stream *s, size_t *ret_len) attr_must_check;

@@ -79,7 +79,7 @@ static void offer_streams(struct guess *g)
 	offer(g, "stderr");
 }
 
-/* The first row whose prefix matches counts. */
+/* The first match counts. */
 static const struct {
 	const char *reference, *argument;
 	void (*offer)(struct guess *g);

@@ -14,9 +14,8 @@
 
 /*
  * Theory of operation. A request lives until its answer is sent, perhaps while its method is
- * dispatched. After dispatching all of its messages a POST knows whether to answer at once or to
- * open a stream for the rest. Ids of requests are unique within a session, so a cancellation is
- * unambiguous.
+ * dispatched. After dispatching its messages a POST knows whether to answer at once or to open a
+ * stream. Request ids are unique within a session, so a cancellation is unambiguous.
  */
 
 #define LOG_INFO    1
@@ -38,7 +37,7 @@ const char *mcp_request_text(const struct mcp_request *q, const char *name)
 	return text && strlen(text) == json_string_length(value) ? text : NULL;
 }
 
-/* End the request: send @text, which is taken; NULL: no answer. */
+/* Send @text, which is taken; NULL: no answer. */
 static void end_request(struct mcp_request *q, char *text, size_t len)
 {
 	struct mcp_session *s = q->session;
@@ -96,7 +95,7 @@ static void fail_request(struct mcp_request *q, const struct error *err)
 	size_t len;
 	char *text;
 
-	/* Only resources are looked up by name; the protocol has a code for them. */
+	/* Only resources are looked up by name. */
 	if (err->code == ERR_NOT_FOUND) {
 		fail_with(q, RPC_RESOURCE_NOT_FOUND, err->msg,
 		          json_pack("{s:O?}", "uri", json_object_get(q->params, "uri")));
@@ -147,8 +146,6 @@ static void set_cursor(json_t *page, uint64_t offset)
 	json_set(page, "nextCursor", json_sprintf("p%llu", (unsigned long long)offset));
 }
 
-/* Methods of the protocol itself. */
-
 static void initialize(struct mcp_request *q)
 {
 	struct mcp_session *s = q->session;
@@ -164,7 +161,7 @@ static void initialize(struct mcp_request *q)
 		fail_with(q, RPC_INVALID_PARAMS, "protocolVersion is missing", NULL);
 		return;
 	}
-	/* To an unknown version, offer the newest known one; the client decides. */
+	/* For an unknown version offer the newest; the client decides. */
 	s->version = version == MCP_VERSION_COUNT ? MCP_2025_11_25 : version;
 	s->ready = true;
 	result = json_object();
@@ -249,9 +246,9 @@ static void read_resource(struct mcp_request *q)
 }
 
 /*
- * Tools. Clients that sent a progressToken get the output of the program as progress: the message
- * is the text, the number counts bytes. Invalid arguments are a result with isError, because a
- * model can correct them; an unknown tool is an error of the protocol.
+ * Tools. With a progressToken the program's output is sent as progress: the message is the text,
+ * the number counts bytes. Invalid arguments are a result with isError, which a model can correct;
+ * an unknown tool is a protocol error.
  */
 
 static json_t *view_tool(const struct tool *tool, enum mcp_version version)
@@ -301,7 +298,7 @@ static void on_output(void *ctx, enum output_stream stream, const char *text, si
 	notify_client(q, "notifications/progress", params);
 }
 
-/* Older clients do not know links; the text names them too. */
+/* Older clients do not know links; the text names them. */
 static void drop_links(json_t *content)
 {
 	for (size_t i = json_array_size(content); i-- > 0;) {
@@ -398,7 +395,7 @@ static struct mcp_request *find_request(const struct mcp_session *s, json_t *id)
 	return NULL;
 }
 
-/* Return: the error of a request that cannot start, or NULL. */
+/* Return: the error, or NULL. */
 static char *refusal_of(const struct mcp_session *s, const struct method *method,
                         const struct principal *who, const char *request_id,
                         const struct rpc_message *m, size_t *ret_len)
@@ -422,7 +419,6 @@ static char *refusal_of(const struct mcp_session *s, const struct method *method
 	return error_is_set(&err) ? rpc_failure(m->id, &err, request_id, ret_len) : NULL;
 }
 
-/* Of a resource method; a tool has its own. */
 static void on_resource_done(void *ctx, json_t *result, const struct error *failure)
 {
 	struct mcp_request *q = ctx;
@@ -491,7 +487,7 @@ void mcp_dispatch_notification(struct mcp_session *s, const struct rpc_message *
 	struct mcp_request *q = id ? find_request(s, id) : NULL;
 
 	mcp_session_touch(s);
-	/* An unknown id was answered already. Other notifications need no action. */
+	/* An unknown id was answered already. */
 	if (q && str_equal(m->method, "notifications/cancelled"))
 		mcp_request_drop(q);
 }

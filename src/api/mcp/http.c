@@ -12,9 +12,9 @@
 
 /*
  * Theory of operation. Streamable HTTP: each POST has one message. The response is JSON if the
- * answer is ready, else a stream of events that ends with the answer; a disconnected client
- * resumes it with GET and Last-Event-ID. GET without that opens the stream for messages that
- * belong to no request. DELETE ends the session.
+ * answer is ready, else a stream of events that ends with the answer; a disconnected client resumes
+ * it with GET and Last-Event-ID. GET without that opens the stream for messages of no request.
+ * DELETE ends the session.
  *
  * Disconnecting cancels nothing: requests continue, and their messages are kept.
  */
@@ -45,7 +45,7 @@ static void reply_rpc_failure(struct http_request *req, const struct error *err)
 	answer_text(req, error_http(err->code), text, len);
 }
 
-/* Whether @accept, a list of media types, covers @type. */
+/* @accept is a list of media types. */
 static bool accepts(const char *accept, const char *type)
 {
 	size_t slash = strcspn(type, "/") + 1, len = strlen(type);
@@ -117,7 +117,7 @@ void mcp_post_answer(struct mcp_post *p, const char *text, size_t len)
 	(void)!buf_add(&p->answers, text, len);
 }
 
-/* Messages count against the tenant's rate; the first counted as the HTTP request. */
+/* Messages count against the tenant's rate, the first as the HTTP request. */
 static void take_message(struct mcp_post *p, json_t *value)
 {
 	const char *request_id = http_request_id(p->req);
@@ -163,7 +163,7 @@ static void on_gone(void *ctx)
 	q->http = NULL; /* without a stream the answer is lost */
 }
 
-/* Redirect pending requests to @t; NULL: to the response itself. */
+/* To @t; NULL: to the response itself. */
 static void redirect_requests(struct mcp_post *p, struct mcp_stream *t)
 {
 	struct mcp_request *q;
@@ -182,7 +182,6 @@ static void redirect_requests(struct mcp_post *p, struct mcp_stream *t)
 	}
 }
 
-/* All messages are dispatched. */
 static void answer_post(struct mcp_post *p)
 {
 	cleanup_free char *ready = NULL;

@@ -3,10 +3,10 @@
 
 /*
  * DOC: shared by the files of mcp/. A session owns its requests and streams; a request is freed
- * when it is answered or cancelled.
+ * when answered or cancelled.
  *
  * Limits: sessions of the daemon and of a tenant (mcp.max_sessions, mcp.max_tenant_sessions),
- * requests and subscriptions of a session, kept events (mcp.max_buffers), size of a message
+ * requests and subscriptions of a session, kept events (mcp.max_buffers), message size
  * (http.max_body).
  */
 
@@ -25,7 +25,7 @@ struct http_request;
 struct map;
 struct timer;
 
-/* Oldest first: versions are compared. */
+/* Oldest first: they are compared. */
 enum mcp_version {
 	MCP_2024_11_05,
 	MCP_2025_03_26,
@@ -38,49 +38,49 @@ enum mcp_version {
 #define MCP_PENDING_MAX       64
 #define MCP_SUBSCRIPTIONS_MAX 256
 
-/* A message of a stream, kept for clients that reconnect. */
+/* Kept for clients that reconnect. */
 struct mcp_event {
 	struct list node; /* in mcp_stream.events */
 	struct list own;  /* in mcp_session.events */
 	struct list same; /* in mcp_tenant.events */
 	struct mcp_stream *stream;
 	uint64_t number;
-	size_t len, cost; /* of @text, of the event in memory */
-	char text[];      /* framed as a server-sent event */
+	size_t len, cost; /* of @text, in memory */
+	char text[];      /* a server-sent event */
 };
 
-/* Numbered messages; a client may disconnect and resume. */
+/* A client may disconnect and resume. */
 struct mcp_stream {
 	struct list node;
 	struct mcp_session *session;
-	uint64_t number;          /* within the session */
-	uint64_t next;            /* number of the next event */
-	uint64_t lost;            /* of the last dropped event; 0: none */
+	uint64_t number; /* within the session */
+	uint64_t next;
+	uint64_t lost;            /* last dropped event; 0: none */
 	struct list events;       /* oldest first */
-	struct http_request *req; /* the reader; NULL: disconnected */
-	size_t open;              /* requests to be answered here */
-	bool standing;            /* for messages that belong to no request */
+	struct http_request *req; /* NULL: disconnected */
+	size_t open;              /* unanswered requests */
+	bool standing;            /* for messages of no request */
 	bool ended;
 	uint64_t ended_us;
 };
 
-/* The connection of a session that is a WebSocket. */
+/* Of a WebSocket session. */
 struct mcp_sink {
 	void (*send)(void *ctx, const char *text, size_t len);
-	void (*close)(void *ctx); /* the session has ended */
+	void (*close)(void *ctx);
 	void (*check)(void *ctx); /* end the session if its key is invalid */
 	void *ctx;
 };
 
 struct mcp_subscription {
 	struct list node; /* in mcp_session.subscriptions */
-	struct list same; /* in mcp.watched: those of the same sandbox or template */
+	struct list same; /* in mcp.watched: of the same object */
 	struct mcp_session *session;
 	char *uri;
 	char *key; /* in mcp.watched; NULL: not there */
 };
 
-/* Shared by the sessions of a tenant; freed with the last one. */
+/* Freed with its last session. */
 struct mcp_tenant {
 	struct list node; /* in mcp.tenants */
 	struct mcp *mcp;
@@ -88,7 +88,7 @@ struct mcp_tenant {
 	size_t count;
 	struct list events; /* of all its streams, oldest first */
 	size_t bytes;
-	bool list_changed; /* a notification is pending */
+	bool list_changed; /* notification pending */
 	char name[];
 };
 
@@ -125,63 +125,63 @@ struct mcp {
 	struct list tenants;
 	size_t tenants_count;
 	size_t bytes;          /* of all events */
-	struct map *watched;   /* key -> struct list of subscriptions; see subscribe.c */
+	struct map *watched;   /* key -> list of subscriptions; see subscribe.c */
 	struct timer *timer;   /* expiry, keep-alive */
-	struct timer *changes; /* delayed list_changed notifications */
+	struct timer *changes; /* delays list_changed */
 	bool stopped;
 };
 
-/* A POST while its messages are dispatched; on the stack. */
+/* While dispatched; on the stack. */
 struct mcp_post {
 	struct mcp *mcp;
 	struct http_request *req;
 	const struct principal *who;
 	struct mcp_session *session;
 	bool takes_events;
-	bool array;         /* a batch: so is the answer */
-	bool invalid;       /* the message was not valid */
-	struct buf answers; /* ready ones, separated by commas */
+	bool array; /* a batch: so is the answer */
+	bool invalid;
+	struct buf answers; /* comma-separated */
 	size_t answers_count;
 	size_t messages; /* dispatched */
 	size_t pending;  /* unanswered requests */
 };
 
-/* A request until it is answered. */
+/* Until answered. */
 struct mcp_request {
 	struct call call; /* cancelled with the request */
 	struct list node;
 	struct mcp_session *session;
 	json_t *id;     /* owned */
 	json_t *params; /* owned; never NULL */
-	json_t *token;  /* for progress; owned; NULL: none wanted */
+	json_t *token;  /* owned; NULL: no progress wanted */
 	uint64_t progress;
-	/* Where the answer goes; all NULL: to the sink, or nowhere. */
-	struct mcp_post *post; /* while the POST is dispatched */
+	/* Where the answer goes; all NULL: the sink, or nowhere. */
+	struct mcp_post *post; /* while dispatched */
 	struct mcp_stream *stream;
 	struct http_request *http;
 };
 
 /* tenant.c */
-/** mcp_tenant_enter - until mcp_tenant_leave. */
 void mcp_tenant_enter(struct mcp_session *s, const char *name);
 void mcp_tenant_leave(struct mcp_session *s);
-/** mcp_tenant_hog - a tenant with more than its share of the kept events, @first if possible. One
- * exists while the limit is exceeded. */
+/**
+ * mcp_tenant_hog - a tenant over its share of kept events, @first if possible. Exists while the
+ * limit is exceeded.
+ */
 struct mcp_tenant *mcp_tenant_hog(struct mcp_tenant *first);
-/** mcp_tenant_take_message - count it as a request; ERR_QUOTA. */
+/** mcp_tenant_take_message - counts as a request; ERR_QUOTA. */
 int mcp_tenant_take_message(const struct mcp *mcp, const char *tenant,
                             struct error *err) attr_must_check;
-/** mcp_tenant_key_is_valid - @key_id NULL: authenticated without a key. */
+/** mcp_tenant_key_is_valid - @key_id NULL: no key needed. */
 bool mcp_tenant_key_is_valid(const struct mcp *mcp, const char *key_id);
 
 /* session.c */
 struct mcp_session *mcp_session_new(struct mcp *mcp, const char *tenant, struct error *err);
 void mcp_session_free(struct mcp_session *s);
-/** mcp_session_find - NULL: no such id, or another tenant's. */
+/** mcp_session_find - NULL: unknown, or another tenant's. */
 struct mcp_session *mcp_session_find(const struct mcp *mcp, const char *tenant, const char *id);
 void mcp_session_touch(struct mcp_session *s);
-/** mcp_session_notify - send a notification that belongs to no request; dropped without a stream
- * for them. @params is taken. */
+/** mcp_session_notify - of no request; dropped without a stream for these. Takes @params. */
 void mcp_session_notify(struct mcp_session *s, const char *method, json_t *params);
 const char *mcp_session_version_name(enum mcp_version version);
 /** mcp_session_version_find - MCP_VERSION_COUNT: unknown. */
@@ -189,49 +189,51 @@ enum mcp_version mcp_session_version_find(const char *name);
 
 /* stream.c */
 struct mcp_stream *mcp_stream_new(struct mcp_session *s);
-/** mcp_stream_attach - stream the events after number @after to @req, then all new ones.
- * Disconnects the previous reader. */
+/**
+ * mcp_stream_attach - send the events after @after, then new ones, to @req. Disconnects the
+ * previous reader.
+ */
 void mcp_stream_attach(struct mcp_stream *t, struct http_request *req, uint64_t after);
 void mcp_stream_send(struct mcp_stream *t, const char *text, size_t len);
-/** mcp_stream_answered - one request is. The last one ends the stream and may free it. */
+/** mcp_stream_answered - one request. The last one ends the stream and may free it. */
 void mcp_stream_answered(struct mcp_stream *t);
 /** mcp_stream_release - end the response; the reader may resume. */
 void mcp_stream_release(struct mcp_stream *t);
 /** mcp_stream_free - @answer: end the response too. */
 void mcp_stream_free(struct mcp_stream *t, bool answer);
-/** mcp_stream_find - the stream of an event id; *ret_number: the event. NULL: unknown, or later
- * events were dropped. */
+/**
+ * mcp_stream_find - by event id; *ret_number: the event. NULL: unknown, or later events were
+ * dropped.
+ */
 struct mcp_stream *mcp_stream_find(struct mcp_session *s, const char *event_id,
                                    uint64_t *ret_number);
-/** mcp_stream_beat - send a comment: proxies close idle connections. */
+/** mcp_stream_beat - a comment: proxies close idle connections. */
 void mcp_stream_beat(struct mcp_stream *t);
 
 /* http.c */
-/** mcp_post_answer - add an answer to the response. */
 void mcp_post_answer(struct mcp_post *post, const char *text, size_t len);
 
 /* dispatch.c */
 /**
- * mcp_dispatch - start a request. While @post is dispatched it gets the answer; later the place
- * that the request names. @post NULL: the sink.
+ * mcp_dispatch - start a request. @post gets the answer while dispatched; later the place that the
+ * request names. @post NULL: the sink.
  */
 void mcp_dispatch(struct mcp_session *s, struct mcp_post *post, const struct principal *who,
                   const char *request_id, const struct rpc_message *message);
 void mcp_dispatch_notification(struct mcp_session *s, const struct rpc_message *message);
-/** mcp_request_drop - cancel @q without an answer. */
+/** mcp_request_drop - without an answer. */
 void mcp_request_drop(struct mcp_request *q);
-/** mcp_request_text - a member of params; NULL: absent, or not a string without NUL. */
+/** mcp_request_text - of params; NULL: absent, or not a string without NUL. */
 const char *mcp_request_text(const struct mcp_request *q, const char *name);
 
-/* Methods that answer at once. Return: the result, owned, or NULL with *err. */
+/* Answer at once. Return: owned, or NULL with *err. */
 typedef json_t *mcp_answer_fn(struct mcp_request *q, struct error *err);
 mcp_answer_fn mcp_resources_subscribe, mcp_resources_unsubscribe; /* subscribe.c */
 mcp_answer_fn mcp_complete;                                       /* complete.c */
 
 /* subscribe.c */
 void mcp_subscription_free(struct mcp_subscription *sub);
-/** mcp_flush_changes - send pending list_changed notifications. */
 void mcp_flush_changes(void *ctx);
-/** mcp_watch_begin - watch sandboxes and templates for changes until mcp_watch_end. */
+/** mcp_watch_begin - watch sandboxes and templates until mcp_watch_end. */
 void mcp_watch_begin(struct mcp *mcp);
 void mcp_watch_end(struct mcp *mcp);

@@ -6,7 +6,7 @@
  * Streamable HTTP (http.c) and WebSocket (ws.c); stdio is a command of the CLI, a client of the
  * first. A session belongs to its tenant.
  *
- * Owned by the dialect mcp; one per router. On the loop only.
+ * One per router, owned by the dialect mcp. On the loop only.
  */
 
 #include "api/route.h"
@@ -18,15 +18,17 @@ struct router;
 
 extern const struct dialect mcp_dialect;
 
-/** mcp_free - cancel everything and free it. Nothing is answered. */
+/** mcp_free - cancels everything; answers nothing. */
 void mcp_free(struct mcp *mcp);
 struct mcp *mcp_new(struct router *r) attr_owned(mcp_free);
-/** mcp_check_keys - disconnect clients whose key is invalid: called when keys change, and
- * periodically for keys that expire. */
+/**
+ * mcp_check_keys - disconnect clients with invalid keys: when keys change, and periodically for
+ * expiry.
+ */
 void mcp_check_keys(struct mcp *mcp);
-/** mcp_policies_changed - notify subscribers: the policies were reloaded. */
+/** mcp_policies_changed - notify subscribers. */
 void mcp_policies_changed(struct mcp *mcp);
-/** mcp_stop - the daemon is stopping: close standing streams, refuse new sessions. */
+/** mcp_stop - close standing streams, refuse new sessions. */
 void mcp_stop(struct mcp *mcp);
 
 /* http.c */

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: classify and format messages of JSON-RPC 2.0 as MCP uses it. Ids are strings or whole
- * numbers, never null, and bounded, because they are kept and echoed. Pure.
+ * DOC: classifies and formats JSON-RPC 2.0 messages as MCP uses them. Ids are strings or whole
+ * numbers, never null, and bounded: they are kept and echoed. Pure.
  */
 
 #include "base/attr.h"
@@ -14,7 +14,7 @@
 enum rpc_kind {
 	RPC_REQUEST,
 	RPC_NOTIFICATION,
-	RPC_RESPONSE, /* the server sends no requests: ignored */
+	RPC_RESPONSE, /* ignored: the server sends no requests */
 	RPC_INVALID,
 	RPC_KIND_COUNT
 };
@@ -35,17 +35,17 @@ struct rpc_message {
 	json_t *id; /* NULL: none, or not valid */
 	const char *method;
 	json_t *params;    /* an object; NULL: none */
-	const char *wrong; /* INVALID: the reason; a literal */
+	const char *wrong; /* why INVALID; a literal */
 };
 
 /** rpc_classify - @value: any JSON. */
 void rpc_classify(json_t *value, struct rpc_message *ret_message);
 
-/* Format a message. Return: owned. @id NULL: null. JSON values are taken. */
+/* Return: owned. @id NULL: null. JSON values are taken. */
 char *rpc_result(json_t *id, json_t *result, size_t *ret_len) attr_must_check;
 char *rpc_error(json_t *id, int code, const char *message, json_t *data,
                 size_t *ret_len) attr_must_check;
 char *rpc_notification(const char *method, json_t *params, size_t *ret_len) attr_must_check;
-/** rpc_failure - the error @err, with its JSON-RPC code; data has the common error object. */
+/** rpc_failure - with its JSON-RPC code; data has the common error object. */
 char *rpc_failure(json_t *id, const struct error *err, const char *request_id,
                   size_t *ret_len) attr_must_check;

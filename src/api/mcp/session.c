@@ -13,10 +13,9 @@
 #include "io/timer.h"
 
 /*
- * Theory of operation. Sessions are ordered by last use. A session that is idle for
- * mcp.session_timeout ends. At a limit, a new session evicts the least recently used idle one of
- * its tenant: clients that crash do not say so. A client whose session has ended gets a 404 and
- * initializes again.
+ * Theory of operation. Sessions are ordered by last use and end when idle for mcp.session_timeout.
+ * At a limit, a new session evicts its tenant's least recently used idle one: clients that crash do
+ * not say so. A client whose session has ended gets a 404 and initializes again.
  */
 
 #define BEAT_US (15 * USEC_PER_SEC)
@@ -63,7 +62,7 @@ static bool is_idle(const struct mcp_session *s)
 	return s->requests_count == 0 && !s->sink.send;
 }
 
-/* The least recently used. */
+/* Least recently used. */
 static struct mcp_session *find_idle_session(const struct mcp_tenant *t)
 {
 	struct mcp_session *s;
@@ -171,8 +170,6 @@ void mcp_session_notify(struct mcp_session *s, const char *method, json_t *param
 		mcp_stream_send(s->standing, text, len);
 }
 
-/* Timers. */
-
 static void tend_session(struct mcp_session *s, uint64_t now)
 {
 	struct mcp_stream *t;
@@ -199,7 +196,7 @@ static void on_beat(void *ctx)
 	struct mcp_session *s;
 
 	mcp_check_keys(mcp);
-	/* Touching moves a session to the end: visit each once. */
+	/* Touching moves a session to the end. */
 	list_init(&all);
 	LIST_FOREACH (s, &mcp->sessions, struct mcp_session, node) {
 		list_remove(&s->node);

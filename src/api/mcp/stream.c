@@ -13,17 +13,17 @@
 #include <string.h>
 
 /*
- * Theory of operation. Every message of a stream is an event with the id STREAM-NUMBER, as
- * "3-17". Events are kept for a while: a client that reconnects sends the last id it has seen and
- * gets the rest, even if the stream has ended. Kept events are limited in bytes; the oldest go
- * first, those of tenants above their share before others', so no tenant loses events because of
- * another. A client that asks for dropped events gets an error, never a gap.
+ * Theory of operation. Every message is an event with the id STREAM-NUMBER, as "3-17". Events are
+ * kept for a while: a client that reconnects sends the last id it has seen and gets the rest, even
+ * if the stream has ended. Kept events are limited in bytes; the oldest go first, those of tenants
+ * above their share before others', so no tenant loses events because of another. A client that
+ * asks for dropped events gets an error, never a gap.
  *
- * A stream begins with an empty event, so that a client can resume even before the first message
- * (since 2025-11-25; older clients do not expect it).
+ * A stream begins with an empty event, so that a client can resume before the first message (since
+ * 2025-11-25; older clients do not expect it).
  */
 
-/* of all bytes, for one session: 1/16 */
+/* for one session */
 #define SESSION_SHARE 16
 #define FRAME_MAX     96 /* of an event, without its data */
 #define ID_LEN        48
@@ -43,7 +43,7 @@ static void drop_event(struct mcp_event *e)
 	free(e);
 }
 
-/* Drop an event, and a stream that has ended with its last one. */
+/* And a stream that has ended, with its last event. */
 static void evict_event(struct mcp_event *e)
 {
 	struct mcp_stream *t = e->stream; // NOLINT: one that was freed has left all lists
@@ -99,12 +99,12 @@ static void on_gone(void *ctx)
 
 static void write_text(struct mcp_stream *t, const char *text, size_t len)
 {
-	/* The server disconnects a client that does not read (on_gone follows); it may resume. */
+	/* The server disconnects a client that does not read; it may resume. */
 	if (t->req)
 		(void)!http_stream_write(t->req, text, len);
 }
 
-/* @data NULL: only the id and the time to wait before reconnecting. */
+/* @data NULL: only the id and the retry time. */
 static void add_frame(struct buf *b, const struct mcp_stream *t, uint64_t number, const char *data,
                       size_t len)
 {
@@ -177,7 +177,7 @@ void mcp_stream_answered(struct mcp_stream *t)
 	t->ended = true;
 	t->ended_us = clock_us();
 	mcp_stream_release(t);
-	/* Without events (the request was cancelled) there is nothing to resume. */
+	/* Cancelled: nothing to resume. */
 	if (list_is_empty(&t->events))
 		mcp_stream_free(t, true);
 }

@@ -15,8 +15,8 @@
 /*
  * Theory of operation. Core reports each change with its sandbox and file, or its template.
  * Subscriptions are indexed by that ("TENANT/sandbox:ID", "TENANT/template:ID"), so a change
- * without subscribers costs nothing. A directory changes with its files. Policies are reloaded
- * together and rarely: every subscription is checked.
+ * without subscribers costs nothing. A directory changes with its files. Policies are rarely
+ * reloaded: every subscription is checked.
  *
  * list_changed notifications are delayed and combined.
  */
@@ -24,7 +24,7 @@
 #define CHANGES_US  (100 * 1000ULL)
 #define WATCHED_LEN (TENANT_NAME_MAX + SANDBOX_URI_ID_MAX + 12)
 
-/* The index of each kind; NULL: never changes, or see above (policies). */
+/* NULL: never changes, or a policy. */
 static const char *const groups[] = {
 	[SANDBOX_URI_IS_FILE] = "sandbox", [SANDBOX_URI_IS_EXECUTION] = NULL,
 	[SANDBOX_URI_IS_LOG] = "sandbox",  [SANDBOX_URI_IS_TEMPLATE] = "template",
@@ -106,7 +106,7 @@ json_t *mcp_resources_subscribe(struct mcp_request *q, struct error *err)
 	struct mcp_session *s = q->session;
 	struct sandbox_uri uri;
 
-	/* Who may not read a resource must not learn when it changes. */
+	/* Who may not read it must not learn when it changes. */
 	if (resource_parse(text, &uri, err) < 0 || resource_check(&q->call, &uri, err) < 0)
 		return NULL;
 	if (find_subscription(s, text))
@@ -131,8 +131,6 @@ json_t *mcp_resources_unsubscribe(struct mcp_request *q, struct error *err)
 	(void)error_set(err, ERR_INVALID, 0, "uri must be a string");
 	return NULL;
 }
-
-/* Changes. */
 
 /* Whether @path is @at or below it. */
 static bool is_at_or_below(const char *at, const char *path)
@@ -216,7 +214,7 @@ void mcp_flush_changes(void *ctx)
 	}
 }
 
-/* Built-in templates have no tenant and never change. */
+/* Built-in templates have no tenant and do not change. */
 static void on_template(void *ctx, const struct template *t, bool listed)
 {
 	struct mcp *mcp = ctx;

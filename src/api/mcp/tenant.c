@@ -11,12 +11,12 @@
 #include <string.h>
 
 /*
- * Theory of operation. No tenant can starve another: sessions are limited per tenant, and kept
- * events are shared equally among tenants with sessions. Where the whole is exceeded, some tenant
- * exceeds its share, and loses its oldest events.
+ * Theory of operation. No tenant can starve another: sessions are limited per tenant, and tenants
+ * with sessions share the kept events equally. Beyond the whole, some tenant exceeds its share and
+ * loses its oldest events.
  *
- * Keys are checked when a client connects. Open streams and WebSockets are checked again when a
- * key is revoked, and every few seconds for keys that expire.
+ * Keys are checked when a client connects; of open streams and WebSockets again when a key is
+ * revoked, and every few seconds for expiry.
  */
 
 void mcp_tenant_enter(struct mcp_session *s, const char *name)
@@ -69,7 +69,7 @@ struct mcp_tenant *mcp_tenant_hog(struct mcp_tenant *first)
 		return first;
 	LIST_FOREACH (t, &mcp->tenants, struct mcp_tenant, node)
 		if (t->bytes > part) {
-			/* To the front: found at once next time. */
+			/* To the front: found first next time. */
 			list_remove(&t->node);
 			list_append(mcp->tenants.next, &t->node);
 			return t;

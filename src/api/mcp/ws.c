@@ -11,9 +11,9 @@
 #include "http/ws.h"
 
 /*
- * Theory of operation. A WebSocket is an MCP session: each text message is a JSON-RPC message,
- * and both end together. The client is authenticated once; each message counts against its
- * tenant's rate. An invalid key closes the connection.
+ * Theory of operation. A WebSocket is an MCP session: each text message is a JSON-RPC message, and
+ * both end together. The client is authenticated once; messages count against its tenant's rate. An
+ * invalid key closes the connection.
  */
 
 #define WAITING_MAX (16u << 20)
@@ -44,7 +44,7 @@ static void send_text(void *ctx, const char *text, size_t len)
 	http_ws_send(s->ws, text, len);
 }
 
-/* The session has ended; @ctx is freed by on_closed. */
+/* on_closed frees @ctx. */
 static void close_socket(void *ctx)
 {
 	struct socket *s = ctx;
@@ -131,7 +131,7 @@ static void on_message(void *ctx, const char *body, size_t len)
 	send_answer(s, text, text_len);
 }
 
-/* To a plain request, say how to upgrade. */
+/* Tell a plain request how to upgrade. */
 static void refuse_upgrade(struct http_request *req, const struct error *err)
 {
 	if (err->code != ERR_INVALID) {

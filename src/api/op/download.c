@@ -20,9 +20,9 @@
 #include <time.h>
 
 /*
- * Theory of operation. The box sends metadata (size, times) before the bytes, and the response's
- * header is made of it. Only if the range depends on the size (the last bytes; a range of one state
- * of the file) is the operation started a second time.
+ * Theory of operation. The box sends metadata (size, times) before the bytes, for the response's
+ * header. Only a range that depends on the size (the last bytes; of one state of the file) starts
+ * the operation a second time.
  */
 
 #define NSEC 1000000000ULL
@@ -61,15 +61,15 @@ void download_parse_range(const char *value, struct download_range *ret_range)
 
 struct download {
 	struct pending pending;
-	struct session *session; /* while there is an operation */
+	struct session *session;
 	struct file_op *op;
 	char *path;       /* owned */
 	const char *type; /* literal */
 	bool tar;
-	bool again;                  /* this is the second operation */
+	bool again;                  /* the second operation */
 	struct download_range range; /* as requested */
 	uint64_t offset, length;     /* of the operation */
-	uint64_t left;               /* announced bytes still to be sent */
+	uint64_t left;               /* announced, still to be sent */
 	bool streaming;
 };
 
@@ -159,7 +159,7 @@ static void download_data(void *ctx, const char *data, size_t len)
 
 	if (!d->streaming)
 		begin_tar(d);
-	/* The file grew: send as much as was announced. */
+	/* The file grew: send what was announced. */
 	if (!d->tar && kept > d->left)
 		kept = (size_t)d->left;
 	if (!d->tar)
@@ -223,7 +223,7 @@ static void answer_bad_range(struct download *d, uint64_t size)
 	download_free(d);
 }
 
-/* The requested part of a file of @size. Return: whether there is one. */
+/* Of a file of @size. Return: whether there is one. */
 static bool resolve_range(const struct download_range *range, uint64_t size, uint64_t *ret_first,
                           uint64_t *ret_count)
 {
@@ -259,7 +259,7 @@ static void download_entry(void *ctx, const struct box_file_entry *entry)
 		{"ETag", etag},
 		{"Last-Modified", date},
 		{"Content-Security-Policy",
-	         "sandbox"}, /* a page that a program wrote has no rights on this origin */
+	         "sandbox"}, /* a program's page has no rights on this origin */
 		{"Accept-Ranges", "bytes"},
 		{"Content-Range", span},
 	};

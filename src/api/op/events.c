@@ -37,7 +37,7 @@ int event_open(struct buf *b, const struct event *e)
 	if (e->form == EVENT_FORM_SSE &&
 	    sse_open(b, &(struct sse){.id = e->has_id ? id : NULL, .name = e->name}) < 0)
 		return -ENOBUFS;
-	/* The name comes first: a person who watches the stream reads from the left. */
+	/* First, for people who watch the stream. */
 	if (buf_addf(b, "{\"event\":\"%s\"", e->name) < 0 ||
 	    (e->shows_id && buf_addf(b, ",\"id\":%s", id) < 0))
 		return -ENOBUFS;

@@ -3,7 +3,7 @@
 
 /*
  * DOC: events of a response: JSON objects {"event": name, ...}, as lines (application/x-ndjson) or
- * as server-sent events (text/event-stream).
+ * server-sent events (text/event-stream).
  */
 
 #include "base/attr.h"
@@ -24,15 +24,15 @@ struct event {
 	uint64_t id;
 	bool has_id;     /* SSE: the frame has @id */
 	bool shows_id;   /* the object has @id, too */
-	const char *key; /* of the first member; NULL: the caller writes it */
+	const char *key; /* of the first member; NULL: written by the caller */
 };
 
-/** event_form_choose - by the Accept header (NULL: not sent) and the request's own option. Pure. */
+/** event_form_choose - by Accept (NULL: not sent) and the request's option. Pure. */
 enum event_form event_form_choose(const char *accept, bool wanted);
 const char *event_form_type(enum event_form form);
 /**
- * event_open - an event up to the value of its first member. The caller adds the value (JSON
- * without raw line breaks), perhaps further members, and calls event_close. Return: 0 or -ENOBUFS.
+ * event_open - up to the value of the first member. The caller adds the value (JSON without raw
+ * line breaks), perhaps more members, then event_close. Return: 0 or -ENOBUFS.
  */
 int event_open(struct buf *b, const struct event *event) attr_must_check;
 int event_close(struct buf *b, enum event_form form) attr_must_check;

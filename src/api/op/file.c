@@ -9,7 +9,7 @@
 #include "core/session/session_files.h"
 #include <string.h>
 
-/* A box that respects its own limit stays below this, with its last entry. */
+/* A box within its own limit stays below this. */
 #define BYTES_MAX (FILES_LIST_BYTES + 4 * WORKPATH_MAX)
 
 struct op_file {
@@ -141,8 +141,6 @@ void op_file_cancel(struct op_file *c)
 	file_cancel(c->op);
 	op_file_free(c);
 }
-
-/* Answering HTTP requests. */
 
 struct waiter {
 	struct pending pending;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: file operations whose result fits into memory: listings, metadata, changes of the tree,
- * short files. For content of any size see download.h and upload.h.
+ * DOC: file operations whose result fits into memory: listings, metadata, changes, short files. For
+ * any size see download.h and upload.h.
  */
 
 #include "api/json/encode_file.h"
@@ -22,27 +22,27 @@ struct op_file_request {
 	struct box_file_request request;
 	const char *data; /* WRITE: copied */
 	size_t len;
-	size_t data_max; /* READ: more bytes are a failure */
-	/* The end, from the loop. Not called after op_file_cancel. */
+	size_t data_max; /* READ: more fails */
+	/* From the loop. Not after op_file_cancel. */
 	void (*on_end)(void *ctx, const struct file_result *result);
 	void *ctx;
 };
 
-/** op_file_start - Return: a handle, valid until on_end; or NULL with *err: not started. */
+/** op_file_start - Return: valid until on_end; or NULL with *err. */
 struct op_file *op_file_start(struct session *session, const struct op_file_request *request,
                               struct error *err) attr_must_check;
 /** op_file_cancel - no callback follows. */
 void op_file_cancel(struct op_file *c);
 
-/* Borrowed for the call, but for @ctx. */
+/* Borrowed for the call, except @ctx. */
 struct op_file_reply {
 	struct box_file_request request;
 	const char *data; /* WRITE: copied */
 	size_t len;
-	size_t data_max; /* READ: more bytes are a failure */
-	/* Answers @req. Not called if the client has left. */
+	size_t data_max; /* READ: more fails */
+	/* Not called if the client has left. */
 	void (*answer)(void *ctx, struct http_request *req, const struct file_result *result);
-	void (*free)(void *ctx); /* in any case, once; NULL: nothing to free */
+	void (*free)(void *ctx); /* once, in any case; NULL: nothing to free */
 	void *ctx;
 };
 /** op_file_reply - answer @req with the result of one operation. */

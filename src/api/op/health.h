@@ -12,7 +12,6 @@ struct router;
 
 /** health_can_store - the store accepts writes, or there is none. */
 bool health_can_store(const struct router *r);
-/** health_can_run - executions are accepted. */
 bool health_can_run(const struct router *r);
 /** health_is_ready - both. */
 bool health_is_ready(const struct router *r);

@@ -12,7 +12,6 @@
 #include "core/store/store.h"
 #include "http/status.h"
 
-/* A request that waits for a page of the store. */
 struct listing {
 	struct pending pending;
 	struct query_page page; /* its items are owned */

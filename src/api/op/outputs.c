@@ -5,8 +5,7 @@
 #include "base/list.h"
 #include "base/str.h"
 
-/* Every entry is longer than the text of a result, so there are a few thousand at most: a list will
- * do. */
+/* Entries are longer than a result's text, so a few thousand at most: a list will do. */
 struct entry {
 	struct list node; /* oldest first */
 	char *tenant, *id;
@@ -53,7 +52,6 @@ void outputs_free(struct outputs *o)
 	free(o);
 }
 
-/* Bytes of a tenant, and its oldest entry. */
 static size_t bytes_of(const struct outputs *o, const char *tenant, struct entry **ret_oldest)
 {
 	size_t bytes = 0;
@@ -69,7 +67,7 @@ static size_t bytes_of(const struct outputs *o, const char *tenant, struct entry
 	return bytes;
 }
 
-/* Drop one entry to make room for @more bytes. Return: whether that was necessary. */
+/* Make room for @more bytes. Return: whether one was dropped. */
 static bool drop_one(struct outputs *o, const char *tenant, size_t more)
 {
 	struct entry *oldest;

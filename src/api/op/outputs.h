@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * DOC: output of one-shot runs that was too long for a result, to be read for a while. In memory
- * only. The oldest are dropped first, those of a tenant over its share before others'. A session's
- * output is kept with its record.
+ * DOC: output of one-shot runs that was too long for a result, in memory, for a while. The oldest
+ * go first, a tenant's over its share before others'. A session's output is kept with its record.
  */
 
 #include "base/attr.h"
@@ -18,7 +17,7 @@ struct outputs;
 
 void outputs_free(struct outputs *o);
 struct outputs *outputs_new(void) attr_owned(outputs_free);
-/** outputs_keep - copy both streams; ignored if they exceed the share of a tenant. */
+/** outputs_keep - copies both streams, unless they exceed a tenant's share. */
 void outputs_keep(struct outputs *o, const char *tenant, const char *execution_id,
                   const struct buf streams[OUTPUT_COUNT]);
 /** outputs_find - NULL: unknown, dropped, or another tenant's. Borrowed. */

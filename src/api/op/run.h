@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: run a program for a caller. The only place in api/ that starts one: once in a new box, or in
- * a session. Either way the caller gets a record, to be watched with run_watch (core/run). A
- * one-shot run ends with its watch; a session's goes on. run_reply.h answers HTTP requests.
+ * DOC: runs a program for a caller; the only place in api/ that starts one: once in a new box, or
+ * in a session. The caller watches the record with run_watch (core/run). A one-shot run ends with
+ * its watch; a session's goes on. run_reply.h answers HTTP requests.
  *
  * On the loop only. Nothing here knows HTTP.
  */
@@ -26,7 +26,9 @@ struct op_run_start {
 	const char *request_id; /* for logs and audit */
 };
 
-/** op_run_start - Return: 0; -1 with *err: nothing was started. A program without a session has to
- * be watched before the loop goes on. */
+/**
+ * op_run_start - Return: 0; -1 with *err: nothing started. A program without a session must be
+ * watched before the loop goes on.
+ */
 int op_run_start(struct router *r, const struct op_run_start *start, struct run_record **ret_record,
                  struct error *err) attr_must_check;

@@ -18,19 +18,18 @@
 #include "io/timer.h"
 
 /*
- * Theory of operation. A waiter ends with whichever comes first: the end of the program, the client
- * leaving, or the end of its patience. Each of the three frees it.
+ * Theory of operation. A waiter ends with, and is freed by, whichever comes first: the program's
+ * end, the client leaving, or the end of its patience.
  *
- * Without a session a stream begins with its first event, so that what fails earlier gets its own
- * HTTP status; its events are numbered here. Events of a session keep the numbers of the record, so
- * that a client that was cut off names the last one it has and continues from there. Output is
- * bytes and events are text, and a character may be split between two events: its beginning is held
- * back and sent with the later one. A client that comes back after the earlier one must get the
- * whole character, so all events are read again from the first, and those that it has are dropped
- * only then.
+ * Without a session a stream begins with its first event, so that earlier failures get their own
+ * HTTP status; its events are numbered here. A session's events keep the record's numbers, so that
+ * a client that was cut off continues after the last one it has. A character may be split between
+ * two events: its beginning is held back and sent with the later one. A client that comes back
+ * after the earlier one must get the whole character, so all events are read again from the first,
+ * and those that it has are dropped only then.
  *
- * Events derived from the last one (the rest of a split character, rich results) have no number of
- * their own: a client that got some of them but not the end requests all of them again.
+ * Events derived from the last one (the rest of a split character, rich results) have no number: a
+ * client that got some of them but not the end requests all of them again.
  */
 
 static const char *const stream_names[] = {
@@ -51,8 +50,8 @@ struct waiter {
 	struct run_reply how;
 	struct timer *patience; /* NULL: none */
 	size_t max_bytes;       /* of one event or response */
-	bool began;             /* the stream */
-	uint64_t next_id;       /* without a session */
+	bool began;
+	uint64_t next_id; /* without a session */
 	struct text_stream text[OUTPUT_COUNT];
 };
 
@@ -68,8 +67,6 @@ static bool is_stream(const struct waiter *w)
 	return w->how.form != EVENT_FORM_NONE;
 }
 
-/* Events. */
-
 static void begin_stream(struct waiter *w)
 {
 	if (!w->began)
@@ -77,7 +74,7 @@ static void begin_stream(struct waiter *w)
 	w->began = true;
 }
 
-/* @number 0: derived from another event. */
+/* @number 0: derived. */
 static int open_event(const struct waiter *w, struct buf *b, const char *name, uint64_t number)
 {
 	const struct event event = {
@@ -103,7 +100,7 @@ static int send_event(struct waiter *w, struct buf *b)
 	return 0;
 }
 
-/* An event with the members of @object, which is released. */
+/* With the members of @object, which is released. */
 static void send_object(struct waiter *w, const char *name, uint64_t number, json_t *object)
 {
 	cleanup_buf struct buf b = BUF_INIT(w->max_bytes);
@@ -134,7 +131,7 @@ static void send_text(struct waiter *w, enum output_stream stream, uint64_t numb
 		reply_log(w->pending.req, LOG_LEVEL_WARN, "no room for output");
 }
 
-/* Whether the client has the event already. */
+/* The client has it already. */
 static bool is_past(const struct waiter *w, const struct run_event *event)
 {
 	return w->in_session && event->number <= w->how.after;
@@ -160,8 +157,6 @@ static void send_output(struct waiter *w, const struct run_event *event)
 		send_text(w, stream, event->number, text, len);
 }
 
-/* The end. */
-
 static void send_derived(struct waiter *w, const struct outcome *outcome)
 {
 	cleanup_report struct report report = {0};
@@ -178,7 +173,7 @@ static void send_derived(struct waiter *w, const struct outcome *outcome)
 		            json_pack("{s:O}", "data", json_array_get(report.results, i)));
 }
 
-/* A response of its own, or the last event of a stream that has begun. */
+/* A response, or the last event of a stream that has begun. */
 static void finish_with_error(struct waiter *w, const struct error *err, uint64_t number)
 {
 	struct http_request *req = w->pending.req;
@@ -314,15 +309,13 @@ void run_reply_record(struct router *r, struct http_request *req, const struct r
 		reply_error(req, &no_room);
 }
 
-/* Tickets. */
-
 struct ticket {
 	struct pending pending;
 	struct run_record *record;
 	int status;
 };
 
-/* The program runs all the same, once its record is persisted. */
+/* The program runs anyway, once its record is persisted. */
 static void on_ticket_left(struct pending *p)
 {
 	struct ticket *t = CONTAINER_OF(p, struct ticket, pending);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: answer an HTTP request with a program: after its end, as a stream of events, or at once with
- * a ticket. A dialect provides only an encoder. A client that leaves ends a program without a
- * session; a session's program goes on, and the client can come back for its events.
+ * DOC: answers an HTTP request with a program: after its end, as a stream of events, or at once
+ * with a ticket. A dialect provides an encoder. A client that leaves ends a program without a
+ * session; a session's goes on, and the client can come back for its events.
  */
 
 #include "api/op/events.h"
@@ -15,25 +15,24 @@
 
 struct http_request;
 
-/* One of both, for a program that ran: @run has an outcome. */
+/* One of both; @run has an outcome. */
 struct run_encoder {
-	/* The result object as text, for a response with status 200 and for the last event.
-	 * Return: 0; -1: it does not fit into @b. */
+	/* The result object, for a response with status 200 and for the last event. Return: 0; -1:
+	 * does not fit. */
 	int (*add_result)(void *ctx, struct buf *b, const struct run_record_info *run);
-	/* The response. Not for streams. */
+	/* Not for streams. */
 	void (*answer)(void *ctx, struct http_request *req, const struct run_record_info *run);
 };
 
 struct run_reply {
 	const struct run_encoder *encoder;
 	void *ctx;            /* the encoder's; freed with free(); may be NULL */
-	enum event_form form; /* NONE: one response, after the end */
-	uint64_t after;       /* skip events up to this number */
-	uint64_t patience_us; /* NONE: respond 408 after this time; 0: wait for ever */
-	bool announce;        /* a session: begin with the ids, before the program starts */
+	enum event_form form; /* NONE: one response at the end */
+	uint64_t after;       /* skip events up to this */
+	uint64_t patience_us; /* NONE: 408 after this time; 0: never */
+	bool announce;        /* a session: ids first, before the start */
 };
 
-/** run_reply_start - op_run_start for a request; its body is dropped. */
 int run_reply_start(struct router *r, struct http_request *req, const struct op_run_start *start,
                     struct run_record **ret_record, struct error *err) attr_must_check;
 /** run_reply - answer @req, now or later. A program without a session ends with the request. */

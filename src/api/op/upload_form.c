@@ -20,8 +20,8 @@
 
 /*
  * Theory of operation. A form has a file and perhaps its path, in any order. If the path may still
- * follow, the file is written under a temporary name and moved at the end, or removed. A form that
- * is cut off leaves nothing.
+ * follow, the file is written under a temporary name and moved at the end, or removed. A truncated
+ * form leaves nothing.
  */
 
 #define FORM_EXTRA (64 * 1024) /* boundaries, headers, other fields */
@@ -40,7 +40,7 @@ struct upload_form {
 	struct buf place; /* as given */
 	char *filename;   /* owned; of the file part */
 	char *target;     /* owned; the final path, once known */
-	char temp[40];    /* temporary path; "": written to @target */
+	char temp[40];    /* "": written to @target */
 	struct file_item item;
 };
 
@@ -73,7 +73,7 @@ static void on_left(struct pending *p)
 	upload_form_free(u);
 }
 
-/* Remove a file that could not be moved; nothing waits for the result. */
+/* Remove a file that could not be moved; nothing waits. */
 
 static void ignore_entry(void *ctx, const struct box_file_entry *entry)
 {
@@ -117,8 +117,6 @@ static void remove_temp(const struct upload_form *u)
 		note_failure(NULL, &err);
 }
 
-/* The end. */
-
 static void answer_form(struct upload_form *u)
 {
 	u->dialect->answer(pending_resume(&u->pending), u->session_id, u->target, &u->item);
@@ -139,7 +137,6 @@ static void on_not_moved(void *ctx, const struct error *err)
 	struct upload_form *u = ctx;
 
 	u->op = NULL;
-	/* Files end with their session. */
 	u->session = session_find(u->router->parts.sessions, u->tenant, u->session_id);
 	if (u->session)
 		remove_temp(u);
@@ -229,7 +226,7 @@ static int open_file(struct upload_form *u, struct error *err)
 	                                   .parents = true};
 	char random[17];
 
-	/* The session may have ended since the header arrived. */
+	/* The session may have ended since the header. */
 	u->session = session_find(u->router->parts.sessions, u->tenant, u->session_id);
 	if (!u->session)
 		return error_set(err, ERR_SESSION_NOT_FOUND, 0, "no session has this id");
@@ -292,8 +289,6 @@ static int on_part_end(void *ctx, struct error *err)
 	return 0;
 }
 
-/* The body. */
-
 static size_t on_body(void *ctx, const char *data, size_t len)
 {
 	struct upload_form *u = ctx;
@@ -317,7 +312,7 @@ static void on_body_end(void *ctx)
 	else if (!u->has_file)
 		(void)error_field(&err, "file",
 		                  "must be a part of a multipart/form-data body with this name");
-	/* Known now, if not when the file began. */
+	/* Known now, if not before. */
 	else if (u->temp[0])
 		(void)settle_target(u, &err);
 	if (error_is_set(&err))

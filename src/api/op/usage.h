@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: current usage, as far as the caller may see it: everything for an operator (scope admin, or
- * a daemon without keys), its own tenant's for others, nothing for unknown callers.
+ * DOC: current usage, as the caller may see it: all for an operator (scope admin, or a daemon
+ * without keys), its own tenant's for others, nothing for unknown callers.
  */
 
 #include <jansson.h>
@@ -14,7 +14,7 @@ struct principal;
 struct router;
 
 struct usage {
-	bool known; /* false: all numbers are 0 and shown as null */
+	bool known; /* false: all 0, shown as null */
 	size_t running, queued, boxes, sessions;
 };
 

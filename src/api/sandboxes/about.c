@@ -56,7 +56,7 @@ void sandboxes_info(struct router *r, struct http_request *req, const struct rou
 	reply_json(req, HTTP_OK, j);
 }
 
-/* The API as a page without scripts or external content. */
+/* No scripts or external content. */
 
 static int add_escaped(struct buf *b, const char *text)
 {

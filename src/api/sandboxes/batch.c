@@ -14,13 +14,12 @@
 #include <string.h>
 
 /*
- * Theory of operation. One action for many sandboxes, a few at a time, in the order of the
- * request, with one response at the end. Calls of core return at once, and their items wait until
- * the change is persisted; programs wait for their tool. A failed item ends the batch unless
- * continue_on_error is set: started items finish, the others are reported as not tried.
+ * Theory of operation. One action for many sandboxes, a few at a time, in order, with one response
+ * at the end. Core's calls return at once, and their items wait until the change is persisted;
+ * programs wait for their tool. A failed item ends the batch unless continue_on_error is set:
+ * started items finish, the others are reported as not tried.
  *
- * A client that disconnects cancels its programs and starts no more. The last item frees the
- * batch.
+ * A client that disconnects cancels its programs and starts no more. The last item frees the batch.
  */
 
 #define IDS_MAX         100
@@ -29,17 +28,15 @@
 
 struct batch;
 
-/* A call of core. */
 typedef int act_fn(struct session *session, const json_t *parameters, struct error *err);
 
 struct action {
 	const char *name;
 	enum scope scope;
-	act_fn *act;                                  /* or: */
-	const struct sandboxes_program_kind *program; /* runs a program */
+	act_fn *act; /* or: */
+	const struct sandboxes_program_kind *program;
 };
 
-/* Body of the request. */
 struct batch_body {
 	unsigned action; /* index of actions */
 	json_t *ids, *parameters;
@@ -186,12 +183,10 @@ static void finish_item(struct item *item, json_t *result, const struct error *f
 	b->succeeded += !failure;
 	b->stopped |= failure && !b->continue_on_error;
 	b->running--;
-	/* Inside pump the loop there continues. */
+	/* Inside pump its loop continues. */
 	if (!b->pumping)
 		loop_defer(b->router->parts.loop, pump, b);
 }
-
-/* A call of core. */
 
 static void on_kept(void *ctx, const struct error *err)
 {
@@ -218,8 +213,6 @@ static void act_on(struct item *item, struct session *session)
 	if (r != 0)
 		on_kept(item, r < 0 ? &err : NULL);
 }
-
-/* A program. */
 
 static void on_done(void *ctx, json_t *result, const struct error *failure)
 {
@@ -255,7 +248,7 @@ static void run_tool(struct item *item)
 	p.args = (struct tool_args){.sandbox_id = NULL};
 	item->call.args.sandbox_id = xstrdup(id_of(b, item->index));
 	call_init(&item->call, b->router, b->principal, b->request_id);
-	tool_start(&item->call, tool, NULL); /* the batch may be gone afterwards */
+	tool_start(&item->call, tool, NULL); /* may free the batch */
 }
 
 static void start_item(struct batch *b, size_t index)
@@ -313,8 +306,6 @@ static void on_left(struct pending *p)
 		batch_free(b);
 }
 
-/* The request. */
-
 static int check_ids(const struct field_value *v)
 {
 	size_t count = json_array_size(v->value);
@@ -339,7 +330,7 @@ static int check_timeout(const struct field_value *v)
 	return json_is_null(v->value) ? 0 : sandboxes_seconds(v->value, v->path, &seconds, v->err);
 }
 
-/* Before the first item: the scope, and the parameters. */
+/* Scope and parameters, before the first item. */
 static int check_batch(const struct router *r, const struct batch_body *body,
                        const struct action *action, const struct principal *who, struct error *err)
 {

@@ -17,8 +17,8 @@
  * Theory of operation. A request ends with its tool or its client. A stream begins with the first
  * output, so that an earlier refusal has its own status.
  *
- * This is not run_reply: a tool need not run a program, its events have neither "start" nor rich
- * results, and a disconnect kills the program of a session too.
+ * Not run_reply: a tool need not run a program, its events have neither "start" nor rich results,
+ * and a disconnect kills a session's program too.
  */
 
 struct waiter {
@@ -75,7 +75,7 @@ const char *sandboxes_code(enum error_code code)
 	return codes[code] ? codes[code] : "INTERNAL_ERROR";
 }
 
-/* Results, not HTTP errors: clients that call tools show their text and code. */
+/* Clients that call tools show a result's text and code. */
 bool sandboxes_is_refusal(const struct error *failure)
 {
 	static const enum error_code outcomes[] = {
@@ -89,7 +89,7 @@ bool sandboxes_is_refusal(const struct error *failure)
 	return true;
 }
 
-/* The code of a program that failed; the first match counts. */
+/* The first match counts. */
 static const char *failure_code(const json_t *metadata)
 {
 	static const struct {
@@ -149,8 +149,6 @@ json_t *sandboxes_metadata(const struct sandboxes_done *done)
 	return j;
 }
 
-/* Events. */
-
 /* @value is JSON text. */
 static void send_event(struct waiter *w, const char *name, const char *key, const struct buf *value)
 {
@@ -199,8 +197,6 @@ static void send_end(struct waiter *w, json_t *body)
 	send_event(w, "end", "result", &b);
 	http_stream_end(w->pending.req);
 }
-
-/* The end. */
 
 static void waiter_free(struct waiter *w)
 {

@@ -84,7 +84,7 @@ static const struct field delete_rows[] = {
 const struct fields sandboxes_file_delete_query = {.rows = delete_rows};
 /* clang-format on */
 
-/* State of a request until its response. */
+/* Until the response. */
 struct file_work {
 	struct router *router;
 	const struct principal *principal; /* lives as long as the identity service */
@@ -95,7 +95,7 @@ struct file_work {
 	size_t len;
 	uint32_t mode;
 	int status;
-	bool base64; /* the client wants base64 */
+	bool base64;
 };
 
 static void work_free(void *ctx)
@@ -121,7 +121,7 @@ static struct file_work *work_new(struct router *r, struct http_request *req,
 	w->given_path = xstrdup(path);
 	w->mode = FILE_MODE;
 	w->status = HTTP_OK;
-	/* Paths are below the workspace: "/" and "/workspace" mean it. */
+	/* "/" and "/workspace" mean the workspace. */
 	if (tool_clean_path(str_equal(path, "/") ? "" : path, "path", w->path, &err) == 0)
 		return w;
 	work_free(w);
@@ -140,8 +140,6 @@ static json_t *text(const char *s)
 {
 	return json_text(s, strlen(s));
 }
-
-/* List. */
 
 static json_t *view_item(const struct file_work *w, const struct file_item *item)
 {
@@ -210,8 +208,6 @@ void sandboxes_files(struct router *r, struct http_request *req, const struct ro
 			      });
 }
 
-/* Read. */
-
 static void set_content(const struct file_work *w, json_t *j, const struct file_result *result)
 {
 	bool base64 = w->base64 || !utf8_is_valid(result->data, result->len) ||
@@ -271,8 +267,6 @@ void sandboxes_file_get(struct router *r, struct http_request *req, const struct
 			.ctx = w,
 		});
 }
-
-/* Write. */
 
 static void answer_written(void *ctx, struct http_request *req, const struct file_result *result)
 {
@@ -412,8 +406,6 @@ void sandboxes_file_upload(struct router *r, struct http_request *req,
 			      .ctx = place,
 		      });
 }
-
-/* Remove. */
 
 static void answer_removed(void *ctx, struct http_request *req, const struct file_result *result)
 {

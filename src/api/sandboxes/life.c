@@ -33,7 +33,7 @@ struct change_body {
 	json_t *resources, *environment, *metadata;
 };
 
-/* Unlike the body, resources must not have unknown members. */
+/* Unlike the body, without unknown members. */
 static int decode_resources(const json_t *value, struct session_request *ret_request,
                             struct error *err)
 {
@@ -55,7 +55,7 @@ static int take_resources(const struct field_value *v)
 	                                : fields_wrong(v, "an object");
 }
 
-/* The sandbox lives that long, used or not. */
+/* Used or not. */
 static int take_ttl(const struct field_value *v)
 {
 	struct create_body *body = v->out;
@@ -77,7 +77,6 @@ static int check_metadata(const json_t *metadata, struct error *err)
 	return 0;
 }
 
-/* Tables are data, however long their lines. */
 /* clang-format off */
 #define INTO(member) AT(struct create_body, member)
 const struct fields sandboxes_create_fields = SANDBOXES_FIELDS("SandboxRequest",
@@ -177,9 +176,7 @@ void sandboxes_delete(struct router *r, struct http_request *req, const struct r
 	durable_reply_session(req, session, HTTP_NO_CONTENT, NULL);
 }
 
-/* Change. */
-
-/* Fixed when the box is made: only the same values are accepted. */
+/* Fixed when the box is made: accept only the same values. */
 static int check_resources(const struct session *session, const json_t *wanted, struct error *err)
 {
 	cleanup_session_request struct session_request request = {0};
@@ -198,7 +195,7 @@ static int check_resources(const struct session *session, const json_t *wanted, 
 	return error_field(err, "resources", "cannot be changed: make another sandbox");
 }
 
-/* @old with @changes; null removes a member. @whole: only @changes. Return: owned. */
+/* null removes a member. @whole: only @changes. Return: owned. */
 static json_t *merge_members(const json_t *old, const json_t *changes, bool whole)
 {
 	json_t *j = old && !whole ? json_copy((json_t *)(uintptr_t)old) : json_object(), *value;
@@ -252,8 +249,8 @@ static int apply_change(struct session *session, const struct change_body *body,
 {
 	cleanup_json json_t *notes = change_notes(session, body, whole);
 
-	/* Limit the merged metadata: small changes add up. The environment is last: nothing was
-	 * changed before it, and nothing fails after it. */
+	/* Limit the merged metadata: small changes add up. The environment is last: nothing changed
+	 * before it, nothing fails after it. */
 	if (check_metadata(json_object_get(notes, "metadata"), err) < 0 ||
 	    check_resources(session, body->resources, err) < 0 ||
 	    change_env(session, body->environment, whole, err) < 0)

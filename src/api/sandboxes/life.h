@@ -16,6 +16,6 @@ int sandboxes_do_stop(struct session *session, struct error *err) attr_must_chec
 /** sandboxes_check_change - decode only. */
 int sandboxes_check_change(const struct router *r, const json_t *parameters,
                            struct error *err) attr_must_check;
-/** sandboxes_change - @parameters: the body of PUT (@whole) or PATCH; all or nothing. */
+/** sandboxes_change - @parameters: of PUT (@whole) or PATCH; all or nothing. */
 int sandboxes_change(struct session *session, const json_t *parameters, bool whole,
                      struct error *err) attr_must_check;

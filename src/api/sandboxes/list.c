@@ -13,8 +13,8 @@
 #include <string.h>
 
 /*
- * Theory of operation. Sorting needs all matching sandboxes, at most as many as a tenant may
- * have. Rows have what filters and sorting read; only the page is rendered.
+ * Theory of operation. Sorting needs all matching sandboxes, at most a tenant's limit. Rows have
+ * what filters and sorting read; only the page is rendered.
  */
 
 struct row {
@@ -101,7 +101,7 @@ static const struct field query_rows[] = {
 /* clang-format on */
 const struct fields sandboxes_list_query = {.rows = query_rows};
 
-/* Then by id, so that pages are stable. */
+/* Then by id: stable pages. */
 static int compare_rows(const void *a, const void *b, void *ctx)
 {
 	const struct list_query *query = ctx;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define ITEMS_MAX 2000 /* entries of a list */
-#define PAGES_MAX 500  /* pages of resource_list for one list */
+#define PAGES_MAX 500  /* of resource_list for one list */
 
 struct reading {
 	struct pending pending;
@@ -21,7 +21,7 @@ struct reading {
 	struct sandboxes_page page;
 	size_t pages;
 	uint64_t offset; /* of the next page */
-	bool listing;    /* list_pages is running */
+	bool listing;
 	bool page_done, list_done;
 };
 
@@ -61,8 +61,6 @@ static struct http_request *reading_end(struct reading *w)
 	return req;
 }
 
-/* Resources. */
-
 static json_t *view_resource(const json_t *resource)
 {
 	static const char *const same[] = {"uri", "name", "description", "size"};
@@ -79,7 +77,7 @@ static json_t *view_resource(const json_t *resource)
 	return j;
 }
 
-/* A loop, not recursion, for pages that are ready at once. */
+/* No recursion for pages that are ready at once. */
 static void list_pages(struct reading *w)
 {
 	w->listing = true;
@@ -161,8 +159,6 @@ void sandboxes_resource(struct router *r, struct http_request *req, const struct
 	if (sandboxes_begin(req, SANDBOXES_V1) == 0)
 		resource_read(&reading_new(r, req, args, on_read)->call, args->rest);
 }
-
-/* Prompts. */
 
 void sandboxes_prompts(struct router *r, struct http_request *req, const struct route_args *args)
 {

@@ -4,7 +4,7 @@
 #include "api/sandboxes/tool.h"
 #include "base/attr.h"
 
-/* One row for each endpoint, however long the line. SANDBOX_V2_ROWS exist only in version 2. */
+/* SANDBOX_V2_ROWS exist only in version 2. */
 /* clang-format off */
 #define SANDBOX "/sandboxes/{id}"
 #define SANDBOX_ROWS(P) \

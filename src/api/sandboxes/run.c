@@ -29,7 +29,6 @@ static int take_timeout(const struct field_value *v)
 	return 0;
 }
 
-/* Tables are data, however long their lines. */
 /* clang-format off */
 #define INTO(member)          AT(struct sandboxes_program, member)
 #define INTO_LEN(member, len) AT_LEN(struct sandboxes_program, member, len)
@@ -51,7 +50,7 @@ const struct fields sandboxes_code_fields = SANDBOXES_FIELDS("SandboxCode",
 	{"packages", FIELD_STRINGS, INTO(args.packages), .description = "Packages that must be installed; nothing is fetched."},
 	COMMON_ROWS("60"));
 
-/* Languages by the suffix of a file name. */
+/* By file suffix. */
 static const struct {
 	const char *ending, *language;
 } endings[] = {
@@ -70,7 +69,7 @@ static const char *language_of(const char *filename)
 	return NULL;
 }
 
-/* @word as one word of a shell command. Return: 0, or -1: too long. */
+/* For a shell command. Return: 0, or -1: too long. */
 static int quote(struct buf *b, const char *word)
 {
 	int r = buf_add_str(b, " '");
@@ -80,7 +79,7 @@ static int quote(struct buf *b, const char *word)
 	return r < 0 ? -1 : buf_add_str(b, "'");
 }
 
-/* The arguments become words of the command line. */
+/* Arguments become words of the command line. */
 static int complete_exec(struct sandboxes_program *p, struct error *err)
 {
 	struct run_request *request = &p->args.exec.request;

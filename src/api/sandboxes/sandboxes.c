@@ -20,8 +20,7 @@
 #define NS_PER_SEC  1e9
 #define VERSION_MAX SANDBOXES_V2
 
-/* Return: the path after "/api" and the version; NULL: not of this dialect. *ret_version 0: none.
- * */
+/* The path after "/api" and the version; NULL: not of this dialect. *ret_version 0: none. */
 static const char *after_version(const char *path, int *ret_version)
 {
 	*ret_version = 0;
@@ -64,7 +63,7 @@ json_t *sandboxes_error_body(const struct error *err, const char *request_id, in
 	return j;
 }
 
-/* "v2" or "2", up to a separator. Return: -1: unknown version. */
+/* "v2" or "2". Return: -1: unknown. */
 static int read_version(const char *text)
 {
 	text += text[0] == 'v';
@@ -111,8 +110,6 @@ int sandboxes_begin(struct http_request *req, int least)
 	http_add_header(req, "API-Version", text);
 	return 0;
 }
-
-/* Sandboxes. */
 
 struct session *sandboxes_get(struct router *r, const char *tenant, const char *id,
                               struct error *err)
@@ -162,8 +159,6 @@ json_t *sandboxes_view(const struct session *session)
 	json_set(j, "session_id", json_string(info.id));
 	return j;
 }
-
-/* Bodies. */
 
 int sandboxes_decode(const struct router *r, struct http_request *req, const struct fields *fields,
                      void *out)

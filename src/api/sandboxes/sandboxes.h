@@ -4,10 +4,10 @@
 /*
  * DOC: SandboxRunner's REST dialect: /api/sandboxes, /api/v1/sandboxes, /api/v2/sandboxes, and
  * tools, resources and prompts beside them. A sandbox is a persistent session that is not
- * terminated; programs run through tools/. Unknown fields are ignored, as clients expect.
+ * terminated; programs run through tools/. Unknown fields are ignored.
  *
- * The version is in the path, else in API-Version or in Accept as
- * application/vnd.sandboxrunner.vN; default 1.
+ * The version is in the path, else in API-Version or in Accept as application/vnd.sandboxrunner.vN;
+ * default 1.
  */
 
 #include "api/internal.h"
@@ -29,11 +29,13 @@ json_t *sandboxes_error_body(const struct error *err, const char *request_id, in
 /** sandboxes_error - {code, message, details, timestamp, request_id}. Return: owned. */
 json_t *sandboxes_error(const struct error *err, const char *request_id,
                         int status) attr_must_check;
-/** sandboxes_version - the requested version. Return: 1, 2, or -1 with *err. Pure. */
+/** sandboxes_version - Return: 1, 2, or -1 with *err. Pure. */
 int sandboxes_version(const char *path, const char *accept, const char *header,
                       struct error *err) attr_must_check;
-/** sandboxes_begin - add the version to the response. Return: 0, or -1: answered: an unknown
- * version, or older than @least. */
+/**
+ * sandboxes_begin - add the version to the response. Return: 0, or -1: answered: unknown, or older
+ * than @least.
+ */
 int sandboxes_begin(struct http_request *req, int least) attr_must_check;
 
 /** sandboxes_now - for `timestamp`. Return: owned. */
@@ -44,36 +46,33 @@ struct session *sandboxes_get(struct router *r, const char *tenant, const char *
 /** sandboxes_find - sandboxes_begin, then the sandbox of the path. Return: NULL: answered. */
 struct session *sandboxes_find(struct router *r, struct http_request *req,
                                const struct route_args *args, int least);
-/** sandboxes_view - a sandbox in full. Return: owned. */
+/** sandboxes_view - Return: owned. */
 json_t *sandboxes_view(const struct session *session) attr_must_check;
-/** sandboxes_decode - decode the body. Return: 0, or -1: answered. The caller releases *out in
- * any case. */
+/** sandboxes_decode - Return: 0, or -1: answered. The caller releases *out in any case. */
 int sandboxes_decode(const struct router *r, struct http_request *req, const struct fields *fields,
                      void *out) attr_must_check;
-/** sandboxes_decode_part - decode a member of the body; errors are prefixed with @part. */
+/** sandboxes_decode_part - a member of the body; errors name @part. */
 int sandboxes_decode_part(const struct router *r, const char *part, const json_t *value,
                           const struct fields *fields, void *out,
                           struct error *err) attr_must_check;
-/* A table with its name in OpenAPI; unknown fields are ignored, null counts as absent. */
+/* Named in OpenAPI; unknown fields are ignored, null counts as absent. */
 #define SANDBOXES_FIELDS(title, ...)                                                               \
 	{                                                                                          \
 		.name = (title), .rows = (const struct field[]){__VA_ARGS__, FIELDS_END},          \
 		.flags = FIELDS_OPEN | FIELDS_LOOSE                                                \
 	}
-/**
- * sandboxes_seconds - seconds, nanoseconds (Go clients; from 1e9 on) or text ("90s").
- */
+/** sandboxes_seconds - seconds, nanoseconds (Go clients; from 1e9) or text ("90s"). */
 int sandboxes_seconds(const json_t *value, const char *field, double *ret_seconds,
                       struct error *err) attr_must_check;
 
 /* page.c */
 
-/* The first member where a list has further parameters. */
+/* First where a list has further parameters. */
 struct sandboxes_page {
 	uint64_t size, offset;
 };
 
-/* Rows of the query. A larger size is clamped, as clients expect. */
+/* A larger size is clamped, as clients expect. */
 /* clang-format off */
 #define SANDBOXES_PAGE_ROWS \
 	{"page_size", FIELD_INTEGER, AT(struct sandboxes_page, size), .min = 1, .max = 100, .clamp = true, .fallback = "20", .description = "Values over 100 count as 100."}, \
@@ -82,22 +81,21 @@ struct sandboxes_page {
 /** sandboxes_page_object - {data, pagination, total ...}; takes @data. Return: owned. */
 json_t *sandboxes_page_object(const struct http_request *req, const struct sandboxes_page *page,
                               json_t *data, size_t total) attr_must_check;
-/** sandboxes_reply_list - with @page of @items, which is taken. */
+/** sandboxes_reply_list - takes @items. */
 void sandboxes_reply_list(struct http_request *req, const struct sandboxes_page *page,
                           json_t *items);
 
 /* call.c: a request that waits for a tool. */
 
-/* The end of a tool call; borrowed. */
+/* Borrowed. */
 struct sandboxes_done {
 	const json_t *result, *structured; /* see tool.h */
-	const struct error *failure;       /* NULL: the tool was carried out */
+	const struct error *failure;       /* NULL: carried out */
 	bool is_error;
 	uint64_t duration_us;
 	const char *request_id;
 };
 
-/** sandboxes_done_of - @result, @failure: of on_done. */
 struct sandboxes_done sandboxes_done_of(const struct call *call, const json_t *result,
                                         const struct error *failure);
 
@@ -107,18 +105,18 @@ typedef json_t *sandboxes_render_fn(const struct sandboxes_done *done);
 struct sandboxes_call {
 	const char *tool;
 	json_t *arguments;      /* taken; or: */
-	struct tool_args *args; /* already decoded; its content is taken */
+	struct tool_args *args; /* decoded; its content is taken */
 	sandboxes_render_fn *render;
 	bool stream; /* events, whatever Accept says */
 	bool strict; /* every failure is an HTTP error */
 };
 
-/** sandboxes_call - respond to @req when the tool ends. A disconnect cancels it. */
+/** sandboxes_call - respond when the tool ends. A disconnect cancels it. */
 void sandboxes_call(struct router *r, struct http_request *req, const struct route_args *args,
                     const struct sandboxes_call *call);
-/** sandboxes_is_refusal - whether a failure is an HTTP error, not a result. Pure. */
+/** sandboxes_is_refusal - an HTTP error, not a result. Pure. */
 bool sandboxes_is_refusal(const struct error *failure);
-/** sandboxes_metadata - the structured result and error code. Return: owned. */
+/** sandboxes_metadata - structured result and error code. Return: owned. */
 json_t *sandboxes_metadata(const struct sandboxes_done *done) attr_must_check;
 const char *sandboxes_code(enum error_code code);
 
@@ -134,7 +132,7 @@ struct sandboxes_program {
 struct sandboxes_program_kind {
 	const char *tool;
 	const struct fields *fields; /* of struct sandboxes_program */
-	/* Called after decoding: combine fields. */
+	/* Combine fields after decoding. */
 	int (*complete)(struct sandboxes_program *p, struct error *err);
 	sandboxes_render_fn *render;
 };

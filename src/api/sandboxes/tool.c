@@ -51,7 +51,7 @@ json_t *sandboxes_tool_error_body(const struct error *err, const char *request_i
 	return j;
 }
 
-/* Figures and links are further items. */
+/* Further items: figures and links. */
 static json_t *render_plain(const struct sandboxes_done *done)
 {
 	json_t *content = json_object_get(done->result, "content");
@@ -65,7 +65,7 @@ static json_t *render_plain(const struct sandboxes_done *done)
 	return j;
 }
 
-/* /mcp exists only if MCP is enabled; /api/v1/tools always. */
+/* /mcp only if MCP is enabled; /api/v1/tools always. */
 static bool is_served(const struct router *r, struct http_request *req)
 {
 	struct error err = {0};
@@ -112,8 +112,6 @@ void sandboxes_tool_names(struct router *r, struct http_request *req, const stru
 	json_set(j, "tools", list);
 	reply_json(req, HTTP_OK, j);
 }
-
-/* With an envelope. */
 
 static const char *category(const struct tool *tool)
 {
@@ -219,7 +217,7 @@ static json_t *render_envelope(const struct sandboxes_done *done)
 	return j;
 }
 
-/* `timeout` becomes an argument. Asynchronous calls and retries are refused. */
+/* `timeout` becomes an argument. Refuses asynchronous calls and retries. */
 static int take_options(const struct tool *tool, const json_t *options, json_t *arguments,
                         struct error *err)
 {

@@ -15,13 +15,13 @@
 #include <string.h>
 
 /*
- * Theory of operation. The log of a sandbox is the output of its executions, line by line, and
- * its states. Lines are collected backwards from the end, so the cost does not depend on the
- * length of the log. The time of a line is when its execution started.
+ * Theory of operation. A sandbox's log is the output of its executions, line by line, and its
+ * states. Lines are collected backwards from the end, so the cost does not depend on its length. A
+ * line's time is when its execution started.
  */
 
-#define LINE_MAX_LEN 4096 /* bytes of a line that are returned */
-/* Executions searched for a response. */
+#define LINE_MAX_LEN 4096 /* returned of a line */
+/* Searched for a response. */
 #define LOG_EXECUTIONS 200
 
 struct line {
@@ -192,8 +192,6 @@ void sandboxes_logs(struct router *r, struct http_request *req, const struct rou
 	free(lines.all);
 }
 
-/* Usage. */
-
 static json_t *number(uint64_t value)
 {
 	return value == COUNTER_UNKNOWN ? json_null() : json_integer((json_int_t)value);
@@ -246,7 +244,7 @@ static json_t *view_disk(const struct session_info *info)
 	json_t *j = json_object();
 
 	json_set(j, "total", json_integer((json_int_t)info->limits.workspace_bytes));
-	/* Files are in memory and counted there. */
+	/* Counted as memory. */
 	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++)
 		json_set(j, unknown[i], json_null());
 	return j;

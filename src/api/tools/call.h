@@ -2,13 +2,12 @@
 #pragma once
 
 /*
- * DOC: one request of an agent. MCP requests and REST requests for tools or resources embed one;
- * tools and resources work on it.
+ * DOC: one request of an agent. MCP and REST requests for tools or resources embed one.
  *
- * The owner calls call_init and starts one operation (tool_start, resource_read, resource_list).
- * It ends once: with call_finish or call_fail, which call on_done, perhaps before the operation's
- * function returns; or with call_cancel, without a callback. The owner then calls call_release.
- * An operation must not touch a call that it has ended.
+ * The owner calls call_init and starts one operation (tool_start, resource_read, resource_list). It
+ * ends once: with call_finish or call_fail, which call on_done, perhaps before the operation's
+ * function returns; or with call_cancel, without a callback. The owner then calls call_release. An
+ * operation must not touch a call that it has ended.
  *
  * On the loop only. Nothing here knows HTTP or JSON-RPC.
  */
@@ -32,7 +31,7 @@ struct tool;
 
 struct call_events {
 	void *ctx;
-	/* Output as text; never after on_done. NULL: not wanted. */
+	/* Never after on_done. NULL: not wanted. */
 	void (*on_output)(void *ctx, enum output_stream stream, const char *text, size_t len);
 	/* Once. @result is borrowed and may be changed; NULL: only @failure. */
 	void (*on_done)(void *ctx, json_t *result, const struct error *failure);
@@ -46,10 +45,10 @@ struct call {
 	char *request_id;                  /* owned; for logs and audit */
 	struct call_events events;
 
-	/* What the call waits for; NULL: nothing. */
+	/* What it waits for; NULL: nothing. */
 	void *work;
 	void (*cancel)(void *work);
-	/* Of the operation; freed when the call ends. */
+	/* The operation's; freed at the end. */
 	void *state;
 	void (*free_state)(void *state);
 
@@ -57,21 +56,18 @@ struct call {
 	const struct tool *tool;
 	struct tool_args args;
 	uint64_t started_us;
-	bool whole;    /* output in the result is not shortened */
-	json_t *asked; /* owned: members of the result known before the run */
+	bool whole;    /* do not shorten output */
+	json_t *asked; /* owned: known before the run */
 	struct text_stream text[OUTPUT_COUNT];
-	call_session_fn *with_session; /* continues once the session was found */
+	call_session_fn *with_session; /* once the session was found */
 };
 
 /** call_init - copies @request_id; other members are the owner's, zero unless set. */
 void call_init(struct call *call, struct router *r, const struct principal *who,
                const char *request_id);
-/** call_release - frees what @call owns. */
 void call_release(struct call *call);
-/** call_cancel - stop its work, without a callback. */
+/** call_cancel - no callback follows. */
 void call_cancel(struct call *call);
-
-/* For operations. */
 
 /** call_finish - @result is taken. */
 void call_finish(struct call *call, json_t *result);

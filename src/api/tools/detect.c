@@ -26,7 +26,7 @@ enum language {
 };
 static_assert(ARRAY_SIZE(names) == LANGUAGE_COUNT, "every language has its name");
 
-/* Words of a #! line; the first match counts. */
+/* Of a #! line; the first match counts. */
 static const struct {
 	const char *word;
 	enum language language;
@@ -35,7 +35,7 @@ static const struct {
 	{"deno", TYPESCRIPT}, {"sh", SHELL},
 };
 
-/* Text at the start of a line (after blanks), or anywhere in it. */
+/* At the start of a line (after blanks), or anywhere. */
 static const struct {
 	const char *text;
 	enum language language;
@@ -138,7 +138,7 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* "6 * 7", "'a'.upper()", "[1, 2]", "(1 + 2)": no command begins like that. */
+/* "6 * 7", "'a'.upper()", "[1, 2]", "(1 + 2)": not a command. */
 static bool begins_value(const struct line *line)
 {
 	char first = char_at(line, 0), second = char_at(line, 1);
@@ -153,7 +153,7 @@ static bool begins_value(const struct line *line)
 		return true;
 	while (digits < line->len && isdigit((unsigned char)line->text[digits]))
 		digits++;
-	/* A number, not a command whose name begins with digits. */
+	/* Not a command whose name begins with digits. */
 	return digits > 0 && (digits == line->len || !is_word(line->text[digits]));
 }
 
@@ -168,7 +168,7 @@ static bool is_call(const struct line *line)
 	return at > 0 && at < line->len && line->text[at] == '(' && last != '{' && last != ';';
 }
 
-/* "while x:", also with a body on the same line; a shell has "; do" there. */
+/* "while x:"; a shell has "; do" there. */
 static bool begins_block(const struct line *line)
 {
 	static const char *const words[] = {"while ", "for ", "if ", "with "};
@@ -186,7 +186,7 @@ static void score_line(const struct line *line, unsigned scores[LANGUAGE_COUNT])
 	for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
 		if (line_has(line, signs[i].text, signs[i].anywhere))
 			scores[signs[i].language] += signs[i].weight;
-	/* Neither a command nor another language: short Python. */
+	/* Short Python. */
 	if (begins_value(line) || is_call(line) || begins_block(line))
 		scores[PYTHON] += 1;
 }

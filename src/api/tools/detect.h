@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
-/** detect_language - by the first line, then by typical words. Return: a literal; "shell" by
- * default. */
+/**
+ * detect_language - by the first line, then typical words. Return: a literal, "shell" by default.
+ */
 const char *detect_language(const char *code, size_t len);

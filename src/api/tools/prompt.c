@@ -135,7 +135,7 @@ static int check_arguments(const struct prompt *p, json_t *given, struct error *
 	return 0;
 }
 
-/* Values are inserted as they are: {names} in them are not replaced. */
+/* {names} in values are not replaced. */
 static void fill_text(struct buf *b, const struct prompt *p, const json_t *given)
 {
 	const char *at = p->text;

@@ -24,22 +24,21 @@
 #include <string.h>
 
 /*
- * Theory of operation. Each kind of resource has a reader. A reader whose data is in the store or
- * in a box starts an operation and is called again after it. Pages of the list: templates and
- * policies first, then one sandbox each, because its box must list its files.
+ * Theory of operation. Each kind of resource has a reader. A reader that needs the store or a box
+ * starts an operation and is called again after it. Pages of the list: templates and policies
+ * first, then one sandbox each, because its box must list its files.
  */
 
 #define READ_MAX  (10u << 20)
 #define FILES_MAX 500
 #define LOG_LINES 1000
 
-/* State of a call. */
 struct reading {
 	struct call *call;
 	struct sandbox_uri uri;
-	char *text;    /* owned: the URI as the caller wrote it */
+	char *text;    /* owned: as the caller wrote it */
 	bool searched; /* the store was asked */
-	bool listed;   /* the path turned out to be a directory */
+	bool listed;   /* it is a directory */
 	json_t *page;
 };
 
@@ -83,7 +82,7 @@ static void fail_reading(struct reading *w, const struct error *err)
 		call_fail(w->call, err);
 }
 
-/* Text where it is text, else base64. */
+/* Text, or base64. */
 static void finish_reading(struct reading *w, const char *type, const char *data, size_t len)
 {
 	json_t *item = json_object(), *list = json_array(), *result = json_object();
@@ -110,8 +109,6 @@ static void finish_json(struct reading *w, json_t *value)
 	finish_reading(w, "application/json", text, len);
 }
 
-/* One reader per kind. */
-
 static void read_kind(struct reading *w);
 
 static void on_found(void *ctx, const struct error *err)
@@ -133,7 +130,7 @@ static void wait_for_store(struct reading *w, struct store_load *search, const s
 		fail_reading(w, err);
 }
 
-/* Return: NULL: the call waits for the store, or has ended. */
+/* NULL: waits for the store, or has ended. */
 static struct session *need_session(struct reading *w)
 {
 	const struct router_config *p = &w->call->router->parts;
@@ -287,7 +284,7 @@ static void read_policy(struct reading *w)
 {
 	struct router *r = w->call->router;
 
-	/* resource_check has found it. */
+	/* resource_check found it. */
 	finish_json(w, encode_policy(r->runs, w->call->principal,
 	                             policies_find(run_service_policies(r->runs), w->uri.id)));
 }
@@ -310,7 +307,7 @@ int resource_check(const struct call *call, const struct sandbox_uri *uri, struc
 	const struct policies *all = r->runs ? run_service_policies(r->runs) : NULL;
 	const struct policy *policy;
 
-	/* Files need their scope, however they are read. */
+	/* However they are read. */
 	if (uri->kind == SANDBOX_URI_IS_FILE && !scope_allows(call->principal->scopes, SCOPE_FILES))
 		return error_set(err, ERR_NO_SCOPE, 0, "this needs scope files");
 	if (uri->kind != SANDBOX_URI_IS_POLICY)
@@ -342,8 +339,6 @@ void resource_read(struct call *call, const char *uri)
 	read_kind(w);
 }
 
-/* Lists. */
-
 static json_t *describe(const char *uri, const char *name, const char *title, const char *type)
 {
 	json_t *j = json_object();
@@ -363,7 +358,7 @@ static void add_entry(json_t *list, char *uri, const char *name, const char *tit
 	free(uri);
 }
 
-/* After its end a sandbox has a log, but no files. */
+/* An ended sandbox has a log, but no files. */
 static void add_session(json_t *list, const struct session_info *info)
 {
 	const char *id = info->id;
@@ -385,13 +380,13 @@ static void on_files(void *ctx, const struct file_result *result)
 	struct reading *w = ctx;
 	json_t *list = json_object_get(w->page, "resources");
 
-	/* A failing box leaves the entries of its sandbox. */
+	/* A failing box leaves the sandbox's entries. */
 	for (size_t i = 0; !result->failure && i < result->count; i++) {
 		const struct file_item *item = &result->items[i];
 		cleanup_free char *uri = NULL;
 		json_t *j;
 
-		/* Hidden files are not listed, but can be read. */
+		/* Hidden files can be read, but are not listed. */
 		if (item->type != BOX_FILE_REGULAR || item->path[0] == '.' ||
 		    strstr(item->path, "/."))
 			continue;

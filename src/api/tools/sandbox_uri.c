@@ -79,7 +79,7 @@ static int unescape(const char *text, char ret_path[ESCAPED_MAX + 1])
 
 int sandbox_uri_read(const char *uri, struct sandbox_uri *ret_uri)
 {
-	struct error ignored = {0}; /* the caller only learns that it is not valid */
+	struct error ignored = {0};
 	char path[ESCAPED_MAX + 1];
 	const char *rest = NULL;
 	size_t len;

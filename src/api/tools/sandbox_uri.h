@@ -3,8 +3,8 @@
 
 /*
  * DOC: URIs of resources: sandbox://ID/PATH is a file or directory of a session,
- * execution://ID/stdout or /stderr the output of a program, log://ID the log of a session,
- * template://ID and policy://NAME a template and a policy. Pure.
+ * execution://ID/stdout or /stderr a program's output, log://ID a session's log, template://ID,
+ * policy://NAME. Pure.
  */
 
 #include "base/attr.h"

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Up to 1/4 of the room is given up to cut at the end of a line. */
+/* Part of the room given up to cut at a line end. */
 #define SLACK 4
 
 static size_t head_end(const char *text, size_t room)

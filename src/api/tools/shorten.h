@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: shorten long text for a model: keep head and tail, and name between them the size and the
- * place of the rest. Errors are mostly at the end, their subject at the beginning. Pure.
+ * DOC: shortens long text for a model: keeps head and tail, and names the size and place of the
+ * rest. Errors are mostly at the end, their subject at the beginning. Pure.
  */
 
 #include "base/attr.h"

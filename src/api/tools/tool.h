@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * DOC: the tools that agents call. The table in tools.c has for each its name, description for
- * the model, arguments, result, scope and function. MCP and REST call the same rows.
+ * DOC: the tools that agents call. The table in tools.c has for each its name, description for the
+ * model, arguments, result, scope and function. MCP and REST call the same rows.
  *
- * A call is checked against its row (enabled, scope, arguments), run, and ended once. Core
- * decides, counts and audits, as for REST. A failed program is a result (isError); so is a
- * refused call, which also has an error.
+ * A call is checked against its row (enabled, scope, arguments), run, and ended once. Core decides,
+ * counts and audits. A failed program is a result (isError); so is a refused call, which also has
+ * an error.
  *
  * On the loop only. Nothing here knows HTTP.
  */
@@ -27,7 +27,7 @@ struct config;
 enum tool_hint {
 	TOOL_READ_ONLY = 1,   /* changes nothing */
 	TOOL_DESTRUCTIVE = 2, /* may overwrite or delete */
-	TOOL_IDEMPOTENT = 4,  /* repeating it with the same arguments changes nothing more */
+	TOOL_IDEMPOTENT = 4,  /* repeating it changes nothing more */
 	TOOL_OPEN_WORLD = 8,  /* reaches beyond the sandbox */
 };
 
@@ -37,46 +37,42 @@ struct tool {
 	const char *name, *title;
 	const char *description;     /* for a model */
 	const struct fields *input;  /* of struct tool_args */
-	const struct fields *output; /* of structuredContent; absent members are null or left out */
+	const struct fields *output; /* absent members are null or left out */
 	unsigned hints;              /* of enum tool_hint */
 	enum scope scope;
 	tool_fn *run;
 	const char *language; /* NULL: the arguments decide */
 };
 
-/* tools.c: the table. */
-
 /** tool_at - disabled tools too; NULL past the end. */
 const struct tool *tool_at(size_t index);
 /** tool_find - NULL: unknown or disabled. @config NULL: disabled tools too. */
 const struct tool *tool_find(const struct config *config, const char *name);
 bool tool_is_enabled(const struct config *config, const struct tool *tool);
-/** tools_check - do the settings name known tools? ERR_CONFIG. */
+/** tools_check - whether the settings name known tools; ERR_CONFIG. */
 int tools_check(const struct config *config, struct error *err) attr_must_check;
 
 /** tool_input_schema - Return: owned. */
 json_t *tool_input_schema(const struct tool *tool) attr_must_check;
-/** tool_view - a tool as MCP lists it. Return: owned. */
+/** tool_view - as MCP lists it. Return: owned. */
 json_t *tool_view(const struct tool *tool) attr_must_check;
 
-/* Calling. The result of a tool is {content, structuredContent, isError}, as MCP has it. */
+/* A tool's result is {content, structuredContent, isError}, as in MCP. */
 
 /**
- * tool_start - check the scope, decode @arguments, start the tool. A refusal is a result with
- * isError; on_done gets its error too. @arguments NULL: the dialect has filled call->args by its
- * own table.
+ * tool_start - check the scope, decode @arguments, start. A refusal is a result with isError;
+ * on_done gets its error too. @arguments NULL: the dialect has filled call->args.
  */
 void tool_start(struct call *call, const struct tool *tool, const json_t *arguments);
 /** tool_result_text - of the first item; borrowed. */
 const char *tool_result_text(const json_t *result);
 
-/* For the functions of the rows. */
-
 /** tool_finish - takes @structured and @content; @content NULL: only @text. */
 void tool_finish(struct call *call, const char *text, json_t *structured, json_t *content,
                  bool is_error);
-/** tool_refuse - end a call with an error. */
 void tool_refuse(struct call *call, const struct error *err);
-/** tool_with_session - call @fn with the session that the arguments name, perhaps after reading
- * it from the store. Without one the call is refused. */
+/**
+ * tool_with_session - call @fn with the session in the arguments, perhaps after reading it from the
+ * store. Refuses the call without one.
+ */
 void tool_with_session(struct call *call, call_session_fn *fn);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/*
- * DOC: the decoded arguments of a tool. The field tables of tools.c and sandboxes/ fill it; each
- * tool reads the members that its table has.
- */
+/* DOC: the decoded arguments of a tool, filled by the field tables of tools.c and sandboxes/. */
 
 #include "api/json/decode.h"
 #include "core/request/session_request.h"
@@ -20,17 +17,15 @@ enum tool_encoding {
 
 /* 0, NULL: not given. Pointers are owned. */
 struct tool_args {
-	/* A program. First: the shared rows of decode_fields.h name its members. */
+	/* First: the rows of decode_fields.h name its members. */
 	struct decoded_exec exec;
 	char *working_dir;
 	char **packages;
 	json_t *options;
-	/* The sandbox; for execute_code "" or NULL: none. */
+	/* For execute_code "" or NULL: none. */
 	char *sandbox_id;
-	/* A new sandbox. */
 	struct session_request session;
 	char *image, *workspace_dir;
-	/* Files. */
 	char *path, *content;
 	size_t content_len;
 	enum tool_encoding encoding;

@@ -23,8 +23,8 @@
 #include <string.h>
 
 /*
- * Theory of operation. Files are read and written inside the box, in one operation, or two to
- * keep a copy of the old file. The session may end in between: it is looked up again.
+ * Theory of operation. Files are read and written inside the box, in one operation, or two to keep
+ * a copy of the old file. The session may end in between: look it up again.
  */
 
 #define FILE_MODE 0644
@@ -48,7 +48,6 @@ static void work_free(void *state)
 	free(w);
 }
 
-/* @request's function is called with @w. */
 static void start_operation(struct file_work *w, struct session *session,
                             struct op_file_request *request)
 {
@@ -98,8 +97,6 @@ static char *absolute_path(const char *path)
 	return xasprintf("/workspace%s%s", path[0] ? "/" : "", path);
 }
 
-/* Writing. */
-
 static void on_written(void *ctx, const struct file_result *result)
 {
 	struct file_work *w = ctx;
@@ -135,7 +132,7 @@ static void write_now(struct file_work *w, struct session *session)
 			});
 }
 
-/* The old file was renamed, or does not exist. */
+/* Renamed, or there was none. */
 static void on_prepared(void *ctx, const struct file_result *result)
 {
 	struct file_work *w = ctx;
@@ -177,7 +174,7 @@ static int take_content(struct file_work *w, struct error *err)
 	return 0;
 }
 
-/* A string is the expected sum; true asks for it in the result. */
+/* A string is the expected sum; true requests it. */
 static int check_sum(struct file_work *w, struct error *err)
 {
 	const json_t *asked = w->call->args.checksum;
@@ -235,8 +232,6 @@ void tool_write_file(struct call *call)
 	tool_with_session(call, write_file);
 }
 
-/* Reading. */
-
 static char *describe_content(const struct file_work *w, const char *data, size_t len, bool binary)
 {
 	cleanup_buf struct buf b = BUF_INIT(2 * TEXT_MAX);
@@ -275,7 +270,7 @@ static void on_read(void *ctx, const struct file_result *result)
 	struct error err = {0};
 
 	if (!result->failure && len < size && !base64)
-		len = utf8_cut(result->data, len); /* not in the middle of a character */
+		len = utf8_cut(result->data, len); /* not inside a character */
 	if (result->failure || (!base64 && !image && check_text(result->data, len, &err) < 0)) {
 		json_decref(content);
 		tool_refuse(call, result->failure ? result->failure : &err);
@@ -315,8 +310,6 @@ void tool_read_file(struct call *call)
 	tool_with_session(call, read_file);
 }
 
-/* Listing. */
-
 static json_t *view_item(const struct file_work *w, const struct file_item *item)
 {
 	const char *slash = strrchr(item->path, '/');
@@ -328,7 +321,7 @@ static json_t *view_item(const struct file_work *w, const struct file_item *item
 
 	(void)snprintf(mode, sizeof(mode), "%04o", item->mode & 07777U);
 	clock_format_utc(item->mtime_ns / 1000000, time, sizeof(time));
-	/* The program chooses the bytes of a name: json_text replaces invalid UTF-8. */
+	/* The program chooses the bytes: json_text replaces invalid UTF-8. */
 	json_set(j, "name", json_text(name, strlen(name)));
 	json_set(j, "path", json_text(path, strlen(path)));
 	json_set(j, "size", json_integer((json_int_t)item->size));

@@ -17,10 +17,9 @@ tool_fn tool_create_sandbox;
 tool_fn tool_list_sandboxes;
 tool_fn tool_terminate_sandbox;
 tool_fn tool_interrupt;
-/** tool_find_image - the template that @image selects. */
 int tool_find_image(const struct router *r, const char *tenant, const char *image,
                     const char **ret_template, struct error *err) attr_must_check;
-/** tool_rename_field - translate the field of an error of core to its argument. */
+/** tool_rename_field - from core's field to the tool's argument. */
 void tool_rename_field(struct error *err);
 /** tool_view_sandbox - a sandbox as agents see it. Return: owned. */
 json_t *tool_view_sandbox(const struct session *session) attr_must_check;
@@ -31,15 +30,14 @@ tool_fn tool_execute_code;
 tool_fn tool_run_in_sandbox;
 
 /* tool_result.c */
-/** tool_result_finish - end the call after its program. */
 void tool_result_finish(struct call *call, const struct run_record_info *run);
-/** tool_is_image - whether clients display this media type. */
+/** tool_is_image - clients display this type. */
 bool tool_is_image(const char *type);
-/** tool_image - an item; @data, base64, is taken. Return: owned. */
+/** tool_image - takes @data, base64. Return: owned. */
 json_t *tool_image(const char *type, json_t *data) attr_must_check;
 
 /* tool_file.c */
-/** tool_clean_path - "x" or "/workspace/x" as "x"; refuses anything else, naming @field. */
+/** tool_clean_path - "x" or "/workspace/x" as "x"; else an error for @field. */
 int tool_clean_path(const char *path, const char *field, char ret_path[WORKPATH_MAX + 1],
                     struct error *err) attr_must_check;
 tool_fn tool_write_file;

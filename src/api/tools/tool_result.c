@@ -21,16 +21,15 @@
 #include <string.h>
 
 /*
- * Theory of operation. The end of a program becomes text for the model, a result object with the
- * keys that clients of tools read, and items that clients display: figures, links to files.
- * Output in text and object is shortened; a resource has all of it.
+ * Theory of operation. A program's end becomes text for the model, a result object with the keys
+ * that clients read, and items that clients display: figures, links to files. Output in text and
+ * object is shortened; a resource has all of it.
  */
 
 #define TEXT_MAX  (1u << 20)
 #define LINKS_MAX 20
-#define FRAMES    12 /* lines of a traceback that are kept */
+#define FRAMES    12 /* kept lines of a traceback */
 
-/* One stream of output. */
 struct stream {
 	char *text; /* owned; UTF-8 */
 	size_t len;
@@ -65,8 +64,6 @@ static void read_stream(struct summary *t, enum output_stream which)
 	s->cut = shorten(&s->brief, s->text, s->len, t->room, uri) > 0;
 }
 
-/* The result object. */
-
 bool tool_is_image(const char *type)
 {
 	return str_equal(type, "image/png") || str_equal(type, "image/jpeg") ||
@@ -83,7 +80,7 @@ json_t *tool_image(const char *type, json_t *data)
 	return item;
 }
 
-/* Figures become items of the content, other values stay. Return: owned. */
+/* Figures become content items. Return: owned. */
 static json_t *split_results(const struct summary *t, json_t *content)
 {
 	json_t *list = json_array();
@@ -148,7 +145,7 @@ static json_t *make_structured(struct summary *t, json_t *content)
 	double ms = (double)t->o->duration_us / 1e3;
 	enum outcome_status status = t->o->status;
 	bool exited = (t->o->exited || t->o->signal) && status != OUTCOME_TIMEOUT;
-	/* Callers without a session expect the words of a stateless sandbox. */
+	/* Callers without a session expect a stateless sandbox's words. */
 	bool plain = t->run->session_id || status == OUTCOME_SUCCESS || status == OUTCOME_TIMEOUT;
 
 	json_set(j, "execution_id", json_string(t->run->id));
@@ -170,8 +167,6 @@ static json_t *make_structured(struct summary *t, json_t *content)
 	return j;
 }
 
-/* The text. */
-
 static void add_stream(const struct summary *t, struct buf *b, enum output_stream which)
 {
 	const struct stream *s = &t->streams[which];
@@ -191,7 +186,7 @@ static void add_shortened(const struct summary *t, struct buf *b, const char *te
 	(void)!buf_add_str(b, "\n");
 }
 
-/* The value of the last line, or what a handler returned. */
+/* Of the last line or the handler. */
 static void add_values(const struct summary *t, struct buf *b)
 {
 	bool shown = false;
@@ -214,7 +209,7 @@ static void add_values(const struct summary *t, struct buf *b)
 	}
 }
 
-/* Mostly on stderr as well; a persistent interpreter reports it only here. */
+/* Mostly on stderr too; a persistent interpreter reports it only here. */
 static void add_exception(const struct summary *t, struct buf *b)
 {
 	const json_t *frames = json_object_get(t->report.error, "traceback");
@@ -313,8 +308,6 @@ static char *make_text(const struct summary *t)
 	return buf_take(&b, &len);
 }
 
-/* Further items. */
-
 static json_t *make_link(char *uri, const char *name, const char *media_type, uint64_t size)
 {
 	json_t *item = json_object();
@@ -361,7 +354,7 @@ void tool_result_finish(struct call *call, const struct run_record_info *run)
 	encode_result_report(t.o, &t.report);
 	for (int i = 0; i < OUTPUT_COUNT; i++)
 		read_stream(&t, (enum output_stream)i);
-	/* Output of a program in a session is kept with its record. */
+	/* A session's output is kept with its record. */
 	for (size_t i = 0; i < OUTPUT_COUNT; i++)
 		whole[i] = (struct buf){.data = t.streams[i].text, .len = t.streams[i].len};
 	if (!run->session_id && (t.streams[OUTPUT_STDOUT].cut || t.streams[OUTPUT_STDERR].cut))

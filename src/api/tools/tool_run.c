@@ -14,14 +14,12 @@
 #include <string.h>
 
 /*
- * Theory of operation. A program runs in a session, where its execution is a record, or in a box
- * of its own. execute_code uses the interpreter that stays in a session; the other tools start a
- * process each, so only files stay.
+ * Theory of operation. A program runs in a session, where its execution is a record, or in its own
+ * box. execute_code uses the session's interpreter; the other tools start a process each, so only
+ * files stay.
  *
- * call_cancel kills the program. Whether a disconnect cancels is for the transport to decide.
+ * call_cancel kills the program. The transport decides whether a disconnect cancels.
  */
-
-/* The request. */
 
 static void list_installed(const struct runners *all, char *list, size_t size)
 {
@@ -34,7 +32,7 @@ static void list_installed(const struct runners *all, char *list, size_t size)
 			                         r->name);
 }
 
-/* The language is the tool's, the argument's, @fallback (NULL: none), or guessed. */
+/* The tool's, the argument's, @fallback (NULL: none), or guessed. */
 static const struct runner *find_runner(const struct call *call, const char *fallback,
                                         struct error *err)
 {
@@ -77,7 +75,7 @@ static json_t *split_package(const char *text)
 	return j;
 }
 
-/* Nothing is installed: the packages must be there. */
+/* Nothing is installed. */
 static int check_packages(const struct call *call, const char *language, struct error *err)
 {
 	cleanup_json json_t *wanted = json_array(), *read = NULL, *found = NULL;
@@ -137,7 +135,7 @@ static int check_option(const char *language, const char *name, const char *valu
 	return error_field(err, field, "is not an option of %.32s", language);
 }
 
-/* "-euo pipefail": letters and words, nothing that ends the command. */
+/* "-euo pipefail": nothing that ends the command. */
 static int take_flags(const char *flags, struct run_request *request, struct error *err)
 {
 	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-+ ";
@@ -165,7 +163,7 @@ static int take_options(struct call *call, const char *language, struct error *e
 	return flags && *flags ? take_flags(flags, &call->args.exec.request, err) : 0;
 }
 
-/* Complete call->args.exec.request and set call->asked. @language: of the session; NULL: guess. */
+/* Also sets call->asked. @language: the session's; NULL: guess. */
 static int complete_request(struct call *call, const char *language, struct error *err)
 {
 	const struct runner *runner = find_runner(call, language, err);
@@ -191,8 +189,6 @@ static int complete_request(struct call *call, const char *language, struct erro
 		request->cwd = xstrdup(path);
 	return take_options(call, runner->name, err);
 }
-
-/* The run. */
 
 static void pass_output(struct call *call, const struct run_event *event)
 {
@@ -234,7 +230,6 @@ static void start_run(struct call *call, struct session *session)
 	                                   .request = request,
 	                                   .who = call->principal,
 	                                   .request_id = call->request_id};
-	/* Only execute_code runs in the interpreter that stays. */
 	bool stays = call->tool->run == tool_execute_code;
 	struct session_info info = {0};
 	struct run_record *record = NULL;

@@ -13,14 +13,14 @@
 
 /*
  * Theory of operation. A sandbox is a persistent session: files and interpreters stay until it is
- * terminated. Nothing is pulled from a registry: an image is the id of a template, or one of the
+ * terminated. Nothing is pulled from a registry: an image is a template's id, or one of the
  * families below, whose programs are in the host's root.
  */
 
 #define WORKSPACE "/workspace"
 #define TEXT_MAX  65536
 
-/* Common image names and their templates. */
+/* Image families and their templates. */
 static const struct {
 	const char *family;
 	const char *template_id;
@@ -92,8 +92,6 @@ json_t *tool_view_sandbox(const struct session *session)
 	json_set(j, "metadata", metadata_of(notes));
 	return j;
 }
-
-/* Create. */
 
 /* "python:3.11-slim" is of the family "python". */
 static bool is_of_family(const char *image, const char *family)
@@ -187,8 +185,6 @@ void tool_create_sandbox(struct call *call)
 	tool_finish(call, text, structured, NULL, false);
 }
 
-/* List. */
-
 struct census {
 	json_t *list;
 	struct buf text;
@@ -230,8 +226,6 @@ void tool_list_sandboxes(struct call *call)
 	tool_finish(call, c.total ? c.text.data : "No sandboxes.", structured, NULL, false);
 	buf_done(&c.text);
 }
-
-/* Terminate and interrupt. */
 
 static void terminate_session(struct call *call, struct session *session)
 {

@@ -22,11 +22,11 @@
 
 #define DIALECT "https://json-schema.org/draft/2020-12/schema"
 
-/* Tables are data, however long their lines. Descriptions are read by models. */
+/* Models read the descriptions. */
 /* clang-format off */
 #define ARG(member)          AT(struct tool_args, member)
 #define ARG_LEN(member, len) AT_LEN(struct tool_args, member, len)
-/* Arguments: null counts as absent, but not for limits: "no limit" is not on offer. */
+/* null counts as absent, except for limits: "no limit" is not on offer. */
 #define INPUT(...)  {.rows = (const struct field[]){__VA_ARGS__, FIELDS_END}, .flags = FIELDS_LOOSE}
 #define OUTPUT(...) {.rows = (const struct field[]){__VA_ARGS__, FIELDS_END}}
 
@@ -308,8 +308,6 @@ json_t *tool_view(const struct tool *tool)
 	return j;
 }
 
-/* Calls. */
-
 const char *tool_result_text(const json_t *result)
 {
 	const json_t *first = json_array_get(json_object_get(result, "content"), 0);
@@ -383,7 +381,7 @@ void tool_start(struct call *call, const struct tool *tool, const json_t *argume
 		                scope ? scope : "admin");
 	else if (arguments)
 		(void)!fields_decode(tool->input, arguments, &limits, &call->args, &err);
-	/* With a required audit log, no change goes unlogged. */
+	/* With a required audit log no change goes unlogged. */
 	if (!error_is_set(&err) && !(tool->hints & TOOL_READ_ONLY))
 		(void)!audit_check(call->router->parts.audit, &err);
 	if (error_is_set(&err))
@@ -391,8 +389,6 @@ void tool_start(struct call *call, const struct tool *tool, const json_t *argume
 	else
 		tool->run(call);
 }
-
-/* Sessions. */
 
 static void on_loaded(void *ctx, const struct error *err)
 {

@@ -19,8 +19,8 @@
 #include <time.h>
 
 /*
- * Theory of operation. The control plane's containers are the boxes of persistent sessions, known
- * as long as their session. The log is the latest output of its executions.
+ * Theory of operation. The control plane's containers are the boxes of persistent sessions. The log
+ * is the latest output of a session's executions.
  */
 
 static const char *const words[] = {"created", "running", "paused", "exited", "deleting", NULL};
@@ -130,7 +130,7 @@ static json_t *view_container(const struct session *session)
 	return j;
 }
 
-/* Walks all sessions of the tenant, because some have no box; their number is limited. */
+/* Walks all of the tenant's sessions, a limited number: some have no box. */
 void v1_container_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const char *tenant = args->principal->tenant;

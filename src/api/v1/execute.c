@@ -23,12 +23,11 @@ static const char *const step_names[] = {
 };
 static_assert(ARRAY_SIZE(step_names) == TRACE_COUNT, "every step has a name");
 
-/* Of a request for a trace. */
 struct traced {
 	uint64_t received_us, parsed_us;
 };
 
-/* Microseconds since the request was received; null: the step was not taken. Owned. */
+/* Microseconds since the request arrived; null: step not taken. Owned. */
 static json_t *view_trace(const struct traced *traced, const struct outcome *outcome)
 {
 	struct trace t = outcome->trace;
@@ -54,7 +53,7 @@ static int add_result(void *ctx, struct buf *b, const struct run_record_info *ru
 		return -1;
 	if (!ctx)
 		return 0;
-	b->len--; /* the closing brace: one more member follows */
+	b->len--; /* replaces the brace */
 	if (buf_addf(b, ",\"trace\":") < 0 || json_add(b, view_trace(ctx, run->outcome)) < 0)
 		return -1;
 	return buf_add(b, "}", 1);

@@ -16,7 +16,6 @@
 #include "core/session/session.h"
 #include "http/status.h"
 
-/* Every state of an execution. */
 static const char *const status_words[] = {
 	"pending", "running", "success", "failed", "timeout", "crashed", "cancelled", NULL,
 };
@@ -43,7 +42,6 @@ static enum event_form form_of(const struct http_request *req, const struct deco
 	return event_form_choose(http_header(req, "Accept"), decoded->exec.stream);
 }
 
-/* Body to queued execution. */
 static int start_run(struct router *r, struct http_request *req, const struct route_args *args,
                      struct decoded_run *decoded, struct run_record **ret_record, struct error *err)
 {
@@ -59,7 +57,7 @@ static int start_run(struct router *r, struct http_request *req, const struct ro
 		return -1;
 	session_info(session, &info);
 	decoded->wait |= wait;
-	/* A caller that does not wait gets only what is certain: a persisted record. */
+	/* Who does not wait gets only what is certain: a persisted record. */
 	request->durable = !decoded->wait && form_of(req, decoded) == EVENT_FORM_NONE;
 	if (!request->language)
 		request->language = xstrdup(info.language);
@@ -70,7 +68,7 @@ static int start_run(struct router *r, struct http_request *req, const struct ro
 	                       ret_record, err);
 }
 
-/* Clients of the control plane's later versions expect 422 for an invalid request. */
+/* Clients of the control plane's later versions expect 422. */
 static void refuse_as_later(struct http_request *req, const struct error *err)
 {
 	if (error_http(err->code) == HTTP_BAD_REQUEST)
@@ -248,7 +246,7 @@ void v1_execution_result(struct router *r, struct http_request *req, const struc
 	reply_result(r, req, lookup_execution(r, args, &err), &err);
 }
 
-/* A browser that reconnects sends Last-Event-ID by itself; `after` overrides it. */
+/* Reconnecting browsers send Last-Event-ID; `after` overrides it. */
 static int read_after(const struct http_request *req, const struct route_args *args,
                       struct run_reply *how, struct error *err)
 {
@@ -281,7 +279,7 @@ void v1_execution_cancel(struct router *r, struct http_request *req, const struc
 	if (e && run_record_cancel(e, &err) < 0)
 		e = NULL;
 	else if (e)
-		/* The end of this run may start and end others, which drop the record. */
+		/* The end of this run may start others, which drop the record. */
 		e = lookup_execution(r, args, &err);
 	reply_view(req, e, &err, encode_run_status);
 }

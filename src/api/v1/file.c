@@ -75,7 +75,6 @@ static const struct field delete_rows[] = {
 const struct fields v1_file_delete_query = {.rows = delete_rows};
 /* clang-format on */
 
-/* The session and path of a request. */
 struct target {
 	struct session *session;
 	char path[WORKPATH_MAX + 1];
@@ -95,7 +94,6 @@ static int find_target(struct router *r, struct http_request *req, const struct 
 	return -1;
 }
 
-/* What a response needs of its request. */
 struct context {
 	char *session_id, *path; /* owned */
 	int status;
@@ -122,8 +120,6 @@ static void context_free(void *ctx)
 	free(a);
 }
 
-/* Listing. */
-
 static void answer_list(void *ctx, struct http_request *req, const struct file_result *result)
 {
 	const struct context *a = ctx;
@@ -134,7 +130,7 @@ static void answer_list(void *ctx, struct http_request *req, const struct file_r
 		reply_json(req, HTTP_OK, encode_file_list(a->session_id, a->path, result));
 }
 
-/* Each entry has the path of its directory: a page of a long one has fewer entries. */
+/* Each entry has its directory's path: fewer entries for a long one. */
 static uint64_t limit_for(const char *path, uint64_t limit)
 {
 	uint64_t most = FILES_LIST_BYTES / (strlen(path) + 1);
@@ -169,8 +165,6 @@ void v1_file_list(struct router *r, struct http_request *req, const struct route
 			      .free = context_free,
 			      .ctx = context_new(&t, HTTP_OK)});
 }
-
-/* One file or directory. */
 
 static void answer_one(void *ctx, struct http_request *req, const struct file_result *result)
 {
@@ -307,7 +301,6 @@ static void order_done(struct order *o)
 	fields_done(&v1_move_fields, o);
 }
 
-/* Change the tree and respond with the new entry. */
 static void change_tree(struct router *r, struct http_request *req, const struct route_args *args,
                         const struct fields *fields)
 {

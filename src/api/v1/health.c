@@ -12,7 +12,7 @@
 #include "driver/driver.h"
 #include "http/status.h"
 
-/* Nothing is checked, so that a busy daemon is not taken for dead. */
+/* Checks nothing: a busy daemon is not dead. */
 void v1_healthz(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	json_t *body = json_object();
@@ -81,7 +81,7 @@ void v1_health_detailed(struct router *r, struct http_request *req, const struct
 
 	(void)args;
 	json_set(parts, "database", view_part(health_can_store(r), "sqlite"));
-	/* Workspaces are tmpfs in their boxes: available whenever boxes are. */
+	/* Workspaces are tmpfs: available whenever boxes are. */
 	json_set(parts, "storage", view_part(health_can_run(r), "tmpfs"));
 	json_set(parts, "runtime_nodes", view_part(health_can_run(r), driver->ops->name));
 	json_set(j, "dependencies", parts);
@@ -89,7 +89,7 @@ void v1_health_detailed(struct router *r, struct http_request *req, const struct
 	reply_json(req, health_is_ready(r) ? HTTP_OK : HTTP_SERVICE_UNAVAILABLE, j);
 }
 
-/* Only the caller's: the number of other tenants' boxes is private. */
+/* Other tenants' boxes are private. */
 static json_int_t count_boxes(const struct router *r, const char *tenant)
 {
 	const struct session *session = session_at(r->parts.sessions, tenant, 0);
@@ -104,7 +104,7 @@ static json_int_t count_boxes(const struct router *r, const char *tenant)
 	return count;
 }
 
-/* A session learns of the end of its box by an event: there is nothing to repair. */
+/* A session learns of its box's end by an event: nothing to repair. */
 void v1_health_sync(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	json_int_t boxes = count_boxes(r, args->principal->tenant);
@@ -119,7 +119,7 @@ void v1_health_sync(struct router *r, struct http_request *req, const struct rou
 	reply_json(req, HTTP_OK, j);
 }
 
-/* Boxes report over the agent's connection; no token grants access here. */
+/* Boxes report over the agent's connection; no token works here. */
 void v1_internal(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};

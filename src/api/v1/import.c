@@ -12,7 +12,7 @@
 #include "http/status.h"
 #include <string.h>
 
-/* A request whose body is being imported. A client that leaves cancels the import. */
+/* A client that leaves cancels the import. */
 struct import_call {
 	struct pending pending;
 	struct router *r;
@@ -94,8 +94,6 @@ void v1_template_import(struct router *r, struct http_request *req, const struct
 	http_take_body(req, &body);
 	(void)TAKE_PTR(call); /* owned by the callbacks */
 }
-
-/* Progress of imports. */
 
 static json_t *number_unless(uint64_t value, uint64_t unknown)
 {

@@ -15,7 +15,7 @@ static json_t *whole(double value)
 	return json_integer((json_int_t)value);
 }
 
-/* Names of an older server. Responses are not compressed: the ratio is 1. */
+/* Names of an older server. Without compression the ratio is 1. */
 static void reply_summary(struct http_request *req, const struct metrics *m)
 {
 	double requests = metrics_total(m, METRIC_HTTP_REQUESTS);

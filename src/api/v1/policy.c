@@ -46,8 +46,6 @@ void v1_policy_show(struct router *r, struct http_request *req, const struct rou
 	reply_json(req, HTTP_OK, encode_policy(r->runs, args->principal, policy));
 }
 
-/* Explanations. */
-
 static json_t *rule_object(const struct policy_rule *rule)
 {
 	json_t *j;
@@ -95,7 +93,7 @@ static json_t *number(uint64_t value)
 }
 
 static const struct {
-	const char *name; /* in a request */
+	const char *name;
 	json_t *(*show)(uint64_t value);
 	bool of_session, of_execution;
 } limits[] = {
@@ -136,7 +134,6 @@ static json_t *limits_object(const struct policy_decision *d, bool session)
 	return j;
 }
 
-/* A request of either kind. */
 enum question_kind {
 	KIND_EXECUTE,
 	KIND_SESSION
@@ -207,7 +204,7 @@ const struct fields v1_explain_fields = {
 };
 /* clang-format on */
 
-/* "kind" selects the table for the rest of the body. Without code the question is about any. */
+/* "kind" selects the table for the rest. Without code: about any. */
 static int read_question(const char *body, size_t len, const struct decode_limits *decode,
                          struct question *ret_question, struct error *err)
 {

@@ -20,7 +20,7 @@ static json_t *integer(uint64_t n)
 	return json_integer((json_int_t)n);
 }
 
-/* Without the environment, which may hold a tenant's secrets. */
+/* The environment may hold a tenant's secrets. */
 static json_t *view_limits(const struct box_limits *limits)
 {
 	json_t *j = json_object();

@@ -15,7 +15,7 @@
 #include "wire/layer.h"
 #include <unistd.h>
 
-/* The control plane's runtimes, or nodes, are drivers here; there is one on this host. */
+/* The control plane's runtimes, or nodes, are drivers here; there is one. */
 
 static const struct driver *driver_of(const struct router *r)
 {

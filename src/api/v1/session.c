@@ -26,7 +26,6 @@ static struct session *find_session(struct router *r, struct http_request *req,
 	return session;
 }
 
-/* Which of the requested packages the box has. */
 static int resolve_packages(const struct router *r, const struct session_request *request,
                             char **ret_text, struct error *err)
 {
@@ -67,7 +66,7 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 	if (resolved)
 		session_set_dependencies(session, resolved);
 	view = encode_session(session);
-	/* An ephemeral session is ready at once; clients expect every new one to be "creating". */
+	/* An ephemeral session is ready at once; clients expect "creating". */
 	if (!reused)
 		json_set(view, "status", json_string(session_state_name(SESSION_CREATING)));
 	if (reused)
@@ -76,7 +75,7 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 		durable_reply_session_created(req, session, HTTP_CREATED, view, r->parts.sessions);
 }
 
-/* Nothing is installed, so no installation is ever in progress. */
+/* No installation is ever in progress. */
 static int check_alive(const struct session_info *info, struct error *err)
 {
 	if (info->state != SESSION_TERMINATED && info->state != SESSION_FAILED)
@@ -184,7 +183,6 @@ void v1_session_terminate(struct router *r, struct http_request *req, const stru
 	durable_reply_session(req, session, HTTP_OK, encode_session(session));
 }
 
-/* Actions that may fail in the current state. */
 static void apply_action(struct router *r, struct http_request *req, const struct route_args *args,
                          int (*action)(struct session *session, struct error *err))
 {
@@ -216,7 +214,7 @@ void v1_session_interrupt(struct router *r, struct http_request *req, const stru
 
 	if (!session)
 		return;
-	/* Changes nothing that is persisted. */
+	/* Persists nothing. */
 	if (session_interrupt(session, &err) < 0)
 		reply_error(req, &err);
 	else

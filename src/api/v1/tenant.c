@@ -64,7 +64,7 @@ void v1_tenant_show(struct router *r, struct http_request *req, const struct rou
 		reply_json(req, HTTP_OK, encode_tenant(t));
 }
 
-/* The given settings over the current ones. Borrowed. */
+/* Given over current. Borrowed. */
 static struct tenant_settings merge_settings(const struct decoded_tenant *given,
                                              const struct tenant *now)
 {
@@ -80,7 +80,7 @@ static struct tenant_settings merge_settings(const struct decoded_tenant *given,
 	return settings;
 }
 
-/* With an unknown policy every request of the tenant would be refused. "": the default policy. */
+/* An unknown policy would refuse every request of the tenant. "": the default. */
 static int check_policy(const struct router *r, const struct decoded_tenant *given,
                         struct error *err)
 {
@@ -136,7 +136,7 @@ void v1_tenant_change(struct router *r, struct http_request *req, const struct r
 		reply_error(req, &err);
 		return;
 	}
-	/* A copy: the settings must not point into the tenant that they change. */
+	/* The settings must not point into the tenant that they change. */
 	(void)snprintf(policy, sizeof(policy), "%s", t->policy);
 	settings = merge_settings(&decoded, t);
 	if (!decoded.policy)

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The given path; if it is empty or ends with a slash, the file's own name below it. */
+/* The given path; if empty or with a final slash, the file's name below it. */
 static int settle_path(const struct upload_form_names *names, char ret_path[WORKPATH_MAX + 1],
                        struct error *err)
 {
@@ -20,7 +20,7 @@ static int settle_path(const struct upload_form_names *names, char ret_path[WORK
 	const char *slash = strrchr(names->filename, '/');
 	size_t len = strlen(names->place);
 	bool is_dir = len == 0 || names->place[len - 1] == '/';
-	/* A client may send a path as the name: only its last part counts. */
+	/* A client may send a path as the name. */
 	const char *name = slash ? slash + 1 : names->filename;
 
 	(void)snprintf(joined, sizeof(joined), "%s%s", names->place, is_dir ? name : "");

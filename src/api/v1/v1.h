@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: the REST API below /api/v1, and /healthz, /metrics, /openapi.json ... Handlers, by file;
- * routes.c has the table.
+ * DOC: the REST API below /api/v1, and /healthz, /metrics, /openapi.json ... Handlers, by file; the
+ * table is in routes.c.
  */
 
 #include "api/internal.h"
