@@ -15,7 +15,6 @@ void *xcalloc(size_t count, size_t size) attr_owned(free);
 void *xrealloc_array(void *ptr, size_t count, size_t size) attr_must_check;
 char *xstrdup(const char *s) attr_owned(free);
 char *xstrndup(const char *s, size_t max) attr_owned(free);
-/** xmemdup0 - copy @len bytes and append a NUL. */
 char *xmemdup0(const void *data, size_t len) attr_owned(free);
 char *xasprintf(const char *fmt, ...) attr_printf(1, 2) attr_owned(free);
 

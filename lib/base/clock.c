@@ -7,7 +7,7 @@
 #include "base/str.h"
 
 #define MS_PER_SEC 1000U
-/* 9999-12-31T23:59:59.999Z: years have four digits */
+/* years have four digits */
 #define REAL_MS_MAX 253402300799999ULL
 
 static struct timespec read_clock(clockid_t id)

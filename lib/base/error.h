@@ -27,12 +27,12 @@ struct error {
 	char msg[240];        /* outermost context first */
 };
 
-/** error_set - fill @err, which must be clear. @sys is a positive errno or 0. Return: always -1. */
+/** error_set - @err must be clear; @sys is a positive errno or 0. Return: always -1. */
 int error_set(struct error *err, enum error_code code, int sys, const char *fmt, ...)
 	attr_printf(4, 5);
 /** error_field - error_set of ERR_INVALID for @field. Return: always -1. */
 int error_field(struct error *err, const char *field, const char *fmt, ...) attr_printf(3, 4);
-/** error_wrap - put context in front: "context: message". Return: always -1. */
+/** error_wrap - "context: message". Return: always -1. */
 int error_wrap(struct error *err, const char *fmt, ...) attr_printf(2, 3);
 void error_clear(struct error *err);
 static inline int error_is_set(const struct error *err)
@@ -41,10 +41,10 @@ static inline int error_is_set(const struct error *err)
 }
 
 /* Columns of error_codes.def. */
-const char *error_text(enum error_code code);     /* "Sandbox.InvalidParameter" */
-const char *error_name(enum error_code code);     /* "INVALID" */
-const char *error_describe(enum error_code code); /* "A field has an invalid value." */
-const char *error_solution(enum error_code code); /* what the caller can do */
+const char *error_text(enum error_code code);
+const char *error_name(enum error_code code);
+const char *error_describe(enum error_code code);
+const char *error_solution(enum error_code code);
 int error_http(enum error_code code);
 int error_jsonrpc(enum error_code code);
 /**

@@ -18,7 +18,7 @@ struct ucred;
 
 void fd_closep(int *fd);
 #define cleanup_close attr_cleanup(fd_closep)
-/** fd_close - close @fd unless it is negative; preserves errno. Return: always -1. */
+/** fd_close - unless negative; preserves errno. Return: always -1. */
 int fd_close(int fd);
 
 int fd_open(const char *path, int flags, unsigned mode) attr_must_check;
@@ -30,7 +30,7 @@ int fd_open_at(int dir, const char *path, int flags, unsigned mode) attr_must_ch
 int fd_open_beneath(int dir, const char *path, int flags, unsigned mode) attr_must_check;
 /**
  * fd_open_inside - like fd_open_beneath, but follows relative symbolic links that stay below @dir,
- * and none of procfs.
+ * none of procfs.
  */
 int fd_open_inside(int dir, const char *path, int flags, unsigned mode) attr_must_check;
 int fd_pipe(int ret_fds[2], int flags) attr_must_check;
@@ -49,11 +49,11 @@ int fd_set_nonblock(int fd, bool on) attr_must_check;
 
 /** fd_write_all / fd_read_all - retry short counts and EINTR. */
 int fd_write_all(int fd, const void *data, size_t len) attr_must_check;
-/** fd_read_all - Return: bytes read, less than @len only at end of file. */
+/** fd_read_all - Return: bytes read; less than @len only at EOF. */
 ssize_t fd_read_all(int fd, void *data, size_t len) attr_must_check;
 
 #define FD_PASS_MAX 8
-/** fd_send - one message with descriptors on a Unix socket; the caller keeps the descriptors. */
+/** fd_send - one message on a Unix socket; the caller keeps the descriptors. */
 int fd_send(int sock, const void *data, size_t len, const int *fds, size_t count) attr_must_check;
 /**
  * fd_recv - one message and up to FD_PASS_MAX descriptors. @ret_fds NULL: reject a message with

@@ -18,15 +18,13 @@ int file_read_at(int dir, const char *path, struct buf *b) attr_must_check;
 int file_read_text_at(int dir, const char *path, char *ret_text, size_t size) attr_must_check;
 /** file_read_u64_at - one decimal number ("max" is UINT64_MAX). */
 int file_read_u64_at(int dir, const char *path, uint64_t *ret_value) attr_must_check;
-/** file_read_again - like file_read_text_at, from the start of an open file. */
+/** file_read_again - like file_read_text_at, on an open file. */
 int file_read_again(int fd, char *ret_text, size_t size) attr_must_check;
-/** file_find_key - the number after @key in lines of "key value"; -ENOENT without it. */
+/** file_find_key - in lines of "key value"; -ENOENT without it. */
 int file_find_key(const char *text, const char *key, uint64_t *ret_value) attr_must_check;
 /** file_write_at - one write(2) into an existing file, as proc and cgroup require. */
 int file_write_at(int dir, const char *path, const char *text) attr_must_check;
-/** file_create_at - create @path with exactly @mode and @data; it must not exist. All or nothing.
- */
+/** file_create_at - with exactly @mode and @data; must not exist. All or nothing. */
 int file_create_at(int dir, const char *path, unsigned mode, const void *data,
                    size_t len) attr_must_check;
-/** file_mkdir_parents - mkdir -p with @mode. */
 int file_mkdir_parents(const char *path, unsigned mode) attr_must_check;

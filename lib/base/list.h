@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: intrusive doubly linked list. A node not on a list points to itself. */
+/* DOC: intrusive doubly linked list. A node on no list points to itself. */
 
 #include "base/attr.h"
 #include <stdbool.h>

@@ -83,7 +83,7 @@ static uint64_t hash_of(const struct map *m, const char *key)
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* The slot that holds @key, or the free one where it would go. */
+/* @key's slot, or the free one for it. */
 static struct slot *find_slot(const struct map *m, const char *key, uint64_t hash)
 {
 	size_t i = hash & (m->size - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: SHA-256 (FIPS 180-4). Our own because the agent links no library. */
+/* DOC: SHA-256 (FIPS 180-4), because the agent links no library. */
 
 #include <stddef.h>
 #include <stdint.h>

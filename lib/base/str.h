@@ -12,7 +12,7 @@ static inline bool str_equal(const char *a, const char *b)
 	return __builtin_strcmp(a, b) == 0;
 }
 bool str_has_prefix(const char *s, const char *prefix);
-/** str_copy - Return: 0, or -ENAMETOOLONG with an empty @dst when it does not fit. */
+/** str_copy - Return: 0, or -ENAMETOOLONG with an empty @dst. */
 int str_copy(char *dst, size_t size, const char *src) attr_must_check;
 /** str_format - snprintf that fails (-ENAMETOOLONG, empty @dst) instead of truncating. */
 int str_format(char *dst, size_t size, const char *fmt, ...) attr_printf(3, 4) attr_must_check;

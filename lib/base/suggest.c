@@ -16,7 +16,7 @@ static size_t min3(size_t a, size_t b, size_t c)
 
 size_t suggest_distance(const char *a, const char *b)
 {
-	/* rows[i % 3][j]: distance between the first i bytes of @a and the first j of @b */
+	/* rows[i % 3][j]: distance between i bytes of @a and j of @b */
 	size_t rows[3][WORD_MAX + 1];
 	size_t a_len = strlen(a), b_len = strlen(b);
 

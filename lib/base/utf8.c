@@ -22,8 +22,8 @@ static const struct {
 };
 
 /*
- * Length of the longest valid prefix at @p, at least 1; *ret_whole: the complete sequence's length,
- * 0 when @p cannot start one.
+ * Length of the longest valid prefix at @p, at least 1; *ret_whole: that of the complete sequence,
+ * 0 if @p cannot start one.
  */
 static size_t match_sequence(const uint8_t *p, size_t len, size_t *ret_whole)
 {

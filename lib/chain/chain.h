@@ -32,7 +32,7 @@ enum chain_fault {
 	CHAIN_FINE,
 	CHAIN_MALFORMED, /* not a line of a chain */
 	CHAIN_TORN,      /* the last line is incomplete */
-	CHAIN_BAD_SEQ,   /* a line is missing, duplicated or out of order */
+	CHAIN_BAD_SEQ,   /* missing, duplicated or out of order */
 	CHAIN_BAD_PREV,  /* the line before was replaced */
 	CHAIN_BAD_HASH,  /* the line was changed */
 	CHAIN_CUT,       /* lines are missing at the end */
@@ -44,17 +44,17 @@ const char *chain_fault_text(enum chain_fault fault);
 
 /**
  * chain_add - append the next line and advance @head. @members: JSON members without braces, one
- * line. Return: 0, or -ENOBUFS or -EMSGSIZE (longer than CHAIN_LINE_MAX) with nothing added.
+ * line. Return: 0, or -ENOBUFS or -EMSGSIZE (over CHAIN_LINE_MAX) with nothing added.
  */
 int chain_add(struct chain_head *head, const char *members, size_t len,
               struct buf *b) attr_must_check;
 /**
- * chain_check - whether @line (without newline) follows @head. @head NULL: the first line of a
- * file; only its own hash is checked. @ret_head is set for every well-formed line.
+ * chain_check - whether @line (without newline) follows @head. @head NULL: a file's first line;
+ * only its own hash is checked. Sets @ret_head for every well-formed line.
  */
 enum chain_fault chain_check(const struct chain_head *head, const char *line, size_t len,
                              struct chain_head *ret_head) attr_must_check;
-/** chain_head_print / _parse - "seq hash" of fixed length, as stored beside the lines. */
+/** chain_head_print / _parse - "seq hash", fixed length, as stored beside the lines. */
 void chain_head_print(const struct chain_head *head, char ret_text[CHAIN_HEAD_LEN + 1]);
 int chain_head_parse(const char *text, size_t len, struct chain_head *ret_head) attr_must_check;
 

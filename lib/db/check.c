@@ -9,8 +9,8 @@
  * Theory of operation. A rejected file must stay byte for byte as it is, for repair. An ordinary
  * connection would change it: recovery creates a -shm, and the last close checkpoints the -wal. So
  * the check opens the file exclusively, which keeps the index of the -wal in memory and leaves the
- * -wal alone on close. Owner and version are checked each time; pages only if the file was not
- * closed cleanly or has changed since (clean_marker.c).
+ * -wal alone. Owner and version are checked each time; pages only if the file was not closed
+ * cleanly or has changed since (clean_marker.c).
  */
 
 #define ADVICE                                                                                     \

@@ -59,7 +59,7 @@ static inline struct db_value db_text(const char *s)
 #define DB_BYTES(bytes, size)                                                                      \
 	((struct db_value){.type = DB_TYPE_BYTES, .data = (bytes), .len = (size)})
 
-/* A statement and the values of ?1, ?2, … */
+/* With the values of ?1, ?2, … */
 struct db_statement {
 	const char *sql; /* a literal: looked up by its text */
 	const struct db_value *values;
@@ -102,14 +102,14 @@ static inline void db_closep(struct db **db)
  */
 int db_open(const struct db_config *config, struct db **ret_db, struct error *err) attr_must_check;
 
-/** db_readonly_query - query another process's database, read-only. Blocks. */
+/** db_readonly_query - another process's database. Blocks. */
 int db_readonly_query(const char *path, const struct db_statement *query, size_t max_bytes,
                       struct db_rows **ret_rows, struct error *err) attr_must_check;
 
-/** db_exec_now - @count statements in one transaction. */
+/** db_exec_now - in one transaction. */
 int db_exec_now(struct db *db, const struct db_statement *steps, size_t count,
                 struct error *err) attr_must_check;
-/** db_query_now - all rows, of at most @max_bytes; free them with db_rows_free. */
+/** db_query_now - rows of at most @max_bytes; free them with db_rows_free. */
 int db_query_now(struct db *db, const struct db_statement *query, size_t max_bytes,
                  struct db_rows **ret_rows, struct error *err) attr_must_check;
 
@@ -132,13 +132,13 @@ typedef void db_rows_fn(void *ctx, const struct db_rows *rows, const struct erro
  */
 struct db_job *db_write(struct db *db, const struct db_statement *steps, size_t count,
                         db_done_fn *on_done, void *ctx, struct error *err) attr_must_check;
-/** db_change - a write of one statement with RETURNING; as durable as db_write. */
+/** db_change - one statement with RETURNING; as durable as db_write. */
 struct db_job *db_change(struct db *db, const struct db_statement *step, size_t max_bytes,
                          db_rows_fn *on_rows, void *ctx, struct error *err) attr_must_check;
-/** db_read - ERR_TOO_LARGE in the callback for more than @max_bytes of rows. */
+/** db_read - the callback gets ERR_TOO_LARGE beyond @max_bytes of rows. */
 struct db_job *db_read(struct db *db, const struct db_statement *query, size_t max_bytes,
                        db_rows_fn *on_rows, void *ctx, struct error *err) attr_must_check;
-/** db_forget - drop the callback of @job; the job still runs. */
+/** db_forget - drop @job's callback; the job still runs. */
 void db_forget(struct db_job *job);
 void db_set_queue_max(struct db *db, size_t bytes);
 bool db_has_room(const struct db *db, size_t bytes);
@@ -159,5 +159,5 @@ size_t db_rows_count(const struct db_rows *rows);
 int64_t db_rows_int(const struct db_rows *rows, size_t row, size_t column);
 /** db_rows_text - NUL-terminated; NULL for SQL's NULL. */
 const char *db_rows_text(const struct db_rows *rows, size_t row, size_t column);
-/** db_rows_bytes - works for text too. NULL for SQL's NULL; a NUL follows the bytes. */
+/** db_rows_bytes - for text too. NULL for SQL's NULL; a NUL follows the bytes. */
 const char *db_rows_bytes(const struct db_rows *rows, size_t row, size_t column, size_t *ret_len);

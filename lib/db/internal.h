@@ -43,13 +43,13 @@ int conn_open(struct conn *c, const char *path, bool exclusive, struct error *er
 void conn_close(struct conn *c);
 /** conn_has_wal - @path is open, or was not closed cleanly. */
 bool conn_has_wal(const char *path);
-/** conn_error - convert SQLite's error. Return: always -1. */
+/** conn_error - Return: always -1. */
 int conn_error(const struct conn *c, int rc, const char *what, struct error *err);
 int conn_script(struct conn *c, const char *sql, struct error *err) attr_must_check;
 /** conn_run - @ret_rows NULL: discard rows. */
 int conn_run(struct conn *c, const struct db_statement *statement, size_t max_bytes,
              struct db_rows **ret_rows, struct error *err) attr_must_check;
-/** conn_number - the first column of the first row. */
+/** conn_number - first column of the first row. */
 int conn_number(struct conn *c, const char *sql, int64_t *ret_number,
                 struct error *err) attr_must_check;
 /** conn_setup - for a connection that writes: WAL, durable, defensive. */
@@ -66,7 +66,7 @@ int migrate(struct conn *c, const struct db_config *config, int64_t version,
 bool clean_marker_matches(const char *path);
 /** clean_marker_clear - call before writing. *ret_fd, the caller's, is for clean_marker_write. */
 int clean_marker_clear(const char *path, int *ret_fd, struct error *err) attr_must_check;
-/** clean_marker_write - call after closing; does nothing if @fd is -1. */
+/** clean_marker_write - after closing; no-op if @fd is -1. */
 void clean_marker_write(const char *path, int fd);
 
 struct db_rows *rows_new(size_t columns, size_t max_bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: a job of the database thread, and how a batch of jobs runs. */
+/* DOC: a job of the database thread, and how a batch runs. */
 
 #include "base/list.h"
 #include "db/db.h"
@@ -9,7 +9,7 @@
 struct conn;
 
 struct db_job {
-	struct list node;           /* in the queue, the batch, or the done list */
+	struct list node;
 	struct db_statement *steps; /* owned: one block with all values and their bytes */
 	size_t count;
 	size_t bytes;

@@ -20,8 +20,8 @@
  * is shut down, which microhttpd sees as its end.
  *
  * microhttpd does not watch a suspended connection, but an execution must end when its client
- * disconnects. So every connection is also in our own epoll set, which reports only the hang-up,
- * once: no system call per request, no wake-up per byte.
+ * disconnects. So every connection is also in our epoll set, which reports only the hang-up, once:
+ * no system call per request, no wake-up per byte.
  */
 
 /* Beyond the limit, for an error response. */

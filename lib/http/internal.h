@@ -20,7 +20,7 @@
 /* What a connection waits for. Each wait has a fixed length, so a list in order of entry is in
  * order of deadlines: O(1). */
 enum conn_wait {
-	WAIT_REQUEST, /* for the rest of a request, or for the client to read */
+	WAIT_REQUEST, /* rest of a request, or the client's reading */
 	WAIT_IDLE,    /* for the next request */
 	WAIT_COUNT
 };
@@ -146,26 +146,22 @@ struct http_request {
 	struct http_ws *ws; /* owned: will become a WebSocket; NULL: will not, or has */
 };
 
-/* server.c */
 /** server_check_quiet - after a connection of a quiescing server ended. */
 void server_check_quiet(struct http_server *s);
 void listener_run_soon(struct http_listener *l);
 /** listener_check_retired - after a connection ended. */
 void listener_check_retired(struct http_listener *l);
 
-/* conn.c */
 struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mhd);
 void conn_closed(struct http_conn *c);
 void conn_wait(struct http_conn *c, enum conn_wait wait);
 void conn_wait_end(struct http_conn *c);
 void conn_cut(struct http_conn *c);
-/** conn_suspend - microhttpd ignores the connection until conn_resume. */
 void conn_suspend(struct http_conn *c);
 void conn_resume(struct http_conn *c);
 void conn_expire(void *server);
 void conn_hangups(void *server, int events);
 
-/* request.c */
 struct http_request *request_new(struct http_conn *c, const char *target);
 void request_free(struct http_request *req);
 /** request_gone - tell the handler, once, of the disconnect. */
@@ -179,37 +175,31 @@ int request_check(struct http_request *req, const char *target, struct error *er
 int request_add_body(struct http_request *req, const char *data, size_t len,
                      struct error *err) attr_must_check;
 bool request_has_body(const struct http_request *req);
-/** http_decode_path - percent-decode once. Return: owned, or NULL: bad escape, NUL or control. */
+/** http_decode_path - once. Return: owned, or NULL: bad escape, NUL or control. */
 char *http_decode_path(const char *target) attr_must_check;
 
-/* body_quota.c */
 /** body_quota_add - Return: 0, or -EBUSY: over the limit of all and over this one's share. */
 int body_quota_add(struct http_request *req, size_t bytes) attr_must_check;
 void body_quota_drop(struct http_request *req, size_t bytes);
 void body_quota_release(struct http_request *req);
 
-/* response_quota.c */
 /** response_quota_set - bytes of the response that wait in memory; cuts others off for room. */
 void response_quota_set(struct http_request *req, size_t bytes);
 void response_quota_drop(struct http_request *req);
 
-/* response.c */
 enum MHD_Result response_queue(struct http_request *req) attr_must_check;
 
-/** response_upgrade - respond with 101; microhttpd then hands the socket over. */
+/** response_upgrade - with 101; microhttpd then hands the socket over. */
 void response_upgrade(struct http_request *req, MHD_UpgradeHandler handler, void *ctx);
 
-/* ws.c */
 /** ws_abort - at once, without a close frame. */
 void ws_abort(struct http_ws *ws);
 void ws_hung_up(struct http_ws *ws);
 /** ws_unborn - the client disconnected before the upgrade. */
 void ws_unborn(struct http_ws *ws);
 
-/* tls.c */
 /** tls_send - bypassing microhttpd, as much as the socket takes at once. */
 void tls_send(struct http_conn *c, const void *data, size_t len);
 
-/* linger.c */
 void linger_start(struct http_server *s, int fd);
 void linger_end_all(struct http_server *s);

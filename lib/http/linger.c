@@ -7,10 +7,10 @@
 #include <errno.h>
 
 /*
- * Theory of operation. A request rejected by its header is answered before its body is read, and
- * the connection ends. Closing a TCP socket with unread input sends a reset, which makes most
- * clients discard the response: "connection reset" instead of the 413. So a duplicate of the socket
- * stays open briefly, and its input is discarded. Bounded in number and time.
+ * Theory of operation. A request rejected by its header is answered before its body is read.
+ * Closing a TCP socket with unread input sends a reset, which makes most clients discard the
+ * response: "connection reset" instead of the 413. So a duplicate of the socket stays open briefly,
+ * and its input is discarded. Bounded in number and time.
  */
 
 #define LINGER_MAX     32

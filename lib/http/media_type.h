@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: media types by the ending of a file's name. */
+/* DOC: media types by file suffix. */
 
-/** media_type_of - application/octet-stream where the ending is not known. Pure. */
+/** media_type_of - application/octet-stream by default. Pure. */
 const char *media_type_of(const char *path);

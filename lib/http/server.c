@@ -493,7 +493,7 @@ void http_server_quiesce(struct http_server *s, void (*on_quiet)(void *ctx), voi
 	LIST_FOREACH (l, &s->listeners, struct http_listener, node) {
 		if (l->retired)
 			continue;
-		(void)MHD_quiesce_daemon(l->mhd); /* returns l->fd, which is ours already */
+		(void)MHD_quiesce_daemon(l->mhd);
 		l->fd = fd_close(l->fd);
 	}
 	/* Idle connections would delay the end. */

@@ -64,7 +64,7 @@ struct http_server_config {
 	size_t max_connections;
 	size_t max_connections_per_peer;
 	size_t max_header_bytes;
-	size_t max_bodies_bytes;     /* of all requests together */
+	size_t max_bodies_bytes;
 	size_t max_answers_bytes;    /* of all responses; beyond it slow readers are cut */
 	uint64_t request_timeout_us; /* first byte to last, absolute */
 	uint64_t idle_timeout_us;
@@ -124,7 +124,6 @@ int http_peer_uid(const struct http_request *req, unsigned *ret_uid) attr_must_c
  */
 bool http_is_crowded(const struct http_request *req);
 const char *http_body(const struct http_request *req, size_t *ret_len);
-/** http_drop_body - free the body early. */
 void http_drop_body(struct http_request *req);
 /** http_received_us - when its first line was read (monotonic). */
 uint64_t http_received_us(const struct http_request *req);
@@ -139,7 +138,7 @@ const char *http_request_id(const struct http_request *req);
 void http_add_header(struct http_request *req, const char *name, const char *value);
 
 #define HTTP_TAGS 4
-/** http_set_tag - attach a number to the request; 0 before it is set. */
+/** http_set_tag - 0 before it is set. */
 void http_set_tag(struct http_request *req, unsigned tag, uintptr_t value);
 uintptr_t http_tag(const struct http_request *req, unsigned tag);
 
@@ -168,7 +167,7 @@ struct http_answer {
 
 /** http_reply - the body is copied. */
 void http_reply(struct http_request *req, const struct http_answer *answer);
-/** http_reply_owned - no copy: takes ownership of the body, which must come from malloc. */
+/** http_reply_owned - takes ownership of the body, which must come from malloc. */
 void http_reply_owned(struct http_request *req, const struct http_answer *answer);
 
 /*
@@ -210,7 +209,7 @@ void http_stream_start(struct http_request *req, const struct http_stream_head *
  */
 void http_stream_abort(struct http_request *req);
 
-/* A chunked response in pieces: begin, write ..., end. Pieces are kept until sent. */
+/* Chunked: begin, write ..., end. Pieces are kept until sent. */
 void http_stream_begin(struct http_request *req, int status, const char *content_type);
 /**
  * http_stream_write - copies. Return: 0, or -ENOBUFS with the connection cut: more than 16 MiB

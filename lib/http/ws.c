@@ -38,7 +38,7 @@
 #define TURN_MESSAGES 8
 #define TURN_BYTES    65536
 #define PIECE_BYTES   1024
-/* Read nothing while more messages than this wait to be sent. */
+/* Read nothing while more messages wait. */
 #define BEHIND_MESSAGES 256
 #define MESSAGE_COST    256 /* wslay's overhead per message, about */
 
@@ -239,7 +239,7 @@ static void receive_messages(struct http_ws *ws)
 		end_ws(ws);
 	else
 		pump_ws(ws);
-	/* The socket does not signal bytes that came with the handshake. */
+	/* The socket does not signal bytes of the handshake. */
 	if (!ws->ending && ws->early_off < ws->early_len)
 		loop_defer(ws->loop, continue_receiving, ws);
 }

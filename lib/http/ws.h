@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: WebSocket (RFC 6455) on a connection of the server: microhttpd hands the socket over, wslay
- * (only lib/http includes its header) reads and writes frames. Messages are text and complete; a
- * binary one closes the connection. Pings detect dead clients.
+ * DOC: WebSocket (RFC 6455): microhttpd hands the connection's socket over, wslay (only lib/http
+ * includes its header) reads and writes frames. Messages are text and complete; a binary one closes
+ * the connection. Pings detect dead clients.
  *
  * Life: http_ws_accept responds to the request; messages arrive in on_message; on_closed is called
  * once, from the loop, whichever side closed, and invalidates the handle. A client that does not

@@ -29,5 +29,5 @@ void loop_run_once(struct loop *loop, bool wait);
 void loop_stop(struct loop *loop);
 /** loop_defer - call @fn after the current dispatch, in order. */
 void loop_defer(struct loop *loop, loop_fn *fn, void *arg);
-/** loop_cancel - drop deferred work with the same @fn and @arg. */
+/** loop_cancel - drop deferred work with this @fn and @arg. */
 void loop_cancel(struct loop *loop, loop_fn *fn, void *arg);

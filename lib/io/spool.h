@@ -45,6 +45,6 @@ int spool_open(const struct spool_config *config, struct spool **ret_spool,
 int spool_add(struct spool *s, const char *record, size_t len) attr_must_check;
 /** spool_error - a negative errno while nothing can be written, or 0. */
 int spool_error(struct spool *s);
-/** spool_lost - records lost for lack of room since the last call. */
+/** spool_lost - lost since the last call, for lack of room. */
 uint64_t spool_lost(struct spool *s);
 size_t spool_waiting(struct spool *s); /* bytes not synced */

@@ -22,7 +22,7 @@ struct stream {
 	int fd;              /* owned */
 	struct buf in;
 	struct buf out;
-	size_t sent;   /* bytes at the front of @out that were sent */
+	size_t sent;   /* bytes of @out already sent */
 	bool mute;     /* peer does not read: drop writes */
 	bool closed;   /* no event may follow */
 	bool in_event; /* on_data is being called */
@@ -79,7 +79,7 @@ static void end_stream(struct stream *s, int sys)
 	s->events.on_end(s->events.ctx, sys);
 }
 
-/* Return: false when the stream was closed meanwhile. */
+/* Return: false: closed meanwhile. */
 static bool deliver_input(struct stream *s)
 {
 	size_t used;

@@ -37,13 +37,11 @@ struct stream_limits {
 void stream_free(struct stream *s);
 struct stream *stream_new(struct loop *loop, const struct stream_limits *limits,
                           const struct stream_events *events) attr_owned(stream_free);
-/** stream_open - take ownership of @fd and start sending the queue. Once. */
+/** stream_open - take @fd and start sending. Once. */
 void stream_open(struct stream *s, int fd);
 /** stream_close - close the socket and drop the queue; no event follows. */
 void stream_close(struct stream *s);
-/**
- * stream_write - Return: 0, -ENOBUFS when the queue is full, -EPIPE when the peer no longer reads.
- */
+/** stream_write - Return: 0, -ENOBUFS: queue full, -EPIPE: the peer no longer reads. */
 int stream_write(struct stream *s, const void *data, size_t len) attr_must_check;
 /** stream_queue - for encoders: append, or undo your own append, then call stream_flush. */
 struct buf *stream_queue(struct stream *s);
@@ -52,7 +50,6 @@ struct buf *stream_queue(struct stream *s);
  * everything; on_end follows.
  */
 void stream_flush(struct stream *s);
-/** stream_pending - queued bytes not yet sent. */
 size_t stream_pending(const struct stream *s);
 /**
  * stream_drain - pass everything available to on_data: the last output of a dead peer. May call

@@ -7,8 +7,8 @@
 
 /*
  * Theory of operation. The response names the listed origin, never "*", and depends on it (Vary).
- * Browsers send no key with a preflight: it is answered before authentication, and reveals only the
- * methods of a path.
+ * Browsers send no key with a preflight: it is answered before authentication, and reveals only a
+ * path's methods.
  */
 
 #define HEADERS_ALLOWED                                                                            \

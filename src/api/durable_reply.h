@@ -26,7 +26,7 @@ void durable_reply_set_body(struct durable_reply *reply, json_t *body);
  */
 void durable_reply_started(struct durable_reply *reply, int r, const struct error *err);
 
-/* Sessions. All take @body. */
+/* All take @body. */
 
 /** durable_reply_session - @session was changed; NULL body: none. */
 void durable_reply_session(struct http_request *req, struct session *session, int status,

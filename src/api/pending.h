@@ -19,5 +19,5 @@ struct pending {
 
 /** pending_wait - @on_left: stop and free the work; NULL: go on without a client. */
 void pending_wait(struct pending *p, struct http_request *req, void (*on_left)(struct pending *p));
-/** pending_resume - Return: the request to answer; NULL: the client has left. */
+/** pending_resume - Return: NULL: the client has left. */
 struct http_request *pending_resume(struct pending *p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: JSON responses, and errors in the envelope of the request's dialect. */
+/* DOC: JSON responses, and errors in the dialect's envelope. */
 
 #include "base/attr.h"
 #include "base/buf.h"

@@ -48,8 +48,8 @@ int agent_open_run_dir(const struct agent *a, bool open)
 	/*
 	 * Prevents accidents and gives programs the same modes everywhere. No security depends on
 	 * it: an owner can change modes back, and Landlock has no right for that. The payload runs
-	 * code from the directory with its own authority; the agent and the host trust no file in
-	 * it, and the next execution starts from a new file (O_EXCL) and a newly bound socket.
+	 * code from the directory with its own authority; agent and host trust no file in it, and
+	 * the next execution starts from a new file (O_EXCL) and a new socket.
 	 */
 	if (a->setup.uid != getuid())
 		return 0;

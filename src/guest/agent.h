@@ -5,9 +5,9 @@
  * DOC: the state of millibox-agent, PID 1 of a box: one thread, one poll loop, one execution at a
  * time, a few resident runners. Owned by main.c.
  *
- * Trust: malformed frames of the host end the agent and the box. Nothing the payload does is
- * trusted or can end the agent: it has other ids and no descriptor of ours except its stdio, and
- * everything it makes us read is bounded.
+ * Trust: malformed frames of the host end the agent and the box. Nothing of the payload is trusted
+ * or can end the agent: it has other ids and no descriptor of ours except its stdio, and all that
+ * it makes us read is bounded.
  */
 
 #include "guest/channel.h"
@@ -23,12 +23,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define AGENT_SOCKET    3 /* set up by whoever executes the agent */
+#define AGENT_SOCKET    3
 #define AGENT_WORKSPACE "/workspace"
 #define AGENT_RUN_DIR   "/run/millibox"
 
 struct agent {
-	bool is_init; /* all other visible processes belong to the box */
+	bool is_init; /* all other processes belong to the box */
 	bool is_set_up;
 	bool reap_again; /* more children may have exited */
 	uint32_t failed; /* execution whose frames are skipped */

@@ -4,8 +4,8 @@
 /*
  * DOC: system calls that the payload's filter refused. The kernel passes each to the listener; the
  * answer is always EPERM, and the number is counted. Arguments are not examined: the payload's
- * memory could change meanwhile. The one exception is a register: the code of an exit_group() that
- * is refused only so that we learn of it (INJECT_LEAVING).
+ * memory could change meanwhile. Except a register: the code of an exit_group() that is refused
+ * only to learn of it (INJECT_LEAVING).
  */
 
 #include "base/attr.h"
@@ -34,7 +34,7 @@ void denials_open(struct denials *d, int fd);
 void denials_close(struct denials *d);
 /** denials_count - drops new kinds beyond DENIALS_KINDS_MAX. */
 void denials_count(struct denials *d, uint32_t number);
-/** denials_pump - answer pending calls, at most DENIALS_BATCH. */
+/** denials_pump - at most DENIALS_BATCH. */
 void denials_pump(struct denials *d);
 /** denials_send - one DENIAL per kind. */
 int denials_send(const struct denials *d, struct channel *ch, uint32_t id) attr_must_check;

@@ -20,7 +20,6 @@ struct discard {
 void discard_init(struct discard *s);
 /** discard_add - take @fd, a non-blocking read end; -1: none. */
 void discard_add(struct discard *s, int fd);
-/** discard_watch - fill DISCARD_MAX entries for poll. */
 void discard_watch(const struct discard *s, struct pollfd *fds);
 /** discard_pump - read once from each ready pipe. Pipes added since discard_watch wait. */
 void discard_pump(struct discard *s, const struct pollfd *fds, char *scratch, size_t size);

@@ -26,7 +26,6 @@ static bool is_current(const struct agent *a, const struct frame *frame)
 	return a->proc.state != PROC_IDLE && a->proc.id == frame->id;
 }
 
-/* Rules that depend on SETUP. */
 static int complete_ruleset(const struct agent *a, struct error *err)
 {
 	int r = 0;
@@ -225,7 +224,7 @@ static int on_bye(struct agent *a, const struct frame *frame)
 
 enum rule_flag {
 	BEFORE_SETUP = 1u << 0,
-	ONCE = 1u << 1,   /* only before SETUP */
+	ONCE = 1u << 1,
 	OF_BOX = 1u << 2, /* of no execution: id 0 */
 };
 

@@ -15,12 +15,12 @@
 #define DROP_STDIN   4 /* stdin that a prepared program may get */
 
 struct drop_plan {
-	const struct msg_setup *setup; /* ids and limits */
+	const struct msg_setup *setup;
 	int stdio[3];
 	int channel;   /* becomes DROP_CHANNEL; 0: none */
 	int stdin_end; /* becomes DROP_STDIN, beside a channel; 0: none */
 	int workspace;
-	int ruleset; /* Landlock, or -1 */
+	int ruleset;
 	int status;  /* socket to the agent; close-on-exec */
 	bool notify; /* refused calls go to the agent, over @status */
 };
@@ -31,7 +31,7 @@ struct drop_plan {
  */
 int drop_to_payload(const struct drop_plan *plan, struct error *err) attr_must_check;
 
-/** drop_enter - @cwd is below the workspace; "" is the workspace itself. */
+/** drop_enter - @cwd is below the workspace; "" is the workspace. */
 int drop_enter(const char *cwd, struct error *err) attr_must_check;
 
 /* A child's one message over @status before exec. */

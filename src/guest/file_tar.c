@@ -21,8 +21,6 @@
  * limited. What was unpacked before a bad entry stays; an incomplete file does not.
  */
 
-/* Packing. */
-
 struct archive {
 	const struct file_job *job;
 	struct file_out *out;
@@ -32,7 +30,7 @@ struct archive {
 	char data[FRAME_CHUNK];
 };
 
-/* As many bytes as the header says, even if the file changes. */
+/* As the header says, even if the file changes. */
 static int put_content(struct archive *a, int fd, uint64_t size, struct error *err)
 {
 	uint64_t left = size + tar_padding(size);
@@ -195,8 +193,6 @@ int file_tar_pack(const struct file_job *job, struct file_out *out, struct error
 	return r;
 }
 
-/* Unpacking. */
-
 struct unpack {
 	const struct file_job *job;
 	struct file_out *out;
@@ -285,7 +281,7 @@ static int take_content(struct unpack *u, int fd, uint64_t size, struct error *e
 	return error_is_set(err) ? -1 : 0;
 }
 
-/* Creates missing parents of @name below the top; follows no link. */
+/* The parent of @name below the top; @make: create it. Follows no link. */
 static int open_parent(struct unpack *u, const char *name, bool make, const char **ret_last)
 {
 	char path[TAR_NAME_MAX + 1];
@@ -334,7 +330,6 @@ static int unpack_file(struct unpack *u, int dir, const char *name, struct error
 		(void)unlinkat(dir, temp, 0);
 		return -1;
 	}
-	/* Best effort. */
 	(void)set_time(dir, name, e->mtime);
 	u->out->done.bytes += e->size;
 	return 0;
@@ -406,7 +401,7 @@ static int unpack_one(struct unpack *u, struct error *err)
 	return makers[u->entry.kind](u, dir, name, err);
 }
 
-/* A header about the next entry. */
+/* About the next entry. */
 static int take_extra(struct unpack *u, struct error *err)
 {
 	size_t size = (size_t)u->entry.size;

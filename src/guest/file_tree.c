@@ -134,8 +134,6 @@ int file_tree_walk(struct file_tree_walk *w, int top, struct error *err)
 	return r < 0 ? -1 : 0;
 }
 
-/* Listing. */
-
 struct listing {
 	const struct file_job *job;
 	struct file_out *out;
@@ -241,8 +239,6 @@ int file_tree_list(const struct file_job *job, struct file_out *out, struct erro
 	return r;
 }
 
-/* Changes of an execution. */
-
 static int hash_file(int fd, uint64_t *budget, uint8_t ret_digest[SHA256_LEN])
 {
 	char data[16 * 1024];
@@ -306,8 +302,6 @@ int file_tree_changes(const struct file_job *job, struct file_out *out, struct e
 	out->done.truncated = w.cut;
 	return r;
 }
-
-/* Removing. */
 
 /* A deeper directory is moved to the top and emptied there: depth costs no descriptors. */
 #define REMOVE_DEPTH 64
@@ -373,7 +367,7 @@ static int remove_one(struct removal *rm, int dir, const char *name)
 	return errno == EISDIR || errno == EPERM ? remove_dir(rm, dir, name) : -errno;
 }
 
-/* Up to a subdirectory that must be emptied first. */
+/* Up to a subdirectory that is not empty. */
 static int empty_some(struct removal *rm, bool *ret_any)
 {
 	DIR *dir = rm->levels[rm->depth - 1].dir;

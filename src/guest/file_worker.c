@@ -190,8 +190,6 @@ void file_worker_temp_name(char ret_name[FILE_TEMP_LEN])
 	               (unsigned long long)(random[0] ^ random[1]));
 }
 
-/* Opening. */
-
 int file_worker_open_dir(const char *path)
 {
 	return fd_open_inside(AT_FDCWD, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK,
@@ -238,8 +236,6 @@ static int must_name(const struct file_job *job, struct error *err)
 	               ? 0
 	               : error_set(err, ERR_INVALID, 0, "path: must not be the workspace itself");
 }
-
-/* Small operations. */
 
 static int read_target(int fd, const struct stat *st, char *ret_target, size_t size)
 {

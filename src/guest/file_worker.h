@@ -4,8 +4,8 @@
 /*
  * DOC: the child that does one file operation, as the payload (drop.h), in the workspace: it meets
  * what the payload planted there with only the payload's rights. FILE_DATA and FILE_END come on
- * descriptor 0; FILE_ENTRY, FILE_BYTES and FILE_DONE go to descriptor 1. Both are pipes to the
- * agent, which enforces sizes and credit. Errors go over the status socket.
+ * descriptor 0; FILE_ENTRY, FILE_BYTES and FILE_DONE go to descriptor 1: pipes to the agent, which
+ * enforces sizes and credit. Errors go over the status socket.
  *
  * Paths are resolved by openat2 beneath the workspace. Links in the caller's path are followed
  * while they stay inside; a tree walk follows none.
@@ -49,7 +49,6 @@ struct file_in {
 /** file_worker_check_job - validate @msg and copy it. */
 int file_worker_check_job(const struct msg_file_open *msg, struct file_job *ret_job,
                           struct error *err) attr_must_check;
-/** file_worker_run - a spawn_work_fn; @arg is a struct file_job. */
 int file_worker_run(const void *arg, int status, struct error *err) attr_must_check;
 
 /** file_worker_error - set @err from errno @sys. Return: always -1. */
@@ -79,7 +78,6 @@ int file_worker_send_bytes(struct file_out *out, const void *data, size_t len,
 int file_worker_receive(struct file_in *in, struct wire_bytes *ret_piece,
                         struct error *err) attr_must_check;
 
-/** file_worker_temp_name - an unused name. */
 #define FILE_TEMP_LEN 40
 void file_worker_temp_name(char ret_name[FILE_TEMP_LEN]);
 

@@ -336,7 +336,7 @@ static int forward_frames(struct agent *a, struct file_stream *s)
 		if (r == 0 || (r > 0 && is_worker_type(frame.type) && frame.type != MSG_FILE_DONE &&
 		               frame_size(&frame) > s->granted))
 			break;
-		/* The child was taken over. */
+		/* It was taken over. */
 		if (r < 0 || !is_worker_type(frame.type)) {
 			(void)error_set(&err, ERR_BOX_FAILED, 0, "the worker broke the protocol");
 			r = fail_operation(a, s, &err);

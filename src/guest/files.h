@@ -4,11 +4,11 @@
 /*
  * DOC: file operations of the host, each done by a child with the payload's rights (file_worker.h),
  * several at a time. The agent forwards frames between the host and the child's pipes and buffers
- * what the host may send ahead (WIRE_FILE_WINDOW) and one frame of the child's. It resolves no name
- * itself.
+ * what the host may send ahead (WIRE_FILE_WINDOW) and one frame of the child's. It resolves no
+ * name.
  *
- * A child has the payload's uid, so a program can stop or kill it. Then the operation fails or the
- * host's timeout ends it; nothing else waits for it.
+ * A program can stop or kill a child, which has its uid. Then the operation fails or the host's
+ * timeout ends it; nothing else waits.
  */
 
 #include "base/attr.h"
@@ -46,7 +46,7 @@ bool files_has(const struct agent *a, pid_t pid);
 /** files_reset - drop all: there is a new host. */
 void files_reset(struct agent *a);
 void files_reaped(struct agent *a, pid_t pid);
-/** files_watch - fill FILES_SOURCES entries for poll; unused ones get fd -1. */
+/** files_watch - unused entries get fd -1. */
 void files_watch(const struct agent *a, struct pollfd *fds);
 int files_pump(struct agent *a, const struct pollfd *fds) attr_must_check;
 

@@ -14,7 +14,6 @@
 #include "guest/filter.h"
 #include "wire/layer.h"
 
-/* Bits of the kernel's two-word sets. */
 #define KEPT_CAPS ((1u << CAP_SETUID) | (1u << CAP_SETGID) | (1u << CAP_KILL))
 #define CAPS_END  64 /* the kernel returns EINVAL for unknown ones */
 

@@ -125,7 +125,7 @@ static int send_order(const struct agent *a, const struct drop_plan *plan, const
 	return r < 0 ? r : fd_send(a->inject->sock, b.data, b.len, fds, count);
 }
 
-/* Return: our end, with *ret_theirs for the plan; or a negative errno. */
+/* Return: our end, *ret_theirs for the plan; or a negative errno. */
 static int open_status(int *ret_theirs)
 {
 	const int on = 1;

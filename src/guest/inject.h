@@ -8,7 +8,7 @@
  * with the same code, and reports. Once per box.
  *
  * Only the kernel is trusted: the child's pid and ids come with its message. If anything fails
- * before that, the program is executed as usual: nothing of it has run.
+ * before, the program is executed as usual: nothing of it has run.
  */
 
 #include "base/attr.h"
@@ -31,7 +31,6 @@ struct inject {
 	int stdin_end;  /* owned; 0: none */
 };
 
-/** inject_open - parse the agent's arguments. Return: 0 or a negative errno. */
 int inject_open(struct agent *a, char **argv) attr_must_check;
 /**
  * inject_spawn - start @job in the zygote's child if it fits, else execute it. Takes what @job

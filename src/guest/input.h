@@ -17,9 +17,9 @@ struct input {
 	int fd;             /* owned; -1 when closed */
 	struct buf pending; /* owned; at most the window */
 	uint32_t room;      /* consumed, not yet reported */
-	uint64_t taken;     /* bytes received */
-	bool opened;        /* the program has a stdin pipe */
-	bool ended;         /* no more will come */
+	uint64_t taken;
+	bool opened; /* the program has a stdin pipe */
+	bool ended;
 };
 
 /** input_open - *ret_end, the program's end, is the caller's. */

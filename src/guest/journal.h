@@ -23,9 +23,9 @@
 struct journal_entry {
 	uint32_t id;
 	uint32_t runner; /* of a RUN */
-	bool begun;      /* EXEC or RUN was received */
+	bool begun;      /* EXEC or RUN received */
 	bool keep;
-	bool ended; /* DONE or FAILED was sent */
+	bool ended; /* DONE or FAILED sent */
 	char label[WIRE_LABEL_MAX + 1];
 };
 
@@ -52,5 +52,4 @@ void journal_detach(struct journal *j);
 /** journal_note - copy what is new in @ch. Return: 0, or a negative errno: no room. */
 int journal_note(struct journal *j, struct channel *ch) attr_must_check;
 void journal_replay(struct journal *j);
-/** journal_pump - send what the channel takes. */
 int journal_pump(struct journal *j, struct channel *ch) attr_must_check;

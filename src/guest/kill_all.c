@@ -15,21 +15,19 @@
  * Theory of operation. From PID 1 kill(-1) reaches every process at once, and none escapes by
  * forking. It has no exceptions, so with exceptions (known by pid, which stays theirs until we
  * wait) every possible pid is signalled. Not the names in /proc: a process can hide there from an
- * agent without the right to trace it.
+ * agent that may not trace it.
  *
  * A killed process does not fork; so if no pid was allocated during the walk (/proc/loadavg ends
- * with the last one of our namespace), none was missed. Otherwise repeat: each round leaves fewer
- * to fork.
+ * with the last one), none was missed. Otherwise repeat: each round leaves fewer to fork.
  *
- * Beside resident runners the exceptions are all of their processes, identified by session (getsid
- * needs no right): one that existed before the program started, or a runner's own. While a program
- * runs no runner does; sessions that a runner's threads create meanwhile are killed with the
- * program. A new session that reuses an earlier number, 32768 forks later, is mistaken for the old
- * one and survives, in its creator's own box.
+ * Beside resident runners the exceptions are all of their processes, by session (getsid needs no
+ * right): one that existed before the program started, or a runner's own. While a program runs no
+ * runner does; sessions that a runner's threads create meanwhile are killed with the program. A new
+ * session that reuses an earlier number, 32768 forks later, survives, in its creator's own box.
  *
- * Pids ascend and wrap at the kernel's maximum, 32768 by default: the walk always covers that
- * range. With a maximum in the millions, a box needs that many forks before a process can be above
- * the last pid and be missed.
+ * Pids ascend and wrap at the kernel's maximum, 32768 by default: the walk always covers that. With
+ * a maximum in the millions, a box needs that many forks before a process can be above the last pid
+ * and be missed.
  */
 
 #define ROUNDS_MAX  32

@@ -61,14 +61,13 @@ enum source {
 	SOURCE_SIGNALS,
 	SOURCE_PUT,
 	SOURCE_PUT_STATUS,
-	SOURCE_PROC, /* PROC_SOURCES of them */
+	SOURCE_PROC,
 	SOURCE_RESIDENTS = SOURCE_PROC + PROC_SOURCES,
 	SOURCE_DISCARD = SOURCE_RESIDENTS + RESIDENT_SOURCES,
 	SOURCE_FILES = SOURCE_DISCARD + DISCARD_MAX,
 	SOURCE_COUNT = SOURCE_FILES + FILES_SOURCES
 };
 
-/* In the host's log. */
 static void log_fatal(struct agent *a, const char *text)
 {
 	const struct msg_log msg = {.level = LOG_LEVEL_ERR, .text = wire_str(text)};
@@ -258,7 +257,6 @@ static int read_host(struct agent *a, const struct pollfd *fds)
 	return r < 0 ? r : 1;
 }
 
-/* As read_host. */
 static int serve_round(struct agent *a, const struct pollfd *fds)
 {
 	int r = read_host(a, fds);

@@ -15,8 +15,8 @@
 struct output {
 	int fd; /* owned; -1 when closed or at EOF */
 	enum wire_stream stream;
-	uint64_t max;      /* bytes to forward */
-	uint64_t produced; /* bytes seen */
+	uint64_t max;      /* to forward */
+	uint64_t produced; /* seen */
 };
 
 /** output_open - *ret_end, the program's end, is the caller's. */
@@ -24,7 +24,7 @@ int output_open(struct output *o, enum wire_stream stream, uint64_t max,
                 int *ret_end) attr_must_check;
 void output_close(struct output *o);
 bool output_wants(const struct output *o, const struct channel *ch);
-/** output_account - count @len bytes. Return: how many of them to forward. */
+/** output_account - Return: how many of @len bytes to forward. */
 uint32_t output_account(struct output *o, uint32_t len);
 /**
  * output_pump - read once and forward. Return: bytes read, 0 at EOF or with nothing available, or

@@ -18,9 +18,9 @@
  * a RUN costs one message to the process and one to the host. Until then the process has run only
  * its runner, so nothing of the payload can have written to its channel.
  *
- * The kernel, not the process, tells whether the request was read: closing a socket with unread
- * data, by exiting or otherwise, shows as ECONNRESET at the other end; else as EOF. A runner waits
- * with poll() and then reads, so one that is killed before its request arrives cannot read it.
+ * The kernel tells whether the request was read: closing a socket with unread data, by exiting or
+ * otherwise, shows as ECONNRESET at the other end, else as EOF. A runner waits with poll() and then
+ * reads, so one killed before its request arrives cannot read it.
  *
  * Its stdin is /dev/null; the pipe that it may need instead is descriptor 4.
  */
@@ -132,7 +132,7 @@ int prepared_fd(const struct agent *a)
 	return p->state == PROC_PREPARING ? p->child.status : p->channel;
 }
 
-/* Until the child executes its program. */
+/* Until exec. */
 static int read_child(struct agent *a)
 {
 	struct proc *p = &a->proc;
@@ -168,7 +168,7 @@ static int take_ready(struct agent *a, const char *word, size_t len)
 	return fail_prepared(a, &err);
 }
 
-/* Return: the code of "done CODE", or -1. */
+/* Of "done CODE", or -1. */
 static int parse_done(const char *word, size_t len)
 {
 	static const char said[] = "done ";

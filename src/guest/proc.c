@@ -300,7 +300,7 @@ void proc_fill_done(struct msg_done *msg, int wait_status, uint64_t duration_us)
 	bool signalled = WIFSIGNALED(wait_status);
 	struct rusage all = {0};
 
-	(void)getrusage(RUSAGE_CHILDREN, &all); /* cannot fail with these arguments */
+	(void)getrusage(RUSAGE_CHILDREN, &all);
 	*msg = (struct msg_done){
 		.signalled = signalled,
 		.status = signalled ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status),
@@ -349,7 +349,7 @@ static int send_done(struct agent *a)
 		msg.cpu_user_us += proc_cpu_us(p->child.pid);
 	msg.stdout_bytes = p->out[WIRE_STDOUT].produced;
 	msg.stderr_bytes = p->out[WIRE_STDERR].produced;
-	/* If it wrote output while it waited, the run counts. */
+	/* With output while it waited, the run counts. */
 	if (p->untaken && msg.stdout_bytes + msg.stderr_bytes == 0)
 		msg.runner_lost = 2;
 	return msg_done_encode(&a->ch.out, p->id, &msg);
@@ -375,7 +375,7 @@ static int leave_run(struct agent *a)
 	proc_close(p);
 	/* If the runner has ended too, report both at once. */
 	r = resident_settle(a, runner);
-	/* Respond before the cleanup. */
+	/* Before the cleanup. */
 	if (r >= 0)
 		r = agent_flush(a);
 	remove_source(a, source);
@@ -396,7 +396,7 @@ static int finish_execution(struct agent *a)
 		r = send_done(a);
 	if (r >= 0 && p->runner)
 		return leave_run(a);
-	/* Respond before the rest dies. */
+	/* Before the rest dies. */
 	if (r >= 0)
 		r = agent_flush(a);
 	proc_signal(a, SIGKILL);
@@ -404,7 +404,7 @@ static int finish_execution(struct agent *a)
 	return is_host_gone(r) ? 0 : r;
 }
 
-/* Until the child executes its program. */
+/* Until exec. */
 static int read_child(struct agent *a)
 {
 	struct proc *p = &a->proc;

@@ -4,11 +4,10 @@
 /*
  * DOC: one execution: a program with its pipes, from EXEC to DONE.
  *
- * It is over when its main process exits, even if others hold its pipes. The pipes are then drained
+ * It is over when its main process exits, even if others hold its pipes. The pipes are drained
  * briefly, the facts are sent, and everything left in the box is killed.
  *
- * A program can be prepared (PREPARE): its process waits, and RUN makes it an ordinary execution.
- * See prepared.c.
+ * A prepared program (PREPARE) waits; RUN makes it an ordinary execution. See prepared.c.
  *
  * Any other RUN is an execution in a resident runner (resident.h): it has its own pipes, the runner
  * announces its end, and nothing is killed.
@@ -39,8 +38,8 @@ enum proc_state {
 	PROC_PREPARING, /* forked by PREPARE; until exec or failure */
 	PROC_PREPARED,  /* until its RUN, or it exits */
 	PROC_STARTING,  /* forked; until exec or failure */
-	PROC_RUNNING,   /* STARTED was sent; until the main process exits */
-	PROC_DRAINING,  /* the main process exited; until DONE */
+	PROC_RUNNING,   /* until the main process exits */
+	PROC_DRAINING,  /* until DONE */
 };
 
 enum proc_source {
@@ -65,7 +64,7 @@ struct proc {
 	uint64_t start_us;
 	uint64_t start_real_ns; /* of the clock that stamps files */
 	uint64_t end_us;
-	uint64_t drained; /* bytes read since the end */
+	uint64_t drained; /* since the end */
 	int wait_status;
 	int channel;    /* owned; of a prepared program: to its process; else -1 */
 	bool announced; /* may still be exiting */
@@ -93,7 +92,6 @@ int proc_run(struct agent *a, uint32_t id, const struct msg_run *msg,
 /** proc_open_pipes - stdio and report socket; the program's ends go to @ends. */
 int proc_open_pipes(struct agent *a, const struct msg_exec *msg,
                     struct child_ends *ends) attr_must_check;
-/** proc_close - release everything; idle again. */
 void proc_close(struct proc *p);
 /** proc_cpu_us - of all threads of a process not yet reaped; 0: unknown. */
 uint64_t proc_cpu_us(pid_t pid);
@@ -103,9 +101,8 @@ void proc_note_start(struct agent *a);
 int proc_run_started(struct agent *a) attr_must_check;
 /** proc_run_report - from the runner; drops bytes beyond the maximum. */
 int proc_run_report(struct agent *a, const char *data, size_t len) attr_must_check;
-/** proc_run_over - the runner answered, or exited instead (@lost). */
+/** proc_run_over - the runner answered, or exited (@lost). */
 void proc_run_over(struct agent *a, int wait_status, bool lost);
-/** proc_run_failed - the runner could not be started. */
 int proc_run_failed(struct agent *a, const struct error *err) attr_must_check;
 /** proc_exit_announced - with @code: do not wait for the exit. */
 void proc_exit_announced(struct agent *a, int code);
@@ -116,10 +113,9 @@ void proc_fill_done(struct msg_done *msg, int wait_status, uint64_t duration_us)
  * execution's process group.
  */
 void proc_signal(const struct agent *a, int signo);
-/** proc_reaped - a child of the agent exited. */
 int proc_reaped(struct agent *a, pid_t pid, int wait_status) attr_must_check;
-/** proc_watch - fill PROC_SOURCES entries for poll; unused ones get fd -1. */
+/** proc_watch - unused entries get fd -1. */
 void proc_watch(const struct agent *a, struct pollfd *fds);
 int proc_timeout_ms(const struct agent *a);
-/** proc_pump - handle what poll found (@fds), or the end of the execution. */
+/** proc_pump - what poll found (@fds), or the end of the execution. */
 int proc_pump(struct agent *a, const struct pollfd *fds) attr_must_check;

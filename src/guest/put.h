@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * DOC: files that the host puts into a box. In /run/millibox the agent creates them: new, in one
- * directory that no other process can write. In the workspace, where the payload may have planted
- * links, a child with the payload's ids does.
+ * DOC: files that the host puts into a box. In /run/millibox the agent creates them, in a directory
+ * that no other process can write. In the workspace, where the payload may have planted links, a
+ * child with the payload's ids does.
  *
  * One file at a time. While put_is_busy() no frame may be handled: data wait for the child, or the
  * end for its answer.
@@ -25,7 +25,7 @@ struct agent;
 
 enum put_state {
 	PUT_IDLE,
-	PUT_OPEN,    /* data may arrive */
+	PUT_OPEN,
 	PUT_CLOSING, /* waiting for the child's answer */
 };
 
@@ -37,7 +37,7 @@ struct put {
 	struct buf pending;   /* owned: one frame's data at most */
 };
 
-/** put_check_path - relative, plain components only, within the limits. Pure. */
+/** put_check_path - relative, plain components, within the limits. Pure. */
 int put_check_path(const struct wire_bytes *path, struct error *err) attr_must_check;
 
 void put_init(struct put *p);

@@ -8,8 +8,8 @@
  * execution and runner, and all messages again. Nothing of the old stream is continued, not even
  * half a frame.
  *
- * The payload never has either descriptor: they are close-on-exec, and a child that becomes the
- * payload closes all but its own.
+ * The payload has neither descriptor: they are close-on-exec, and a child that becomes the payload
+ * closes all but its own.
  */
 
 #include "base/attr.h"

@@ -58,7 +58,6 @@ int report_fd(const struct report *rep, const struct channel *ch)
 	return rep->left > 0 ? rep->listener : -1;
 }
 
-/* Later connections are refused. */
 static void finish_report(struct report *rep)
 {
 	report_close(rep);

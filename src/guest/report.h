@@ -24,7 +24,6 @@ struct report {
 /** report_open - listen on REPORT_NAME in @path, open as @dir. */
 int report_open(struct report *rep, const char *path, int dir, uint32_t max) attr_must_check;
 void report_close(struct report *rep);
-/** report_fd - descriptor to poll, or -1. */
 int report_fd(const struct report *rep, const struct channel *ch);
 /** report_pump - accept or read once. Return: bytes forwarded, or the channel's negative errno. */
 int report_pump(struct report *rep, struct channel *ch, uint32_t id) attr_must_check;

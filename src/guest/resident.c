@@ -208,7 +208,6 @@ int resident_ask(struct agent *a, struct resident *r, uint32_t id, const struct 
 	/* Refusals before this run do not count. */
 	denials_pump(&r->denials);
 	r->denials.kinds = 0;
-	/* Closed if its end was seen. */
 	n = r->channel < 0 ? -EPIPE : fd_send(r->channel, b.data, b.len, stdio, 3);
 	if (n >= 0)
 		return 0;
@@ -268,7 +267,7 @@ static int fail_runner(struct agent *a, struct resident *r, const struct error *
 	return n < 0 ? n : agent_fail(a, id, err);
 }
 
-/* Until the child executes its program. */
+/* Until exec. */
 static int read_child(struct agent *a, struct resident *r)
 {
 	struct error err = {0};
@@ -295,7 +294,7 @@ static int read_child(struct agent *a, struct resident *r)
 	return 0;
 }
 
-/* Decimal digits, no sign, no leading zeros. */
+/* No sign, no leading zeros. */
 static const char *take_number(const char *pos, const char *end, uint32_t max, uint32_t *ret_value)
 {
 	const char *start = pos;

@@ -2,18 +2,16 @@
 #pragma once
 
 /*
- * DOC: resident runners, which stay between executions: EXEC with keep starts one, RUN gives it
- * code. Its descriptor 3 is one end of a SOCK_SEQPACKET pair, the request channel
- * (docs/protocol.md).
+ * DOC: resident runners stay between executions: EXEC with keep starts one, RUN gives it code.
+ * Descriptor 3 is one end of a SOCK_SEQPACKET pair, the request channel (docs/protocol.md).
  *
  *   agent -> runner  "run ID PATH\0" "ARG\0"...   with stdin, stdout, stderr as descriptors
- *   runner -> agent  "report ID
- * " and bytes      any number
+ *   runner -> agent  "report ID\n" and bytes      any number
  *                    "done ID CODE"               the end of the run
  *
- * The payload holds the other end: nothing here ever waits or buffers for it, its descriptors are
- * not received, and an unexpected message kills the runner, which could otherwise answer for
- * another run.
+ * The payload holds the other end: nothing here waits or buffers for it, its descriptors are not
+ * received, and an unexpected message kills the runner, which could otherwise answer for another
+ * run.
  */
 
 #include "base/attr.h"
@@ -37,9 +35,9 @@ struct agent;
 struct pollfd;
 
 enum resident_state {
-	RESIDENT_NONE,     /* a free slot */
+	RESIDENT_NONE,
 	RESIDENT_STARTING, /* forked; until exec or failure */
-	RESIDENT_ALIVE,    /* STARTED was sent; until it exits */
+	RESIDENT_ALIVE,    /* until it exits */
 	RESIDENT_ENDED,    /* draining its last run; until DONE */
 };
 
@@ -81,8 +79,7 @@ void resident_signal(const struct agent *a, const struct resident *r, int signo)
 void resident_kill_all(const struct agent *a);
 /** resident_has - @pid is the main process of a live one. */
 bool resident_has(const struct agent *a, pid_t pid);
-/** resident_reaped - a child of the agent exited. */
 int resident_reaped(struct agent *a, pid_t pid, int wait_status) attr_must_check;
-/** resident_watch - fill RESIDENT_SOURCES entries for poll; unused ones get fd -1. */
+/** resident_watch - unused entries get fd -1. */
 void resident_watch(const struct agent *a, struct pollfd *fds);
 int resident_pump(struct agent *a, const struct pollfd *fds) attr_must_check;

@@ -32,8 +32,6 @@ size_t tar_padding(uint64_t size)
 	return (size_t)((TAR_BLOCK - size % TAR_BLOCK) % TAR_BLOCK);
 }
 
-/* Writing. */
-
 static void put_octal(uint8_t *block, struct field f, uint64_t value)
 {
 	size_t at = f.off + f.len - 1;
@@ -87,10 +85,7 @@ static size_t digits(size_t n)
 	return count;
 }
 
-/*
- * "LEN key=value
- * "; LEN includes itself. Return: the new end, or 0: no room.
- */
+/* "LEN key=value\n"; LEN includes itself. Return: the new end, or 0: no room. */
 static size_t add_record(char *records, size_t at, const char *key, const char *value)
 {
 	size_t body = strlen(key) + strlen(value) + 3;
@@ -135,8 +130,6 @@ size_t tar_write(const struct tar_entry *e, uint8_t ret_blocks[TAR_HEADERS_MAX])
 	put_header(ret_blocks + used, e, types[e->kind], e->size);
 	return used + TAR_BLOCK;
 }
-
-/* Reading. */
 
 bool tar_is_end(const uint8_t block[TAR_BLOCK])
 {
@@ -285,8 +278,6 @@ int tar_read_pax(const char *records, size_t len, struct tar_entry *entry)
 	}
 	return 0;
 }
-
-/* Names. */
 
 static bool is_dot(const char *part, size_t len)
 {

@@ -20,13 +20,11 @@
 /*
  * Theory of operation. This applies to a running process what a cold start applies to an executed
  * one: the engine's last steps for the agent (ids, an empty keyring), the agent's for itself
- * (harden.c) and for its children (drop.c), compiled from the same sources. It does by hand what
- * exec does (close descriptors, become dumpable again) and what the interpreter does at start
- * (ignore SIGPIPE).
+ * (harden.c) and its children (drop.c), from the same sources; by hand what exec does (close
+ * descriptors, become dumpable again) and what the interpreter does at start (ignore SIGPIPE).
  *
  * The child sees no byte of a request before the order, and only the interpreter, as the payload,
- * interprets its content. On any error the process exits, and the agent executes the program
- * instead.
+ * interprets it. On any error the process exits, and the agent executes the program instead.
  */
 
 #define EXIT_NOT_STARTED 127

@@ -40,5 +40,5 @@ void become_alone(struct fill *fill);
 void become(const struct fill *fill, struct order *ret_order);
 /** check_namespaces - this process is in all namespaces of PID 1. */
 int check_namespaces(struct error *err) attr_must_check;
-/** check_payload - ids, capabilities and filter, from /proc/self/status. */
+/** check_payload - ids, capabilities and filter, by /proc/self/status. */
 int check_payload(const struct msg_setup *setup, struct error *err) attr_must_check;

@@ -16,8 +16,8 @@
  *
  * A huge page has one protection, so constants beside code become executable; the payload may
  * execute anything anyway. A block that is mostly code gets its old protections back, which makes
- * the kernel map it with small pages: half as good for the fork, but with one entry for most of the
- * code, programs that mainly do system calls were 5 % slower (docs/internals/zygote.md).
+ * the kernel use small pages: half as good for the fork, but otherwise programs that mainly do
+ * system calls were 5 % slower (docs/internals/zygote.md).
  */
 
 #ifndef MADV_COLLAPSE

@@ -22,24 +22,24 @@
 
 /*
  * Theory of operation. The box's agent must be the parent of a zygote's child, to reap it. The
- * kernel reparents orphans to the reaper of their parent's pid namespace. So there is a short-lived
- * helper in between:
+ * kernel reparents orphans to the reaper of their parent's pid namespace, hence a short-lived
+ * helper:
  *
  *   zygote   setns(pid namespace of the box): its children will be in it, not the zygote
  *   helper   clone3, shared memory, in the box's v2 group; joins the v1 groups; forks; exits
  *   child    is in all of the box's groups from its first instruction, and a child of PID 1
  *
  * The helper shares memory and stack with the zygote, which is suspended in clone3 as after vfork.
- * After the return of clone3 it only makes a call: the zygote would see anything that it wrote into
- * this frame. The child has a copy of everything and may return.
+ * After clone3 it only makes a call: the zygote would see what it wrote into this frame. The child
+ * has its own copy and may return.
  *
  * The child waits for the agent's order before it enters the other namespaces (become.c). Until
- * then it has the zygote's privileges and does nothing but wait in a system call.
+ * then it has the zygote's privileges and only waits in a system call.
  */
 
 static inline __attribute__((always_inline)) long clone_sharing(const struct clone_args *args)
 {
-	/* Inlined: the helper's return would overwrite the return address on the shared stack. */
+	/* The helper's return would overwrite the return address on the shared stack. */
 #if defined(__x86_64__)
 	long r;
 
@@ -60,7 +60,7 @@ static inline __attribute__((always_inline)) long clone_sharing(const struct clo
 #endif
 }
 
-/* Runs in the helper; returns only in the child. @ret_pid is in the zygote's memory. */
+/* Returns only in the child. @ret_pid is in the zygote's memory. */
 static __attribute__((noinline)) void run_helper(const struct fill *fill, volatile int *ret_pid)
 {
 	pid_t pid = 0;
@@ -79,7 +79,7 @@ static __attribute__((noinline)) void run_helper(const struct fill *fill, volati
 	_exit(0);
 }
 
-/* Return: in the zygote, the child's pid in the box or a negative errno; in the child, 0. */
+/* Return: in the zygote, the child's pid in the box or a negative errno; in the child 0. */
 static __attribute__((noinline)) int fork_into(const struct fill *fill)
 {
 	struct clone_args args = {.flags = CLONE_VM | CLONE_VFORK, .exit_signal = SIGCHLD};
@@ -102,8 +102,7 @@ static __attribute__((noinline)) int fork_into(const struct fill *fill)
 	return pid;
 }
 
-/* The kernel unregisters rseq when memory is shared, and the child inherits that from the helper.
- */
+/* The kernel unregisters rseq when memory is shared; the child inherits that. */
 static void restore_rseq(void)
 {
 	if (__rseq_size > 0)
@@ -167,9 +166,8 @@ static bool fill_box(const struct fill *fill, int home)
 		PyOS_AfterFork_Parent();
 	}
 	/*
-	 * Return, so as not to keep the box's namespace alive. An ordinary user's zygote cannot
-	 * (EPERM), because the host's pid namespace belongs to the host's user namespace, and keeps
-	 * this one until the next box.
+	 * Do not keep the box's namespace alive. An ordinary user's zygote must (EPERM): the host's
+	 * pid namespace belongs to the host's user namespace. It keeps this one until the next box.
 	 */
 	if (setns(home, CLONE_NEWPID) < 0 && errno != EPERM)
 		_exit(1);
@@ -184,14 +182,14 @@ int zygote_harden(void)
 	return filter_install(FILTER_ZYGOTE);
 }
 
-/* Undoes the engine's pin_to_this_cpu(); the child must not inherit it. */
+/* Undoes the engine's pin_to_this_cpu(). */
 static void reset_affinity(const cpu_set_t *own)
 {
 	cpu_set_t any;
 
 	if (sched_setaffinity(0, sizeof(*own), own) == 0)
 		return;
-	memset(&any, 0xff, sizeof(any)); /* none of them is online any more: use any CPU */
+	memset(&any, 0xff, sizeof(any)); /* none is online any more: use any CPU */
 	if (sched_setaffinity(0, sizeof(any), &any) < 0)
 		_exit(1);
 }
@@ -228,7 +226,7 @@ void zygote_serve(struct fill *ret_box)
 
 void zygote_leaving(int code)
 {
-	/* The filter rejects this call; the agent is notified of it first (wire/inject.h). */
+	/* The filter rejects it; the agent is notified first (wire/inject.h). */
 	(void)syscall(SYS_exit_group, code, INJECT_LEAVING);
 }
 

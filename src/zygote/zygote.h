@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: functions for the zygote's script, runners/python/zygote.py, exported to it by python.c. */
+/* DOC: functions that python.c exports to the zygote's script, runners/python/zygote.py. */
 
 #include "base/attr.h"
 #include <stdbool.h>
@@ -9,24 +9,24 @@
 struct fill;
 
 /**
- * zygote_move_text - once, before zygote_harden(): move the program's code into huge pages, so that
- * children need not fault it in page by page.
+ * zygote_move_text - once, before zygote_harden(): move the program's code into huge pages, which
+ * children need not fault in page by page.
  */
 void zygote_move_text(void);
 /**
- * zygote_harden - once, before the first child: become untraceable and install the zygote's seccomp
- * filter. Return: 0 or a negative errno.
+ * zygote_harden - once, before the first child: become untraceable, install the zygote's filter.
+ * Return: 0 or a negative errno.
  */
 int zygote_harden(void) attr_must_check;
 /**
- * zygote_serve - report READY to the engine and fork children until EOF. Returns only in children,
- * each in its own box; pass *ret_box to become().
+ * zygote_serve - report READY and fork children until EOF. Returns only in children, each in its
+ * box; pass *ret_box to become().
  */
 void zygote_serve(struct fill *ret_box);
 /**
- * zygote_leaving - tell the agent that this process is about to exit with @code, so that the answer
- * need not wait until the kernel has freed its memory.
+ * zygote_leaving - announce the exit with @code to the agent, so that the answer need not wait
+ * until the kernel has freed the memory.
  */
 void zygote_leaving(int code);
-/** zygote_has_usual_streams - 0, 1 and 2 are what most programs get: /dev/null and two pipes. */
+/** zygote_has_usual_streams - 0, 1 and 2 are /dev/null and two pipes. */
 bool zygote_has_usual_streams(void);

@@ -33,7 +33,7 @@ void decoded_exec_done(struct decoded_exec *d);
 #define cleanup_decoded_exec attr_cleanup(decoded_exec_done)
 
 extern const struct fields decode_exec_fields;
-/** decode_exec - @ret_exec is zeroed; the caller releases it in any case. */
+/** decode_exec - the caller releases @ret_exec in any case. */
 int decode_exec(const char *body, size_t len, const struct decode_limits *limits,
                 struct decoded_exec *ret_exec, struct error *err) attr_must_check;
 int decode_exec_object(const json_t *object, const struct decode_limits *limits,
@@ -55,7 +55,6 @@ int decode_session_object(const json_t *object, struct session_request *ret_requ
                           struct error *err) attr_must_check;
 #define cleanup_session_request attr_cleanup(session_request_done)
 
-/** decode_install - for a session of @language. */
 int decode_install(const char *body, size_t len, const char *language,
                    struct session_request *ret_request, struct error *err) attr_must_check;
 
@@ -89,7 +88,7 @@ int decode_nothing(const char *body, size_t len, struct error *err) attr_must_ch
 
 extern const struct fields decode_template_fields, decode_template_change_fields;
 
-/** decode_template - @partial: no field is required. */
+/** decode_template - @partial: nothing is required. */
 int decode_template(const char *body, size_t len, bool partial, struct template_spec *ret_spec,
                     struct error *err) attr_must_check;
 

@@ -41,7 +41,6 @@
 	{"files", FIELD_CUSTOM, .check = decode_files, .schema = FILES_SCHEMA, .description = "Relative path in the workspace to content."}, \
 	{"env_vars", FIELD_ENV, AT(struct decoded_exec, request.env)}
 
-/* C is the table of the context. */
 #define HANDLER_ROWS(C) \
 	{"event", FIELD_CUSTOM, .check = decode_event, .schema = EVENT_SCHEMA, \
 	 .description = "Argument of the handler; beside `code` it means that the code defines one. At most 1 MiB. Its member `__timeout` is the time limit in seconds (0 and less: 300; at most 3600), and is removed."}, \

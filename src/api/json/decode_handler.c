@@ -92,7 +92,7 @@ static json_t *make_uuid(void)
 	return json_string(text);
 }
 
-/* The context of one call. Return: owned. */
+/* Of one call. Return: owned. */
 static json_t *make_context(const json_t *given)
 {
 	json_t *context = json_object();

@@ -25,7 +25,6 @@ struct templates;
 json_t *encode_text(const char *s) attr_must_check;
 /** encode_moment - RFC 3339 in UTC; 0 is null. */
 json_t *encode_moment(uint64_t real_ms) attr_must_check;
-/** encode_seconds - an integer if it is one. */
 json_t *encode_seconds(uint64_t us) attr_must_check;
 json_t *encode_resources(const struct box_limits *limits) attr_must_check;
 /** encode_texts - a list of strings; NULL is an empty one. */
@@ -38,7 +37,6 @@ json_t *encode_template(const struct templates *all, const struct template *t,
                         const struct runners *runners) attr_must_check;
 json_t *encode_session(const struct session *session) attr_must_check;
 json_t *encode_session_stats(struct session *session) attr_must_check;
-/** encode_run_status_name - "pending", "running", or how it ended. */
 const char *encode_run_status_name(const struct run_record_info *info);
 /** encode_run_ticket - for a request that does not wait. */
 json_t *encode_run_ticket(const struct run_record *e) attr_must_check;
@@ -54,7 +52,6 @@ json_t *encode_run_brief(const struct run_record *e) attr_must_check;
 /* encode_identity.c: never contains secrets. */
 
 json_t *encode_key(const struct identity_key_info *info) attr_must_check;
-/** encode_key_status - "active", "revoked" or "expired". */
 const char *encode_key_status(const struct identity_key_info *info);
 json_t *encode_tenant(const struct tenant *tenant) attr_must_check;
 /** encode_principal - the caller; @tenant NULL: tenants are off. */

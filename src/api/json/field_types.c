@@ -83,7 +83,6 @@ static int refuse_nul(const struct field_value *v)
 	                   "must not contain NUL; send bytes as {\"base64\": ...}");
 }
 
-/* The row's own words, or those of its bounds. */
 static int refuse_range(const struct field_value *v, const char *before, const char *after)
 {
 	const struct field *f = v->field;
@@ -149,7 +148,7 @@ static int refuse_word(const struct field_value *v)
 	return fields_wrong(v, what);
 }
 
-/* Return: the index in the row's words, or -1 with *err. */
+/* Return: index in the row's words, or -1 with *err. */
 static int find_word(const struct field_value *v)
 {
 	if (!json_is_string(v->value))
@@ -354,7 +353,7 @@ static char *read_variable(const struct field_value *v, const char *name, const 
 
 	item.path = path;
 	(void)snprintf(path, sizeof(path), "%s.%s", v->path, name);
-	/* A '=' in the name would make it another variable. */
+	/* A '=' would make it another variable. */
 	if (name[0] == '\0' || strchr(name, '='))
 		(void)error_field(v->err, path, "is not a name of a variable");
 	else if (json_is_string(value) && has_nul(value))

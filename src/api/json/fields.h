@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * DOC: the field table. It describes a JSON object: one row per field with its name, type, bounds,
+ * DOC: the field table describes a JSON object: one row per field with its name, type, bounds,
  * default, description and the member of a C struct that receives the value. The same rows decode
  * an object, release it, and generate its JSON schema for OpenAPI and MCP. Query parameters work
  * alike.
  *
  * A row that needs more than its type has @check, which runs after the value was stored; a
- * FIELD_CUSTOM row has only @check.
+ * FIELD_CUSTOM row has only that.
  *
- * An error names the path of the field ("resources.memory", "args[2]") and what it must be. Types
- * are exact: "true" is not true, and null is not "absent" (but see FIELDS_LOOSE). An unknown field
- * is an error that suggests the nearest name (but see FIELDS_OPEN). Pure.
+ * An error names the field's path ("resources.memory", "args[2]") and what it must be. Types are
+ * exact: "true" is not true, and null is not "absent" (but see FIELDS_LOOSE). An unknown field is
+ * an error that suggests the nearest name (but see FIELDS_OPEN). Pure.
  */
 
 #include "base/attr.h"
@@ -40,7 +40,7 @@ enum field_type {
 	FIELD_CPU,     /* uint64_t, in millicores: 0.5, "0.5" or "500m" */
 	FIELD_STRINGS, /* char **, NULL-terminated */
 	FIELD_ENV,     /* char **, NULL-terminated NAME=value; values are scalars */
-	FIELD_OBJECT,  /* with @fields: a struct within the struct; else json_t * */
+	FIELD_OBJECT,  /* with @fields: a nested struct; else json_t * */
 	FIELD_OBJECTS, /* pointer and count (AT_LEN) of structs of @item_size bytes */
 	FIELD_LIST,    /* json_t *, an array */
 	FIELD_ANY,     /* json_t * */
@@ -89,7 +89,7 @@ struct field {
 	const char *schema;
 };
 
-/* Where a row's value goes: AT(struct run_request, language). */
+/* AT(struct run_request, language). */
 #define AT(type, member)                                                                           \
 	.at = offsetof(type, member) + 1, .size = sizeof(__typeof__(((type *)0)->member))
 /* With its length: AT_LEN(struct run_request, code, code_len). */

@@ -25,7 +25,6 @@ json_t *json_read_object(const char *text, size_t len, struct error *err) attr_m
 json_t *json_text(const char *text, size_t len) attr_must_check;
 /** json_set - json_object_set_new; fails only without memory. */
 void json_set(json_t *object, const char *key, json_t *value);
-/** json_append - json_array_append_new, likewise. */
 void json_append(json_t *array, json_t *value);
 /** json_add - compact text; @value is released. Return: 0 or -1: no room. */
 int json_add(struct buf *b, json_t *value) attr_must_check;

@@ -7,10 +7,9 @@
 #include <strings.h>
 
 /*
- * Theory of operation. Content ends at CR LF "--" and the boundary. A possible start of that
- * delimiter is held back as a count of matched bytes; if it is content after all, it is emitted
- * from the delimiter itself. A boundary contains no CR, so after a mismatch a match can only start
- * at the current byte.
+ * Theory of operation. Content ends at CR LF "--" and the boundary. A possible start of that is
+ * held back as a count of matched bytes; if it is content, it is emitted from the delimiter itself.
+ * A boundary contains no CR, so after a mismatch a match can only start at the current byte.
  */
 
 enum state {

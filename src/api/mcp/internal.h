@@ -161,7 +161,6 @@ struct mcp_request {
 	struct http_request *http;
 };
 
-/* tenant.c */
 void mcp_tenant_enter(struct mcp_session *s, const char *name);
 void mcp_tenant_leave(struct mcp_session *s);
 /**
@@ -172,10 +171,9 @@ struct mcp_tenant *mcp_tenant_hog(struct mcp_tenant *first);
 /** mcp_tenant_take_message - counts as a request; ERR_QUOTA. */
 int mcp_tenant_take_message(const struct mcp *mcp, const char *tenant,
                             struct error *err) attr_must_check;
-/** mcp_tenant_key_is_valid - @key_id NULL: no key needed. */
+/** mcp_tenant_key_is_valid - @key_id NULL: authenticated without a key. */
 bool mcp_tenant_key_is_valid(const struct mcp *mcp, const char *key_id);
 
-/* session.c */
 struct mcp_session *mcp_session_new(struct mcp *mcp, const char *tenant, struct error *err);
 void mcp_session_free(struct mcp_session *s);
 /** mcp_session_find - NULL: unknown, or another tenant's. */
@@ -187,7 +185,6 @@ const char *mcp_session_version_name(enum mcp_version version);
 /** mcp_session_version_find - MCP_VERSION_COUNT: unknown. */
 enum mcp_version mcp_session_version_find(const char *name);
 
-/* stream.c */
 struct mcp_stream *mcp_stream_new(struct mcp_session *s);
 /**
  * mcp_stream_attach - send the events after @after, then new ones, to @req. Disconnects the
@@ -210,10 +207,8 @@ struct mcp_stream *mcp_stream_find(struct mcp_session *s, const char *event_id,
 /** mcp_stream_beat - a comment: proxies close idle connections. */
 void mcp_stream_beat(struct mcp_stream *t);
 
-/* http.c */
 void mcp_post_answer(struct mcp_post *post, const char *text, size_t len);
 
-/* dispatch.c */
 /**
  * mcp_dispatch - start a request. @post gets the answer while dispatched; later the place that the
  * request names. @post NULL: the sink.
@@ -231,7 +226,6 @@ typedef json_t *mcp_answer_fn(struct mcp_request *q, struct error *err);
 mcp_answer_fn mcp_resources_subscribe, mcp_resources_unsubscribe; /* subscribe.c */
 mcp_answer_fn mcp_complete;                                       /* complete.c */
 
-/* subscribe.c */
 void mcp_subscription_free(struct mcp_subscription *sub);
 void mcp_flush_changes(void *ctx);
 /** mcp_watch_begin - watch sandboxes and templates until mcp_watch_end. */

@@ -3,7 +3,7 @@
 
 #include "api/internal.h"
 
-/* One row for each endpoint, however long the line. */
+/* One row per endpoint. */
 /* clang-format off */
 static const struct route routes[] = {
 	{"POST",   "/mcp",                                ROUTE_BODY_JSON,     false, mcp_post, "Send a Model Context Protocol message", SCOPE_ANY},

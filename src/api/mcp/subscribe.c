@@ -132,7 +132,6 @@ json_t *mcp_resources_unsubscribe(struct mcp_request *q, struct error *err)
 	return NULL;
 }
 
-/* Whether @path is @at or below it. */
 static bool is_at_or_below(const char *at, const char *path)
 {
 	size_t len = strlen(at);

@@ -15,7 +15,7 @@
  * with sessions share the kept events equally. Beyond the whole, some tenant exceeds its share and
  * loses its oldest events.
  *
- * Keys are checked when a client connects; of open streams and WebSockets again when a key is
+ * Keys are checked when a client connects; those of open streams and WebSockets again when a key is
  * revoked, and every few seconds for expiry.
  */
 

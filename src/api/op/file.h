@@ -45,6 +45,5 @@ struct op_file_reply {
 	void (*free)(void *ctx); /* once, in any case; NULL: nothing to free */
 	void *ctx;
 };
-/** op_file_reply - answer @req with the result of one operation. */
 void op_file_reply(struct http_request *req, struct session *session,
                    const struct op_file_reply *reply);

@@ -24,12 +24,12 @@
  * Without a session a stream begins with its first event, so that earlier failures get their own
  * HTTP status; its events are numbered here. A session's events keep the record's numbers, so that
  * a client that was cut off continues after the last one it has. A character may be split between
- * two events: its beginning is held back and sent with the later one. A client that comes back
- * after the earlier one must get the whole character, so all events are read again from the first,
- * and those that it has are dropped only then.
+ * two events: its beginning is held back and sent with the later one. A client that comes back in
+ * between must get the whole character, so all events are read again from the first, and those that
+ * it has are dropped then.
  *
  * Events derived from the last one (the rest of a split character, rich results) have no number: a
- * client that got some of them but not the end requests all of them again.
+ * client that missed the end requests all of them again.
  */
 
 static const char *const stream_names[] = {

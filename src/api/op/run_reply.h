@@ -35,13 +35,15 @@ struct run_reply {
 
 int run_reply_start(struct router *r, struct http_request *req, const struct op_run_start *start,
                     struct run_record **ret_record, struct error *err) attr_must_check;
-/** run_reply - answer @req, now or later. A program without a session ends with the request. */
+/** run_reply - answer @req, now or later. Without a session the program ends with the request. */
 void run_reply(struct router *r, struct http_request *req, struct run_record *record,
                const struct run_reply *how);
-/** run_reply_ticket - answer with the ids once the record is persisted. For a request that was
- * durable (struct run_request). */
+/**
+ * run_reply_ticket - the ids, once the record is persisted. For a durable request (struct
+ * run_request).
+ */
 void run_reply_ticket(struct http_request *req, struct run_record *record, int status);
-/** run_reply_record - the execution as it is now; 503 if the response would be too large. */
+/** run_reply_record - the execution as it is; 503 if too large. */
 void run_reply_record(struct router *r, struct http_request *req, const struct run_record *record);
-/** run_encode_record - an encoder for sessions: the whole record. */
+/** run_encode_record - for sessions: the whole record. */
 extern const struct run_encoder run_encode_record;

@@ -5,10 +5,10 @@
 #include "core/session/session.h"
 #include <string.h>
 
-/* Executions that are searched for one response. */
+/* Searched for one response. */
 #define LOG_EXECUTIONS 200
 
-/* Keep the last @lines lines of @b, at most @bytes of them. */
+/* At most @bytes. */
 static void keep_tail(struct buf *b, uint64_t lines, size_t bytes)
 {
 	size_t at = b->len;
@@ -23,7 +23,7 @@ static void keep_tail(struct buf *b, uint64_t lines, size_t bytes)
 	b->len -= start;
 }
 
-/* The output of one execution; of a long stream the end. */
+/* Of a long stream the end. */
 static void add_output(struct buf *b, const struct run_record *e)
 {
 	static const enum output_stream streams[] = {OUTPUT_STDOUT, OUTPUT_STDERR};

@@ -14,10 +14,10 @@
 #include <string.h>
 
 /*
- * Theory of operation. One action for many sandboxes, a few at a time, in order, with one response
- * at the end. Core's calls return at once, and their items wait until the change is persisted;
- * programs wait for their tool. A failed item ends the batch unless continue_on_error is set:
- * started items finish, the others are reported as not tried.
+ * Theory of operation. One action for many sandboxes, a few at a time, in order, with one response.
+ * Core's calls return at once, and their items wait until the change is persisted; programs wait
+ * for their tool. A failed item ends the batch unless continue_on_error is set: started items
+ * finish, the others are reported as not tried.
  *
  * A client that disconnects cancels its programs and starts no more. The last item frees the batch.
  */

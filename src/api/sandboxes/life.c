@@ -297,7 +297,7 @@ void sandboxes_update(struct router *r, struct http_request *req, const struct r
 	fields_done(&sandboxes_change_fields, &body);
 }
 
-/* Stop and start; repeating either is fine. */
+/* Repeating either is fine. */
 
 static bool is_in(const struct session *session, enum session_state state)
 {

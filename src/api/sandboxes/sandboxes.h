@@ -43,7 +43,7 @@ json_t *sandboxes_now(void) attr_must_check;
 /** sandboxes_get - by id, if not terminated; NULL with a 404 in *err. */
 struct session *sandboxes_get(struct router *r, const char *tenant, const char *id,
                               struct error *err);
-/** sandboxes_find - sandboxes_begin, then the sandbox of the path. Return: NULL: answered. */
+/** sandboxes_find - sandboxes_begin, then the path's sandbox. Return: NULL: answered. */
 struct session *sandboxes_find(struct router *r, struct http_request *req,
                                const struct route_args *args, int least);
 /** sandboxes_view - Return: owned. */

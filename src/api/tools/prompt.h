@@ -10,6 +10,8 @@
 
 /** prompt_list - as MCP lists them. Return: owned. */
 json_t *prompt_list(void) attr_must_check;
-/** prompt_fill - {description, messages}; @arguments: an object of strings, or NULL. Return:
- * owned, or NULL with *err (ERR_INVALID). */
+/**
+ * prompt_fill - {description, messages}; @arguments: strings, or NULL. Return: owned, or NULL with
+ * *err (ERR_INVALID).
+ */
 json_t *prompt_fill(const char *name, json_t *arguments, struct error *err) attr_must_check;

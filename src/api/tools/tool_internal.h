@@ -21,7 +21,7 @@ int tool_find_image(const struct router *r, const char *tenant, const char *imag
                     const char **ret_template, struct error *err) attr_must_check;
 /** tool_rename_field - from core's field to the tool's argument. */
 void tool_rename_field(struct error *err);
-/** tool_view_sandbox - a sandbox as agents see it. Return: owned. */
+/** tool_view_sandbox - Return: owned. */
 json_t *tool_view_sandbox(const struct session *session) attr_must_check;
 const char *tool_sandbox_status(const struct session *session);
 

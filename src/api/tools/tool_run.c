@@ -75,7 +75,7 @@ static json_t *split_package(const char *text)
 	return j;
 }
 
-/* Nothing is installed. */
+/* Packages must be there already. */
 static int check_packages(const struct call *call, const char *language, struct error *err)
 {
 	cleanup_json json_t *wanted = json_array(), *read = NULL, *found = NULL;

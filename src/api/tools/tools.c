@@ -348,7 +348,6 @@ void tool_refuse(struct call *call, const struct error *err)
 {
 	cleanup_json json_t *error = reply_error_object(err, call->request_id);
 	const char *detail = json_string_value(json_object_get(error, "error_detail"));
-	/* For the model: what is wrong and what to do. */
 	cleanup_free char *text = xasprintf("Error: %s %s\n%s", error_describe(err->code), detail,
 	                                    error_solution(err->code));
 	json_t *structured = json_object();

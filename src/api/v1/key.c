@@ -78,7 +78,7 @@ void v1_key_show(struct router *r, struct http_request *req, const struct route_
 	reply_json(req, HTTP_OK, encode_key(&info));
 }
 
-/* The only response that has the secret. */
+/* The only response with the secret. */
 static json_t *view_new(struct identity *identity, const struct key *secret)
 {
 	struct identity_key_info info;

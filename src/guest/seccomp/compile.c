@@ -4,18 +4,18 @@
  *
  *   compile TABLE OUTPUT
  *
- * Theory of operation. libseccomp knows the call numbers of every architecture; the program is
- * emitted here, because libseccomp's rules cannot express "these arguments are allowed, all others
- * of this call get that errno", in order, first match decides. A libseccomp rule set has one
- * default for everything that does not match, and an unconditional rule silently swallows the
- * conditional ones of the same call.
+ * Theory of operation. libseccomp provides the call numbers; the program is emitted here, because
+ * libseccomp's rules cannot express "these arguments are allowed, all others of this call get that
+ * errno", in order, first match decides. A libseccomp rule set has one default for everything that
+ * does not match, and an unconditional rule silently swallows the conditional ones of the same
+ * call.
  *
  * A program checks the architecture, then searches ranges of numbers; a leaf is a return or the
  * block of a call that examines arguments. The kernel answers calls that do not depend on arguments
  * from a bitmap, without running the program.
  *
- * The kernel translates a program each time it is installed. The payload's is installed for every
- * program, always on top of the agent's filter or a zygote's, and the strictest answer counts. So
+ * The kernel translates a program each time it is installed, and the payload's is installed for
+ * every program, always on top of the agent's filter or a zygote's; the strictest answer counts. So
  * it is an "upper" one, with only what those beneath lack: it allows what they give an errno for by
  * the same rules, and for a call without a rule, which does not exist for them, it has whatever
  * answer is shortest.
@@ -43,8 +43,8 @@ struct variant {
 	const char *constant; /* of enum filter */
 	uint32_t refuse;      /* what "refuse" returns */
 	uint32_t otherwise;   /* of calls without a rule */
-	bool agent;           /* has the "agent" rules too */
-	bool zygote;          /* has the "zygote" rules too */
+	bool agent;           /* and the "agent" rules */
+	bool zygote;          /* and the "zygote" rules */
 	bool uncharged;       /* only the "uncharged" rules */
 	bool upper;           /* on the agent's or a zygote's */
 };
@@ -100,7 +100,7 @@ static unsigned emit_compare(struct program *p, size_t offset, uint32_t mask, ui
 
 static size_t arg_offset(unsigned arg, bool high)
 {
-	/* Little-endian: the low half comes first. */
+	/* Little-endian. */
 	return offsetof(struct seccomp_data, args) + sizeof(uint64_t) * arg + (high ? 4 : 0);
 }
 
@@ -200,7 +200,7 @@ static int holds(const struct condition *c, const struct rule *given)
 	return -1;
 }
 
-/* The answer of @v to a call for which @given holds. Return: false: it depends. */
+/* For a call that meets @given. Return: false: it depends. */
 static bool answer_to(const struct table *t, const struct variant *v, const struct rule *given,
                       uint32_t *ret_answer)
 {
@@ -254,7 +254,7 @@ static uint32_t left_to_others(uint32_t answer, bool alike)
 	                                                                        : answer;
 }
 
-/* Whether no call can meet the conditions of both. */
+/* No call meets the conditions of both. */
 static bool are_disjoint(const struct rule *a, const struct rule *b)
 {
 	for (unsigned i = 0; i < a->count; i++)
@@ -267,7 +267,7 @@ static bool are_disjoint(const struct rule *a, const struct rule *b)
 	return false;
 }
 
-/* Remove rules with the default answer, unless a later one would then apply. */
+/* Drop rules with the default answer, unless a later one would apply. */
 static unsigned without_needless(struct rule *rules, unsigned count, uint32_t rest)
 {
 	unsigned kept = count; /* collected at the end, last one first */
@@ -338,7 +338,7 @@ static bool same_block(const struct program *a, const struct program *b)
 	return a->len == b->len && memcmp(a->code, b->code, a->len * sizeof(a->code[0])) == 0;
 }
 
-/* Whether it returns an errno other than @but. */
+/* An errno other than @but. */
 static bool gives_errno(const struct program *block, uint32_t but)
 {
 	for (unsigned i = 0; i < block->len; i++)

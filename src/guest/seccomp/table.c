@@ -153,7 +153,7 @@ static void parse_line(unsigned line, char *text, struct table *table)
 	table->rules[table->count++] = rule;
 }
 
-/* Whether both can be in one program. */
+/* Can both be in one program? */
 static bool compete(const struct rule *a, const struct rule *b)
 {
 	return a->number == b->number &&
