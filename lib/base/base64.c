@@ -17,7 +17,7 @@ static int digit_value(char c)
 	return c == '/' ? 63 : -1;
 }
 
-/* Four characters, the last @pad of them '='. Return: the bits, or -1. */
+/* The last @pad of four are '='. Return: the bits, or -1. */
 static int32_t decode_group(const char *text, size_t pad)
 {
 	int32_t bits = 0;

@@ -69,7 +69,7 @@ static int open_resolved(int dir, const char *path, int flags, unsigned mode, ui
 {
 	struct open_how how = {
 		.flags = (uint64_t)(unsigned)flags | O_CLOEXEC,
-		/* The kernel rejects a mode without a flag that creates a file. */
+		/* The kernel rejects a mode without a creating flag. */
 		.mode = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0,
 		.resolve = resolve,
 	};
@@ -279,8 +279,8 @@ ssize_t fd_recv(int sock, void *data, size_t size, int *ret_fds, size_t *ret_cou
 
 /*
  * A SOCK_SEQPACKET socket can report EOF although a message is queued, when the last message and
- * the close arrive between the kernel's two checks (a few times in a million). So EOF counts only
- * when read twice. An empty message looks like EOF; a message that follows it is returned.
+ * the close arrive between the kernel's two checks (a few in a million). So EOF counts only when
+ * read twice. An empty message looks like EOF; one that follows it is returned.
  */
 ssize_t fd_recv_plain(int sock, void *data, size_t size, int flags)
 {

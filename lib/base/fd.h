@@ -38,7 +38,7 @@ int fd_socketpair(int type, int ret_fds[2]) attr_must_check;
 int fd_socket(int domain, int type, int protocol) attr_must_check;
 int fd_accept(int fd) attr_must_check; /* non-blocking as well */
 int fd_memfd(const char *name, unsigned flags) attr_must_check;
-/** fd_signalfd - non-blocking; blocks the signals before it creates the descriptor. */
+/** fd_signalfd - non-blocking; blocks the signals first. */
 int fd_signalfd(const int *signals, size_t count) attr_must_check;
 int fd_epoll(void) attr_must_check;
 int fd_dup(int fd) attr_must_check; /* never 0, 1 or 2 */

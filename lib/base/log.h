@@ -3,8 +3,8 @@
 
 /*
  * DOC: one line per event on stderr: key=value text, or JSON. The level is tested before
- * formatting; errno is preserved. Messages contain values from outside, so they are escaped and
- * bounded. User code, its input and output, and tokens are never logged.
+ * formatting; errno is preserved. Messages contain foreign values, so they are escaped and bounded.
+ * User code, its input and output, and tokens are never logged.
  */
 
 #include "base/attr.h"

@@ -165,7 +165,7 @@ int parse_duration(const char *text, uint64_t *ret_us)
 
 int parse_bool(const char *text, bool *ret_value)
 {
-	/* Words at even positions are true. */
+	/* Even positions are true. */
 	static const char *const words[] = {"true", "false", "yes", "no", "on", "off", "1", "0"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {

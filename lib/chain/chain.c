@@ -90,7 +90,6 @@ int chain_add(struct chain_head *head, const char *members, size_t len, struct b
 	return 0;
 }
 
-/* Parse "{"seq":12," at the front. */
 static int read_seq(const char *line, size_t len, uint64_t *ret_seq)
 {
 	char digits[SEQ_DIGITS_MAX + 1];
@@ -109,7 +108,6 @@ static int read_seq(const char *line, size_t len, uint64_t *ret_seq)
 	return parse_u64(digits, ret_seq);
 }
 
-/* The tail has a fixed length. */
 static int read_tail(const char *line, size_t len, uint8_t ret_prev[CHAIN_HASH_LEN],
                      uint8_t ret_hash[CHAIN_HASH_LEN])
 {

@@ -14,9 +14,9 @@
 
 /*
  * Theory of operation. Checking every page takes time proportional to the file, and finds nothing
- * new in a file closed cleanly and unchanged since. So closing writes a marker beside the file with
- * its inode, size and times, which any write, copy or restore changes. The marker is emptied,
- * durably, before the next write.
+ * new in one closed cleanly and unchanged since. So closing writes a marker beside it with its
+ * inode, size and times, which any write, copy or restore changes. The marker is emptied, durably,
+ * before the next write.
  */
 
 #define SUFFIX      "-clean"

@@ -254,7 +254,7 @@ void db_forget(struct db_job *job)
 
 static int make_file(const char *path, struct error *err)
 {
-	/* SQLite gives its other files the mode and owner of this one. */
+	/* SQLite gives its other files this one's mode and owner. */
 	int fd = fd_open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, FILE_MODE);
 
 	if (fd < 0)

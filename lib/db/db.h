@@ -97,8 +97,7 @@ static inline void db_closep(struct db **db)
 
 /**
  * db_open - ERR_CONFIG if the file is not a database, is damaged, or belongs to another program or
- * a newer version; then no byte of the file, its -wal or its -shm changes, and the message says
- * what to do.
+ * a newer version; then no byte of the file, its -wal or its -shm changes.
  */
 int db_open(const struct db_config *config, struct db **ret_db, struct error *err) attr_must_check;
 
@@ -144,7 +143,7 @@ void db_set_queue_max(struct db *db, size_t bytes);
 bool db_has_room(const struct db *db, size_t bytes);
 /** db_waiting - bytes of unfinished jobs. */
 size_t db_waiting(const struct db *db);
-/** db_last_write_error - ERR_NONE, or why the latest commit failed (ERR_STORAGE). */
+/** db_last_write_error - ERR_NONE, or why the latest commit failed. */
 const struct error *db_last_write_error(const struct db *db);
 
 /* Rows. Columns count from 0; a value of another type reads as 0 or as empty. */

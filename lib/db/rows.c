@@ -53,7 +53,7 @@ int rows_add(struct db_rows *rows, sqlite3_stmt *stmt)
 	size_t used = rows->count * rows->columns;
 	int r = 0;
 
-	/* Rows without text use memory too. */
+	/* Rows without text use memory. */
 	if ((used + rows->columns) * sizeof(*rows->cells) > rows->arena.max)
 		return -ENOBUFS;
 	if (rows->count == rows->cap) {

@@ -6,10 +6,10 @@
 #include <errno.h>
 
 /*
- * Theory of operation. Request bodies are collected in memory, with one limit for all. Callers with
- * bodies in progress share it, and one below its share is served even if others have used all of
- * it. The total is bounded by the limit plus one share of each later caller: twice the limit for
- * four, nine times for the maximum number of tenants.
+ * Theory of operation. Request bodies are collected in memory, with one limit for all. So that no
+ * caller blocks others, those with bodies in progress share it, and one below its share is served
+ * even if others have used all of it. The total is bounded by the limit plus one share of each
+ * later caller: twice the limit for four, nine times for the maximum number of tenants.
  */
 
 void http_set_body_quota(struct http_request *req, const char *name)

@@ -163,7 +163,6 @@ static int run_transfer(struct transfer *t, CURLcode *ret_code)
 	return 0;
 }
 
-/* Errors when only one side speaks TLS. */
 static const char *tls_hint(CURLcode code)
 {
 	static const char plain[] = "is not a TLS server, or no compatible one; without a "

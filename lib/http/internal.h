@@ -94,8 +94,8 @@ struct http_conn {
 };
 
 enum request_phase {
-	REQUEST_HEAD,     /* headers not yet seen */
-	REQUEST_BODY,     /* collecting */
+	REQUEST_HEAD,
+	REQUEST_BODY,
 	REQUEST_WAITING,  /* with the handler */
 	REQUEST_ANSWERED, /* @response set, microhttpd does not have it */
 	REQUEST_SENDING,
@@ -108,7 +108,7 @@ struct http_request {
 	char id[64];
 	const char *method; /* owned by microhttpd */
 	size_t target_len;
-	uint64_t began_us; /* when the request line was read */
+	uint64_t began_us;
 	uintptr_t tags[HTTP_TAGS];
 	struct {
 		const char *name;
@@ -127,8 +127,8 @@ struct http_request {
 
 	struct MHD_Response *response; /* owned until queued */
 	int status;                    /* 0: not answered */
-	uint64_t sent_bytes;           /* passed to microhttpd */
-	size_t answer_bytes;           /* in memory; part of server->responses_bytes */
+	uint64_t sent_bytes;
+	size_t answer_bytes; /* in memory; part of server->responses_bytes */
 	uint64_t answer_since_us;
 	bool cut;           /* by response_quota.c */
 	struct buf pending; /* of a stream; not yet taken */
@@ -140,8 +140,8 @@ struct http_request {
 	void *taken_ctx;
 	uint64_t length;   /* of a stream; HTTP_LENGTH_UNKNOWN */
 	size_t step_bytes; /* since the client's timeout restarted */
-	bool takes_body;   /* streamed to @sink */
-	bool body_held;    /* microhttpd keeps what the sink left */
+	bool takes_body;
+	bool body_held; /* microhttpd keeps what the sink left */
 	struct http_body_events sink;
 	struct http_ws *ws; /* owned: will become a WebSocket; NULL: will not, or has */
 };

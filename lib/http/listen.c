@@ -32,7 +32,7 @@ static int parse_port(const char *text, uint16_t *ret_port)
 	return 0;
 }
 
-/* Numeric only: a name could resolve to something unexpected. */
+/* A name could resolve to something unexpected. */
 static int parse_address(const char *text, union address *ret_addr)
 {
 	bool bracketed = text[0] == '[';
@@ -134,7 +134,7 @@ static int clear_socket(const struct sockaddr_un *addr)
 		return fd;
 	if (lstat(addr->sun_path, &st) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	/* Remove only sockets: a mistyped path must not delete a file. */
+	/* A mistyped path must not delete a file. */
 	if (!S_ISSOCK(st.st_mode))
 		return -ENOTSOCK;
 	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 || errno == EAGAIN)

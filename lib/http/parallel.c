@@ -42,7 +42,6 @@ struct http_parallel *http_parallel_new(struct error *err)
 	list_init(&p->exchanges);
 	p->multi = curl_multi_init();
 	assert(p->multi);
-	/* Other clients need connections too. */
 	(void)curl_multi_setopt(p->multi, CURLMOPT_MAXCONNECTS, IDLE_MAX);
 	return p;
 }

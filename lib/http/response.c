@@ -75,9 +75,9 @@ static bool must_bypass_mhd(const struct http_request *req)
 }
 
 /*
- * microhttpd accepts no response in the middle of a header or body, so we send a rejection
- * ourselves. No response is in progress, so the few bytes fit the socket's buffer, or are lost with
- * the connection.
+ * microhttpd accepts no response in the middle of a header or body, so we send a rejection. No
+ * response is in progress, so the few bytes fit the socket's buffer, or are lost with the
+ * connection.
  */
 static void reply_bypassing_mhd(struct http_request *req, const struct http_answer *a)
 {
@@ -150,8 +150,8 @@ void http_reply_owned(struct http_request *req, const struct http_answer *a)
 /*
  * The client is gone. microhttpd closes a chunked response that ends with an error, but cleans it
  * up only with another connection. A failing write closes it for good: shut the socket down, so
- * that nothing that looks like an end is sent, then end. With a Content-Length there is no end to
- * write: one more byte forces the write.
+ * that nothing that looks like an end is sent, then end. With a Content-Length one more byte forces
+ * the write.
  */
 static ssize_t abandon_stream(struct http_request *req, char *room)
 {

@@ -22,8 +22,8 @@
 
 /* Most bodies fit; grows only with bytes that arrive. */
 #define BODY_FIRST 16384u
-/* microhttpd's memory for parsed headers: a record for each line, argument and cookie, and the
- * response header. Enough for the maximum of the first two and hundreds of cookies. */
+/* microhttpd's memory for parsed headers: a record per line, argument and cookie, and the response
+ * header. Enough for the maximum of the first two and hundreds of cookies. */
 #define POOL_RECORDS 65536
 
 static void listener_run(void *arg)
@@ -191,8 +191,8 @@ static struct http_conn *conn_of(struct MHD_Connection *mhd)
 }
 
 /*
- * microhttpd creates a record per argument, and closes silently when its memory is too small. So
- * check the line first and respond here, without the rest of the header.
+ * microhttpd creates a record per argument, and closes silently without memory. So check the line
+ * first and respond here.
  */
 static void reject_request_line(struct http_request *req, const char *target)
 {

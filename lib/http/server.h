@@ -31,10 +31,10 @@ struct http_header {
 };
 
 struct http_done {
-	int status;           /* 0: no response */
-	uint64_t body_bytes;  /* of the response, without its header */
-	uint64_t duration_us; /* from its first line */
-	bool complete;        /* sent in full */
+	int status;          /* 0: no response */
+	uint64_t body_bytes; /* of the response, without its header */
+	uint64_t duration_us;
+	bool complete;
 };
 
 struct http_handlers {
@@ -113,21 +113,21 @@ const char *http_query(const struct http_request *req, const char *name); /* NUL
 const char *http_header(const struct http_request *req, const char *name);
 /** http_header_count - more than one Host is an attack. */
 unsigned http_header_count(const struct http_request *req, const char *name);
-bool http_is_unix(const struct http_request *req); /* arrived on the Unix socket */
+bool http_is_unix(const struct http_request *req);
 /** http_peer - the client as limits count it: "192.0.2.1", "uid:1000", or "". */
 const char *http_peer(const struct http_request *req);
 /** http_peer_uid - uid of the peer on the Unix socket. Return: 0 or -ENOENT. */
 int http_peer_uid(const struct http_request *req, unsigned *ret_uid) attr_must_check;
 /**
- * http_is_crowded - the server or this peer has too many connections. A few more are accepted for
- * an error response or a health check.
+ * http_is_crowded - too many connections of the server or this peer. A few more are accepted for an
+ * error response or a health check.
  */
 bool http_is_crowded(const struct http_request *req);
 const char *http_body(const struct http_request *req, size_t *ret_len);
 void http_drop_body(struct http_request *req);
 /** http_received_us - when its first line was read (monotonic). */
 uint64_t http_received_us(const struct http_request *req);
-/** http_request_id - generated, or from a well-formed X-Request-ID. */
+/** http_request_id - generated, or a well-formed X-Request-ID. */
 const char *http_request_id(const struct http_request *req);
 
 #define HTTP_HEADERS_ADDED 8
@@ -205,7 +205,7 @@ struct http_stream_head {
 void http_stream_start(struct http_request *req, const struct http_stream_head *head);
 /**
  * http_stream_abort - the rest cannot be produced: cut the connection, so that no client takes the
- * part for the whole. The request belongs to the server again.
+ * part for the whole. The server has the request again.
  */
 void http_stream_abort(struct http_request *req);
 

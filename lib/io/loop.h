@@ -27,7 +27,7 @@ void loop_run(struct loop *loop);
 /** loop_run_once - one round of events; @wait: block for the first. For tests. */
 void loop_run_once(struct loop *loop, bool wait);
 void loop_stop(struct loop *loop);
-/** loop_defer - call @fn after the current dispatch, in order. */
+/** loop_defer - after the current dispatch, in order. */
 void loop_defer(struct loop *loop, loop_fn *fn, void *arg);
 /** loop_cancel - drop deferred work with this @fn and @arg. */
 void loop_cancel(struct loop *loop, loop_fn *fn, void *arg);

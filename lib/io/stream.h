@@ -37,7 +37,7 @@ struct stream_limits {
 void stream_free(struct stream *s);
 struct stream *stream_new(struct loop *loop, const struct stream_limits *limits,
                           const struct stream_events *events) attr_owned(stream_free);
-/** stream_open - take @fd and start sending. Once. */
+/** stream_open - take ownership of @fd and start sending. Once. */
 void stream_open(struct stream *s, int fd);
 /** stream_close - close the socket and drop the queue; no event follows. */
 void stream_close(struct stream *s);

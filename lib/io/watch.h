@@ -16,9 +16,8 @@ typedef void watch_fn(void *ctx, int events);
 
 void watch_free(struct watch *w);
 /**
- * watch_new - the caller keeps @fd, which becomes non-blocking and must outlive the watch; one
- * watch per descriptor. Watches nothing until watch_set. An error or hang-up is reported as all
- * requested events.
+ * watch_new - the caller keeps @fd, which becomes non-blocking and must outlive the watch; one per
+ * descriptor. Watches nothing until watch_set. An error or hang-up counts as all requested events.
  */
 struct watch *watch_new(struct loop *loop, int fd, watch_fn *fn, void *ctx) attr_owned(watch_free);
 /** watch_set - select events; 0 pauses. */

@@ -30,7 +30,7 @@
 struct agent {
 	bool is_init; /* all other processes belong to the box */
 	bool is_set_up;
-	bool reap_again; /* more children may have exited */
+	bool reap_again;
 	uint32_t failed; /* execution whose frames are skipped */
 	uint32_t layers; /* mask of enum wire_layer */
 	int landlock_abi;
@@ -63,7 +63,6 @@ int agent_flush(struct agent *a) attr_must_check;
 int agent_fail(struct agent *a, uint32_t id, const struct error *err) attr_must_check;
 /**
  * agent_open_run_dir - whether the owner of AGENT_RUN_DIR can change names in it. With two ids the
- * owner is the agent alone: no-op. With one it is the payload too: the directory is closed while a
- * program runs.
+ * owner is the agent alone: no-op. With one it is the payload too: closed while a program runs.
  */
 int agent_open_run_dir(const struct agent *a, bool open) attr_must_check;

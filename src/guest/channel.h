@@ -37,7 +37,7 @@ void channel_close(struct channel *ch);
 
 /** channel_fill - Return: 1, 0 at EOF, or a negative errno. */
 int channel_fill(struct channel *ch) attr_must_check;
-/** channel_next - the next whole frame, borrowed until channel_fill. Return: 1, 0, or -EPROTO. */
+/** channel_next - borrowed until channel_fill. Return: 1, 0, or -EPROTO. */
 int channel_next(struct channel *ch, struct frame *ret_frame) attr_must_check;
 /** channel_flush - Return: 0, or a negative errno: the host is gone. */
 int channel_flush(struct channel *ch) attr_must_check;

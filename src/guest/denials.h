@@ -29,7 +29,7 @@ struct denials {
 	int leave_code;
 };
 
-/** denials_open - take the listener; -1: none. */
+/** denials_open - take ownership of the listener; -1: none. */
 void denials_open(struct denials *d, int fd);
 void denials_close(struct denials *d);
 /** denials_count - drops new kinds beyond DENIALS_KINDS_MAX. */

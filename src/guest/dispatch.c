@@ -224,7 +224,7 @@ static int on_bye(struct agent *a, const struct frame *frame)
 
 enum rule_flag {
 	BEFORE_SETUP = 1u << 0,
-	ONCE = 1u << 1,
+	ONCE = 1u << 1,   /* only before SETUP */
 	OF_BOX = 1u << 2, /* of no execution: id 0 */
 };
 

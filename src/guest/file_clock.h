@@ -16,7 +16,7 @@ uint64_t file_clock_latest(void);
 /**
  * file_clock_wait_past - sleep until file_clock_earliest() is more than @ns, a recent
  * file_clock_latest(). Gives up after FILE_CLOCK_WAIT_MAX_US (many ticks): the clock may have been
- * set back, or stalled by a host that stalls the timekeeping CPU.
+ * set back, or the host stalls its timekeeping CPU.
  */
 #define FILE_CLOCK_WAIT_MAX_US (200 * 1000ULL)
 void file_clock_wait_past(uint64_t ns);

@@ -17,8 +17,8 @@
  * bug in this parser gains an attacker nothing. Bytes go straight between pipe and file.
  *
  * An incoming archive is not trusted: names are cleaned and resolved without following links, links
- * must stay inside, anything but files, directories and links is rejected, entries and bytes are
- * limited. What was unpacked before a bad entry stays; an incomplete file does not.
+ * must stay inside, only files, directories and links are accepted, entries and bytes are limited.
+ * What was unpacked before a bad entry stays; an incomplete file does not.
  */
 
 struct archive {
@@ -330,6 +330,7 @@ static int unpack_file(struct unpack *u, int dir, const char *name, struct error
 		(void)unlinkat(dir, temp, 0);
 		return -1;
 	}
+	/* Best effort. */
 	(void)set_time(dir, name, e->mtime);
 	u->out->done.bytes += e->size;
 	return 0;

@@ -245,7 +245,7 @@ static int read_target(int fd, const struct stat *st, char *ret_target, size_t s
 	return n < 0 ? -errno : 0;
 }
 
-/* Does not follow a link at the end of the path. */
+/* Does not follow a final link. */
 static int file_stat(const struct file_job *job, struct file_out *out, struct error *err)
 {
 	cleanup_close int fd =

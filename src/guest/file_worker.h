@@ -49,6 +49,7 @@ struct file_in {
 /** file_worker_check_job - validate @msg and copy it. */
 int file_worker_check_job(const struct msg_file_open *msg, struct file_job *ret_job,
                           struct error *err) attr_must_check;
+/** file_worker_run - a spawn_work_fn; @arg is a struct file_job. */
 int file_worker_run(const void *arg, int status, struct error *err) attr_must_check;
 
 /** file_worker_error - set @err from errno @sys. Return: always -1. */

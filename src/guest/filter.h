@@ -18,7 +18,7 @@ enum filter {
 	FILTER_PAYLOAD, /* refusals go to a listener; on top of the agent's or a zygote's only */
 	FILTER_PAYLOAD_QUIET, /* standalone, no listener: refusals are EPERM */
 	FILTER_AGENT,         /* the payload's calls and the agent's */
-	FILTER_ZYGOTE,        /* and those that bring a zygote's child into a box */
+	FILTER_ZYGOTE,        /* the agent's, and those that bring a zygote's child into a box */
 	FILTER_UNCHARGED,     /* refuses memory that RLIMIT_DATA does not count */
 	FILTER_COUNT
 };

@@ -19,5 +19,5 @@
 int harden_self(uint32_t *ret_layers, struct error *err) attr_must_check;
 /** harden_caps - part of harden_self; *ret_empty: the bounding set is empty. */
 int harden_caps(bool *ret_empty) attr_must_check;
-/** harden_signals - default dispositions, except SIGPIPE; nothing blocked. */
+/** harden_signals - defaults, except SIGPIPE; nothing blocked. */
 void harden_signals(void);

@@ -31,6 +31,7 @@ struct inject {
 	int stdin_end;  /* owned; 0: none */
 };
 
+/** inject_open - Return: 0 or a negative errno. */
 int inject_open(struct agent *a, char **argv) attr_must_check;
 /**
  * inject_spawn - start @job in the zygote's child if it fits, else execute it. Takes what @job

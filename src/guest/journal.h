@@ -5,8 +5,8 @@
  * DOC: what the agent of a kept box sent about executions and runners: the frames, in order, until
  * the daemon has acknowledged their end. A new daemon gets all of it again.
  *
- * Frames are copied from the channel's queue (journal_note). During a replay new ones queue up
- * behind the old ones.
+ * Frames are copied from the channel's queue (journal_note). During a replay new ones queue behind
+ * the old.
  *
  * Bounded by what an execution was granted (output, report), and by WIRE_KEPT_MAX of them.
  */

@@ -23,7 +23,8 @@
  * Beside resident runners the exceptions are all of their processes, by session (getsid needs no
  * right): one that existed before the program started, or a runner's own. While a program runs no
  * runner does; sessions that a runner's threads create meanwhile are killed with the program. A new
- * session that reuses an earlier number, 32768 forks later, survives, in its creator's own box.
+ * session that reuses an earlier number, 32768 forks later, is mistaken for the old one and
+ * survives, in its creator's own box.
  *
  * Pids ascend and wrap at the kernel's maximum, 32768 by default: the walk always covers that. With
  * a maximum in the millions, a box needs that many forks before a process can be above the last pid
@@ -39,6 +40,7 @@ static bool is_helper(const struct agent *a, pid_t pid)
 	return files_has(a, pid) || (a->put.child.status >= 0 && a->put.child.pid == pid);
 }
 
+/* Return: the number, or -1. */
 static pid_t parse_pid(const char *text)
 {
 	uint64_t value = 0;

@@ -33,7 +33,7 @@ void kill_all_signal(const struct agent *a, int signo);
 void kill_all_take_snapshot(struct agent *a);
 /**
  * kill_all_since_snapshot - kill every process whose session is newer than the snapshot, except
- * resident runners and theirs. A process that left the program's session has a new one: it cannot
- * join an existing one. Return: whether it was possible.
+ * resident runners and theirs. A process that left the program's session has a new one. Return:
+ * whether it was possible.
  */
 bool kill_all_since_snapshot(const struct agent *a) attr_must_check;

@@ -21,7 +21,7 @@
 #define SCOPE_ABSTRACT_UNIX (1ULL << 0)
 #define SCOPE_SIGNAL        (1ULL << 1)
 
-/* The kernel's struct since ABI 6; older kernels read the first part. */
+/* Since ABI 6; older kernels read the first part. */
 struct ruleset_attr {
 	uint64_t handled_access_fs;
 	uint64_t handled_access_net;

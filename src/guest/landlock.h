@@ -3,9 +3,9 @@
 
 /*
  * DOC: Landlock repeats what a box's mounts enforce: read and execute the runtime tree, write the
- * workspace and temporary directories, nothing else. The agent creates the ruleset once; each
- * payload restricts itself with it. TCP is left alone: a box has only its own loopback, and
- * programs test servers on it.
+ * workspace and temporary directories. The agent creates the ruleset once; each payload restricts
+ * itself with it. TCP is left alone: a box has only its own loopback, and programs test servers on
+ * it.
  */
 
 #include "base/attr.h"

@@ -4,8 +4,8 @@
  *
  * Theory of operation. The agent is executed with the control socket as descriptor 3. It drops
  * privileges, sends HELLO, and obeys the host's frames until the socket ends for good. One poll
- * loop serves the socket, the children, their pipes, the report socket and the refused system
- * calls; each gets a bounded turn per round, so that none starves another.
+ * loop serves the socket, the children, their pipes, the report socket and refused system calls;
+ * each gets a bounded turn per round.
  *
  * When the agent exits, the kernel kills everything left in its pid namespace.
  */

@@ -168,7 +168,7 @@ static int take_ready(struct agent *a, const char *word, size_t len)
 	return fail_prepared(a, &err);
 }
 
-/* Of "done CODE", or -1. */
+/* Return: the code of "done CODE", or -1. */
 static int parse_done(const char *word, size_t len)
 {
 	static const char said[] = "done ";

@@ -267,9 +267,9 @@ void proc_signal(const struct agent *a, int signo)
 	if (inject_signal(a, &a->proc.child, signo))
 		return;
 	/*
-	 * From PID 1 "all" is the box without the agent: no process can escape with its own
-	 * session. Otherwise it would be the rest of the machine; beside resident runners it is
-	 * every process newer than the run.
+	 * From PID 1 "all" is the box without the agent: no process escapes with its own session.
+	 * Otherwise it would be the rest of the machine; beside resident runners it is every
+	 * process newer than the run.
 	 */
 	if (a->is_init && !resident_any(a)) {
 		kill_all_signal(a, signo);
@@ -559,8 +559,8 @@ static int read_process(struct agent *a, const struct pollfd *fds)
 
 	if (p->channel >= 0)
 		return fds[PROC_STATUS].revents ? prepared_pump(a) : 0;
-	/* Even if not ready: the exec may have happened between poll's checks of it and of the
-	 * output, and STARTED comes first. */
+	/* Even if not ready: the exec may fall between poll's checks of it and of the output, and
+	 * STARTED comes first. */
 	return p->state == PROC_STARTING && !p->runner ? read_child(a) : 0;
 }
 

@@ -41,8 +41,8 @@ int spawn_payload(struct drop_plan *plan, spawn_work_fn work, const void *arg,
 		                 strerror(-r));
 	plan->status = theirs;
 	/*
-	 * fork, not vfork: the agent must respond before the exec, and so small a process is copied
-	 * in no time.
+	 * fork, not vfork: the agent must respond before the exec, and copying so small a process
+	 * is fast.
 	 */
 	pid_t pid = fork();
 	if (pid < 0)

@@ -37,7 +37,6 @@ enum spawn_news {
 };
 
 enum spawn_news spawn_read(int status, int *ret_listener, struct error *ret_error);
-/** spawn_read_from - on a socket with SO_PASSCRED. */
 enum spawn_news spawn_read_from(int status, int *ret_listener, struct ucred *ret_sender,
                                 struct error *ret_error);
 int spawn_send_started(const struct spawned *child, struct buf *out, uint32_t id) attr_must_check;

@@ -139,7 +139,7 @@ bool tar_is_end(const uint8_t block[TAR_BLOCK])
 	return true;
 }
 
-/* Octal digits within blanks and NULs, or GNU's binary form. */
+/* Octal digits within blanks and NULs, or GNU's binary form. Return: 0 or -EINVAL. */
 static int get_number(const uint8_t *block, struct field f, uint64_t *ret_value)
 {
 	const uint8_t *p = block + f.off, *end = p + f.len;

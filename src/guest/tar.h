@@ -49,6 +49,7 @@ size_t tar_write(const struct tar_entry *entry, uint8_t ret_blocks[TAR_HEADERS_M
 
 /** tar_is_end - a block of zeros. */
 bool tar_is_end(const uint8_t block[TAR_BLOCK]);
+/** tar_read - Return: 0 or -EINVAL. */
 int tar_read(const uint8_t block[TAR_BLOCK], struct tar_entry *ret_entry) attr_must_check;
 /** tar_read_pax - replaces name, link and size of @entry. Return: 0, -EINVAL or -ENAMETOOLONG. */
 int tar_read_pax(const char *records, size_t len, struct tar_entry *entry) attr_must_check;

@@ -166,8 +166,9 @@ static bool fill_box(const struct fill *fill, int home)
 		PyOS_AfterFork_Parent();
 	}
 	/*
-	 * Do not keep the box's namespace alive. An ordinary user's zygote must (EPERM): the host's
-	 * pid namespace belongs to the host's user namespace. It keeps this one until the next box.
+	 * Leave the box's namespace, to not keep it alive. An ordinary user's zygote cannot
+	 * (EPERM): the host's pid namespace belongs to the host's user namespace. It keeps this one
+	 * until the next box.
 	 */
 	if (setns(home, CLONE_NEWPID) < 0 && errno != EPERM)
 		_exit(1);
@@ -182,7 +183,7 @@ int zygote_harden(void)
 	return filter_install(FILTER_ZYGOTE);
 }
 
-/* Undoes the engine's pin_to_this_cpu(). */
+/* Undoes the engine's pin_to_this_cpu(): children must not inherit it. */
 static void reset_affinity(const cpu_set_t *own)
 {
 	cpu_set_t any;

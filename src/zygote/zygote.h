@@ -25,7 +25,7 @@ int zygote_harden(void) attr_must_check;
 void zygote_serve(struct fill *ret_box);
 /**
  * zygote_leaving - announce the exit with @code to the agent, so that the answer need not wait
- * until the kernel has freed the memory.
+ * until the kernel has freed memory.
  */
 void zygote_leaving(int code);
 /** zygote_has_usual_streams - 0, 1 and 2 are /dev/null and two pipes. */

@@ -26,14 +26,14 @@ struct field;
 struct fields;
 
 enum field_type {
-	FIELD_CUSTOM, /* only @check; see @schema */
-	FIELD_STRING, /* char *, without NUL; with AT_LEN also its size_t length */
-	FIELD_WORD,   /* char *, one of @words */
-	FIELD_ENUM,   /* an int or enum: the index in @words */
-	FIELD_BYTES,  /* char * and size_t (AT_LEN): text, or {"base64": "..."} */
-	FIELD_BOOL,
+	FIELD_CUSTOM,  /* only @check; see @schema */
+	FIELD_STRING,  /* char *, without NUL; with AT_LEN also its size_t length */
+	FIELD_WORD,    /* char *, one of @words */
+	FIELD_ENUM,    /* an int or enum: the index in @words */
+	FIELD_BYTES,   /* char * and size_t (AT_LEN): text, or {"base64": "..."} */
+	FIELD_BOOL,    /* bool */
 	FIELD_INTEGER, /* uint64_t, multiplied by @unit */
-	FIELD_NUMBER,
+	FIELD_NUMBER,  /* double */
 	FIELD_AMOUNT,  /* uint64_t: times @unit, rounded */
 	FIELD_SECONDS, /* uint64_t, in microseconds */
 	FIELD_SIZE,    /* uint64_t: bytes, or text like "512Mi" */

@@ -10,7 +10,7 @@
  * Theory of operation. A program's output may be megabytes of any bytes, and writing it as JSON
  * blocks the loop. So it is read and written once: runs of plain characters are found eight bytes
  * at a time and copied whole; the rest is escaped or replaced in place. A library that requires
- * valid text would need three more passes.
+ * valid text needs three more passes.
  */
 
 /* 0.1 is written as 0.1. */

@@ -64,7 +64,7 @@ size_t query_page_begin(struct query_page *page);
 bool query_page_is_done(const struct query_page *page);
 /** query_page_wants - the next item, of @status, is on the page. */
 bool query_page_wants(struct query_page *page, const char *status);
-/** query_page_add - @item is released. */
+/** query_page_add - releases @item. */
 void query_page_add(struct query_page *page, json_t *item);
 /**
  * query_page_object - the items under @name and as `items`, and their place in the list of @count.

@@ -12,7 +12,7 @@
 #include "core/template/templates.h"
 #include <string.h>
 
-#define VALUES_MAX 100 /* of the protocol */
+#define VALUES_MAX 100
 
 struct guess {
 	struct mcp_request *q;

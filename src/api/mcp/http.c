@@ -13,8 +13,8 @@
 /*
  * Theory of operation. Streamable HTTP: each POST has one message. The response is JSON if the
  * answer is ready, else a stream of events that ends with the answer; a disconnected client resumes
- * it with GET and Last-Event-ID. GET without that opens the stream for messages of no request.
- * DELETE ends the session.
+ * it with GET and Last-Event-ID. Any other GET opens the stream for messages of no request. DELETE
+ * ends the session.
  *
  * Disconnecting cancels nothing: requests continue, and their messages are kept.
  */
@@ -107,8 +107,6 @@ static struct mcp_session *find_session_of(struct mcp *mcp, struct http_request 
 		                "no such session: initialize again");
 	return s;
 }
-
-/* POST */
 
 void mcp_post_answer(struct mcp_post *p, const char *text, size_t len)
 {
@@ -313,8 +311,6 @@ void mcp_post(struct router *r, struct http_request *req, const struct route_arg
 	buf_done(&p.answers);
 }
 
-/* GET */
-
 void mcp_get(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const char *last = http_header(req, "Last-Event-ID");
@@ -353,8 +349,6 @@ void mcp_get(struct router *r, struct http_request *req, const struct route_args
 	/* Without a number: only new events. */
 	mcp_stream_attach(t, req, last ? number : t->next - 1);
 }
-
-/* DELETE */
 
 void mcp_delete(struct router *r, struct http_request *req, const struct route_args *args)
 {

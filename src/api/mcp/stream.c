@@ -16,14 +16,14 @@
  * Theory of operation. Every message is an event with the id STREAM-NUMBER, as "3-17". Events are
  * kept for a while: a client that reconnects sends the last id it has seen and gets the rest, even
  * if the stream has ended. Kept events are limited in bytes; the oldest go first, those of tenants
- * above their share before others', so no tenant loses events because of another. A client that
- * asks for dropped events gets an error, never a gap.
+ * above their share before others', so no tenant loses events because of another. Who asks for
+ * dropped events gets an error, never a gap.
  *
  * A stream begins with an empty event, so that a client can resume before the first message (since
  * 2025-11-25; older clients do not expect it).
  */
 
-/* for one session */
+/* 1/16 of all bytes for one session */
 #define SESSION_SHARE 16
 #define FRAME_MAX     96 /* of an event, without its data */
 #define ID_LEN        48

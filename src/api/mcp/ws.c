@@ -22,7 +22,7 @@ struct socket {
 	struct mcp *mcp;
 	struct http_ws *ws;
 	struct mcp_session *session;       /* NULL: ended */
-	const struct principal *principal; /* lives as long as the identity service */
+	const struct principal *principal; /* borrowed */
 	char *request_id;
 };
 

@@ -20,5 +20,5 @@ struct usage {
 
 /** usage_of - @p NULL: an unknown caller. */
 struct usage usage_of(const struct router *r, const struct principal *p);
-/** usage_count - @number, or null if unknown. Return: owned. */
+/** usage_count - null if unknown. Return: owned. */
 json_t *usage_count(const struct usage *u, size_t number);

@@ -55,7 +55,7 @@ struct item {
 struct batch {
 	struct pending pending;
 	struct router *router;
-	const struct principal *principal; /* lives as long as the identity service */
+	const struct principal *principal; /* borrowed */
 	char *request_id;
 	const struct action *action;
 	json_t *ids, *parameters, *results; /* owned; one result per id */

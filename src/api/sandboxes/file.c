@@ -32,7 +32,6 @@ enum encoding {
 static const char *const encodings[] = {
 	[UTF8] = "utf8", [UTF8_DASHED] = "utf-8", [BASE64] = "base64", NULL};
 
-/* Body of POST and PUT. */
 struct file_body {
 	char *path; /* of POST */
 	char *content;
@@ -87,7 +86,7 @@ const struct fields sandboxes_file_delete_query = {.rows = delete_rows};
 /* Until the response. */
 struct file_work {
 	struct router *router;
-	const struct principal *principal; /* lives as long as the identity service */
+	const struct principal *principal; /* borrowed */
 	char *session_id;
 	char *given_path; /* as the caller wrote it */
 	char path[WORKPATH_MAX + 1];

@@ -20,20 +20,18 @@
 #define NAME_MAX_LEN 128
 #define METADATA_MAX 16384 /* bytes of JSON */
 
-/* Body of POST. */
 struct create_body {
 	struct session_request session;
 	char *image, *name;
 	json_t *metadata;
 };
 
-/* Body of PUT and PATCH. */
 struct change_body {
 	char *name;
 	json_t *resources, *environment, *metadata;
 };
 
-/* Unlike the body, without unknown members. */
+/* Unlike the body, resources must not have unknown members. */
 static int decode_resources(const json_t *value, struct session_request *ret_request,
                             struct error *err)
 {

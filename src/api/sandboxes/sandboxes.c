@@ -20,7 +20,8 @@
 #define NS_PER_SEC  1e9
 #define VERSION_MAX SANDBOXES_V2
 
-/* The path after "/api" and the version; NULL: not of this dialect. *ret_version 0: none. */
+/* Return: the path after "/api" and the version; NULL: not of this dialect. *ret_version 0: none.
+ * */
 static const char *after_version(const char *path, int *ret_version)
 {
 	*ret_version = 0;

@@ -65,8 +65,6 @@ int sandboxes_decode_part(const struct router *r, const char *part, const json_t
 int sandboxes_seconds(const json_t *value, const char *field, double *ret_seconds,
                       struct error *err) attr_must_check;
 
-/* page.c */
-
 /* First where a list has further parameters. */
 struct sandboxes_page {
 	uint64_t size, offset;
@@ -81,7 +79,7 @@ struct sandboxes_page {
 /** sandboxes_page_object - {data, pagination, total ...}; takes @data. Return: owned. */
 json_t *sandboxes_page_object(const struct http_request *req, const struct sandboxes_page *page,
                               json_t *data, size_t total) attr_must_check;
-/** sandboxes_reply_list - takes @items. */
+/** sandboxes_reply_list - @page of @items, which it takes. */
 void sandboxes_reply_list(struct http_request *req, const struct sandboxes_page *page,
                           json_t *items);
 
@@ -120,9 +118,7 @@ bool sandboxes_is_refusal(const struct error *failure);
 json_t *sandboxes_metadata(const struct sandboxes_done *done) attr_must_check;
 const char *sandboxes_code(enum error_code code);
 
-/* run.c */
-
-/* Body of /exec or /code. */
+/* /exec or /code. */
 struct sandboxes_program {
 	struct tool_args args; /* first: see tool_args.h */
 	char *filename;

@@ -286,7 +286,7 @@ void sandboxes_metrics(struct router *r, struct http_request *req, const struct 
 	json_set(j, "network", view_network(&info));
 	json_set(j, "processes", json_null());
 	json_set(j, "processes_peak", number(c.pids_peak));
-	/* Go's clients read whole nanoseconds. */
+	/* Go clients read whole nanoseconds. */
 	json_set(j, "uptime", json_integer((json_int_t)up_ms * 1000000));
 	json_set(j, "last_updated", encode_moment(now));
 	json_set(j, "metadata", encode_session_stats(session));

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * DOC: one request of an agent. MCP and REST requests for tools or resources embed one.
+ * DOC: one request of an agent, embedded in MCP and REST requests for tools or resources.
  *
  * The owner calls call_init and starts one operation (tool_start, resource_read, resource_list). It
  * ends once: with call_finish or call_fail, which call on_done, perhaps before the operation's

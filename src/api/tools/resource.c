@@ -130,7 +130,7 @@ static void wait_for_store(struct reading *w, struct store_load *search, const s
 		fail_reading(w, err);
 }
 
-/* NULL: waits for the store, or has ended. */
+/* Return: NULL: waits for the store, or has ended. */
 static struct session *need_session(struct reading *w)
 {
 	const struct router_config *p = &w->call->router->parts;

@@ -27,5 +27,5 @@ void resource_read(struct call *call, const char *uri);
  * last page.
  */
 void resource_list(struct call *call, uint64_t offset);
-/** resource_templates - the kinds of URIs. Return: owned list. */
+/** resource_templates - Return: owned. */
 json_t *resource_templates(void) attr_must_check;

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Part of the room given up to cut at a line end. */
+/* 1/SLACK of the room may be given up to cut at a line end. */
 #define SLACK 4
 
 static size_t head_end(const char *text, size_t room)

@@ -8,11 +8,9 @@
 
 struct run_record_info;
 
-/* tool_language.c */
 extern const char *const tool_languages[]; /* values of "language"; NULL-terminated */
 tool_fn tool_list_languages;
 
-/* tool_sandbox.c */
 tool_fn tool_create_sandbox;
 tool_fn tool_list_sandboxes;
 tool_fn tool_terminate_sandbox;
@@ -25,18 +23,15 @@ void tool_rename_field(struct error *err);
 json_t *tool_view_sandbox(const struct session *session) attr_must_check;
 const char *tool_sandbox_status(const struct session *session);
 
-/* tool_run.c */
 tool_fn tool_execute_code;
 tool_fn tool_run_in_sandbox;
 
-/* tool_result.c */
 void tool_result_finish(struct call *call, const struct run_record_info *run);
 /** tool_is_image - clients display this type. */
 bool tool_is_image(const char *type);
 /** tool_image - takes @data, base64. Return: owned. */
 json_t *tool_image(const char *type, json_t *data) attr_must_check;
 
-/* tool_file.c */
 /** tool_clean_path - "x" or "/workspace/x" as "x"; else an error for @field. */
 int tool_clean_path(const char *path, const char *field, char ret_path[WORKPATH_MAX + 1],
                     struct error *err) attr_must_check;

@@ -93,7 +93,7 @@ json_t *tool_view_sandbox(const struct session *session)
 	return j;
 }
 
-/* "python:3.11-slim" is of the family "python". */
+/* "python:3.11-slim" is of "python". */
 static bool is_of_family(const char *image, const char *family)
 {
 	size_t len = strlen(family);

@@ -61,7 +61,6 @@ static const struct fields list_out = OUTPUT(
 static const struct fields sandbox_in = INPUT(SANDBOX_ID);
 static const struct fields sandbox_out = OUTPUT({"sandbox_id", FIELD_STRING}, {"status", FIELD_STRING});
 
-/* Programs. */
 #define CODE(name, text)       {name, FIELD_STRING, ARG_LEN(exec.request.code, exec.request.code_len), .required = true, .min = 1, .check = decode_check_code, .description = text}
 #define LANGUAGE(text)         {"language", FIELD_WORD, ARG(exec.request.language), .words = tool_languages, .description = text}
 #define TIMEOUT(most, seconds) {"timeout", FIELD_SECONDS, ARG(exec.request.timeout_us), .min = 0.001, .max = most, .fallback = #seconds, .description = "Time limit in seconds"}
@@ -123,7 +122,6 @@ static const struct fields run_out = OUTPUT(
 	{"session_id", FIELD_STRING},
 	{"session_reset", FIELD_BOOL, .description = "The interpreter was lost, and its variables with it"});
 
-/* Files. */
 static const char *const encodings[] = {[TOOL_UTF8] = "utf8", [TOOL_BASE64] = "base64", NULL};
 #define PATH_TEXT      "Path in /workspace, as \"data/x.csv\" or \"/workspace/data/x.csv\""
 #define FILE_PATH      {"path", FIELD_STRING, ARG(path), .required = true, .description = PATH_TEXT}

@@ -267,8 +267,6 @@ void v1_file_delete(struct router *r, struct http_request *req, const struct rou
 	                                      .ctx = context_new(&t, HTTP_NO_CONTENT)});
 }
 
-/* mkdir and move. */
-
 struct order {
 	char *path, *to; /* owned */
 	bool parents, replace;

@@ -12,7 +12,7 @@
 #include "driver/driver.h"
 #include "http/status.h"
 
-/* Checks nothing: a busy daemon is not dead. */
+/* Checks nothing: a busy daemon must not look dead. */
 void v1_healthz(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	json_t *body = json_object();

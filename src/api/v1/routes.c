@@ -8,7 +8,7 @@
 #define SESSION   V1 "/sessions/{id}"
 #define TEMPLATE  V1 "/templates/{id}"
 #define EXECUTION V1 "/executions/{id}"
-/* The spelling of later versions of the control plane. */
+/* For later versions of the control plane. */
 #define BY_NAME V1 "/executions/sessions/{id}"
 
 /* clang-format off */

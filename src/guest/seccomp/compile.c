@@ -247,7 +247,7 @@ static bool collect_widened(const struct table *t, const struct variant *v, int 
 	return true;
 }
 
-/* An errno that the filters beneath return by the same rules. */
+/* That the filters beneath return by the same rules. */
 static uint32_t left_to_others(uint32_t answer, bool alike)
 {
 	return alike && (answer & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO ? SECCOMP_RET_ALLOW
