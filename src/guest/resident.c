@@ -362,8 +362,8 @@ static int read_runner(struct agent *a, struct resident *r)
 			return took;
 		if (took == 0) {
 			/* It broke the protocol. Its run ends when it exits. */
+			resident_signal(a, r, SIGKILL); /* before it sees EOF and exits */
 			r->channel = fd_close(r->channel);
-			resident_signal(a, r, SIGKILL);
 		}
 	}
 	return 0;
