@@ -11,6 +11,7 @@
 #include "core/session/session.h"
 #include "http/status.h"
 #include "io/loop.h"
+#include <errno.h>
 #include <string.h>
 
 /*
@@ -55,6 +56,7 @@ struct item {
 struct batch {
 	struct pending pending;
 	struct router *router;
+	struct loop *loop; /* borrowed; outlives the store, which ends what waits for it */
 	const struct principal *principal; /* borrowed */
 	char *request_id;
 	const struct action *action;
@@ -132,7 +134,7 @@ static void pump(void *arg);
 
 static void batch_free(struct batch *b)
 {
-	loop_cancel(b->router->parts.loop, pump, b);
+	loop_cancel(b->loop, pump, b);
 	free(b->request_id);
 	json_decref(b->ids);
 	json_decref(b->parameters);
@@ -185,7 +187,7 @@ static void finish_item(struct item *item, json_t *result, const struct error *f
 	b->running--;
 	/* Inside pump its loop continues. */
 	if (!b->pumping)
-		loop_defer(b->router->parts.loop, pump, b);
+		loop_defer(b->loop, pump, b);
 }
 
 static void on_kept(void *ctx, const struct error *err)
@@ -193,10 +195,18 @@ static void on_kept(void *ctx, const struct error *err)
 	struct item *item = ctx;
 	struct batch *b = item->batch;
 	struct error ignored = {0}; /* terminated: no view */
-	const struct session *session =
-		sandboxes_get(b->router, b->principal->tenant, id_of(b, item->index), &ignored);
+	const struct session *session;
 
-	finish_item(item, session && !err ? sandboxes_view(session) : NULL, err);
+	/* The daemon stops: router, sessions and keys are gone, and so is the request. */
+	if (err && err->sys == ECANCELED) {
+		if (--b->running == 0)
+			batch_free(b);
+		return;
+	}
+	session = err ? NULL
+	              : sandboxes_get(b->router, b->principal->tenant, id_of(b, item->index),
+	                              &ignored);
+	finish_item(item, session ? sandboxes_view(session) : NULL, err);
 }
 
 static void act_on(struct item *item, struct session *session)
@@ -356,6 +366,7 @@ static struct batch *batch_new(struct router *r, struct http_request *req,
 	struct batch *b = NEW(struct batch);
 
 	b->router = r;
+	b->loop = r->parts.loop;
 	b->principal = who;
 	b->request_id = xstrdup(http_request_id(req));
 	b->action = &actions[body->action];
