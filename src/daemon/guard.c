@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/guard.h"
 
+#include "base/core_limit.h"
 #include "base/fd.h"
 #include <errno.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,12 +37,14 @@ int guard_drop(const char *name, const uint32_t *caps, size_t count)
 	                              SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU};
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {0};
+	const struct rlimit core = {CORE_LIMIT, CORE_LIMIT};
 
 	/* Ctrl-C goes to the whole group; a guard outlives the daemon. */
 	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
 		(void)signal(ignored[i], SIG_IGN);
 	(void)prctl(PR_SET_NAME, name);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+	if (setrlimit(RLIMIT_CORE, &core) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return -errno;
 	for (size_t i = 0; i < count; i++) {
 		data[0].effective = data[0].permitted = caps[i];

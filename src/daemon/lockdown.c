@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/lockdown.h"
 
+#include "base/core_limit.h"
 #include "base/error.h"
 #include "base/sanitized.h"
 #include <errno.h>
@@ -202,7 +203,7 @@ static int seal_process(const struct call_rule *rules, size_t count, struct erro
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[2] = {0};
-	const struct rlimit no_core = {0, 0};
+	const struct rlimit core = {CORE_LIMIT, CORE_LIMIT};
 	scmp_filter_ctx filter;
 	int r;
 
@@ -210,8 +211,8 @@ static int seal_process(const struct call_rule *rules, size_t count, struct erro
 		return error_set(err, ERR_SYSTEM, errno, "clear ambient capabilities");
 	if (syscall(SYS_capset, &header, none) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "drop capabilities");
-	/* A dump would contain callers' data; a debugger would have the sockets. */
-	if (setrlimit(RLIMIT_CORE, &no_core) < 0 || prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
+	/* A dump would contain what callers sent; a debugger would have the sockets. */
+	if (setrlimit(RLIMIT_CORE, &core) < 0 || prctl(PR_SET_DUMPABLE, SANITIZED, 0, 0, 0) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "forbid core dumps");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "forbid new privileges");

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/core_limit.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -348,7 +349,7 @@ uint32_t privilege_boxes_max(void)
  */
 int privilege_harden(struct error *err)
 {
-	const struct rlimit none = {0};
+	const struct rlimit core = {CORE_LIMIT, CORE_LIMIT};
 
 	raise_files();
 	/* The inherited session keyring may hold keys of the user who started the engine. */
@@ -356,7 +357,7 @@ int privilege_harden(struct error *err)
 		return error_set(err, ERR_SYSTEM, errno, "session keyring");
 	/* Best effort: needs CAP_SYS_RESOURCE. Boxes get a higher score (step_oom_score). */
 	(void)!file_write_at(AT_FDCWD, "/proc/self/oom_score_adj", "-900");
-	if (prctl(PR_SET_DUMPABLE, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
+	if (prctl(PR_SET_DUMPABLE, 0) < 0 || setrlimit(RLIMIT_CORE, &core) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "forbid memory dumps");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "no_new_privs");

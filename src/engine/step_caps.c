@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/core_limit.h"
+
 #define KEEP_BIT(cap) (1ULL << (cap))
 
 /* The agent needs these to set the payload's ids and to kill it; payloads do not get them. */
@@ -15,10 +17,10 @@ static const int kept[] = {CAP_SETUID, CAP_SETGID, CAP_KILL, CAP_SETPCAP};
 
 int step_rlimits(struct build *b attr_unused, struct error *err)
 {
-	const struct rlimit none = {0};
+	const struct rlimit core = {CORE_LIMIT, CORE_LIMIT};
 
 	/* The agent sets the other limits for each payload. */
-	if (setrlimit(RLIMIT_CORE, &none) < 0)
+	if (setrlimit(RLIMIT_CORE, &core) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "RLIMIT_CORE");
 	return 0;
 }

@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/core_limit.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -131,12 +132,12 @@ static int child_begin(struct build *b, struct error *err)
 {
 	/* struct kernel_sigaction: SIG_DFL, no flags, no mask. */
 	static const unsigned long standard[4];
-	const struct rlimit none = {0};
+	const struct rlimit core = {CORE_LIMIT, CORE_LIMIT};
 	sigset_t empty;
 	int r;
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0 || setsid() < 0 ||
-	    setrlimit(RLIMIT_CORE, &none) < 0)
+	    setrlimit(RLIMIT_CORE, &core) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "begin");
 	/* The interpreter would leave ignored signals ignored. Raw calls: sigaction() rejects two
 	 * signals that libc reserves, and the daemon's parent may have ignored those too. */

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/core_limit.h"
 #include "base/fd.h"
 #include "base/sanitized.h"
 #include "base/size.h"
@@ -103,7 +104,7 @@ static int step_limits(const struct drop_plan *plan)
 {
 	const struct msg_setup *s = plan->setup;
 	const struct limit limits[] = {
-		{RLIMIT_CORE, 0},
+		{RLIMIT_CORE, CORE_LIMIT},
 		{RLIMIT_NOFILE, s->nofile},
 		{RLIMIT_NPROC, s->nproc},
 		{RLIMIT_FSIZE, s->fsize},

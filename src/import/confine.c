@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/core_limit.h"
 #include "base/fd.h"
 #include "base/sanitized.h"
 
@@ -71,8 +72,8 @@ static int limit_resources(const struct import_limits *limits)
 		__rlimit_resource_t what;
 		rlim_t most;
 	} rows[] = {
-		{RLIMIT_CORE, 0},     {RLIMIT_CPU, limits->cpu_seconds}, {RLIMIT_DATA, memory},
-		{RLIMIT_FSIZE, file}, {RLIMIT_NOFILE, FILES_OPEN},
+		{RLIMIT_CORE, CORE_LIMIT}, {RLIMIT_CPU, limits->cpu_seconds}, {RLIMIT_DATA, memory},
+		{RLIMIT_FSIZE, file},      {RLIMIT_NOFILE, FILES_OPEN},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -7,9 +7,11 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/core_limit.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -102,6 +104,7 @@ int main(int argc, char **argv)
 {
 	struct serve_job job = {.in = STDIN_FILENO, .out = STDOUT_FILENO};
 	const char *dir = NULL;
+	const struct rlimit core = {CORE_LIMIT, CORE_LIMIT};
 	cleanup_close int roots = -1;
 	int status;
 
@@ -110,6 +113,7 @@ int main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	log_setup("millibox-import", LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	(void)setrlimit(RLIMIT_CORE, &core);
 	/* libarchive converts file names by the locale; this one preserves all bytes. */
 	if (!setlocale(LC_CTYPE, "C.UTF-8") || sodium_init() < 0)
 		return 1;

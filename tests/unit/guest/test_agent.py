@@ -125,7 +125,7 @@ for name in ('CORE', 'NOFILE', 'NPROC', 'FSIZE', 'MEMLOCK', 'MSGQUEUE', 'SIGPEND
     lines = run["stdout"].decode().split("\n")
     assert lines[:4] == ["[0, 1, 2]", "True /workspace 0o22", "True True", "[] set()"], run
     limits = {name: (int(soft), int(hard)) for name, soft, hard in (l.split() for l in lines[4:-1])}
-    assert limits["CORE"] == limits["RTPRIO"] == limits["NICE"] == (0, 0)
+    assert limits["CORE"] == (1, 1) and limits["RTPRIO"] == limits["NICE"] == (0, 0)
     assert limits["NOFILE"] == (1024, 1024) and limits["FSIZE"] == (1 << 30, 1 << 30)
     assert limits["MSGQUEUE"] == (65536, 65536) and limits["SIGPENDING"][1] <= 4096
 
