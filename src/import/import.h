@@ -45,9 +45,15 @@ int tree_parent(int root, const char *path, bool make, const char **ret_name,
                 struct error *err) attr_must_check;
 /** tree_remove - remove @name in @dir and everything beneath it; follows no link. */
 int tree_remove(int dir, const char *name) attr_must_check;
-typedef bool tree_keep_fn(void *ctx, const char *path);
-/** tree_clear - remove the content of @dir, whose path is @path, except what @keep accepts. */
-int tree_clear(int dir, const char *path, tree_keep_fn *keep, void *ctx) attr_must_check;
+/* What tree_clear leaves alone: files by path, and directories with all they contain by inode. */
+struct tree_kept {
+	bool (*is_file)(void *ctx, const char *path);
+	bool (*is_dir)(void *ctx, uint64_t inode);
+	void *ctx;
+};
+
+/** tree_clear - remove the content of @dir, whose path is @path, except what is @kept. */
+int tree_clear(int dir, const char *path, const struct tree_kept *kept) attr_must_check;
 /** tree_measure - disk usage of @dir in bytes; a file with N links counts 1/N per link. */
 int tree_measure(int dir, uint64_t *ret_bytes) attr_must_check;
 

@@ -36,7 +36,8 @@
 struct applying {
 	const struct layer *l;
 	struct archive *archive;
-	struct map *added; /* paths of this layer */
+	struct map *added;   /* paths of this layer */
+	struct map *cleared; /* inodes of opaque directories of this layer */
 	struct error *err;
 	char chunk[CHUNK];
 };
@@ -66,12 +67,37 @@ static int fail_path(struct applying *a, int r, const char *path)
 	                 "'%.80s'", path);
 }
 
+static const char *inode_key(uint64_t inode, char *ret_key, size_t size)
+{
+	(void)snprintf(ret_key, size, "%llu", (unsigned long long)inode);
+	return ret_key;
+}
+
+static bool is_cleared(void *ctx, uint64_t inode)
+{
+	const struct applying *a = ctx;
+	char key[24];
+
+	return map_get(a->cleared, inode_key(inode, key, sizeof(key))) != NULL;
+}
+
+/*
+ * Every directory is cleared once, under whatever name, and not again as part of another: after
+ * that it has only files of this layer. So the work is linear in the number of entries.
+ */
 static int apply_opaque(struct applying *a, int dir, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	cleanup_free char *above = xmemdup0(path, slash ? (size_t)(slash - path) : 0);
-	int r = tree_clear(dir, above, is_added, a);
+	const struct tree_kept kept = {is_added, is_cleared, a};
+	struct stat st;
+	char key[24];
+	int r = fstat(dir, &st) < 0 ? -errno : 0;
 
+	if (r >= 0 && map_put(a->cleared, inode_key(st.st_ino, key, sizeof(key)), a) < 0)
+		return 0;
+	if (r >= 0)
+		r = tree_clear(dir, above, &kept);
 	return r < 0 ? fail_path(a, r, path) : 0;
 }
 
@@ -319,6 +345,7 @@ int layer_apply(const struct layer *l, struct error *err)
 	a->l = l;
 	a->err = err;
 	a->added = map_new();
+	a->cleared = map_new();
 	a->archive = archive_read_new();
 	(void)archive_read_support_format_tar(a->archive);
 	(void)archive_read_support_format_empty(a->archive);
@@ -327,6 +354,7 @@ int layer_apply(const struct layer *l, struct error *err)
 	else
 		r = apply_all(a);
 	(void)archive_read_free(a->archive);
+	map_free(a->cleared);
 	map_free(a->added);
 	free(a);
 	return r;

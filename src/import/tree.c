@@ -133,9 +133,7 @@ struct descent {
 		REMOVING, /* everything */
 		MEASURING
 	} what;
-	/* CLEARING: */
-	tree_keep_fn *keep;
-	void *ctx;
+	const struct tree_kept *kept; /* CLEARING */
 	char path[IMPORT_PATH_MAX * 2];
 	unsigned moved; /* REMOVING: directories that were moved up */
 	uint64_t bytes; /* MEASURING */
@@ -186,7 +184,8 @@ static int move_up(struct descent *d, int at, const char *name)
 
 static int handle_file(struct descent *d, int at, const char *name)
 {
-	if (d->what == MEASURING || (d->what == CLEARING && d->keep(d->ctx, d->path)))
+	if (d->what == MEASURING ||
+	    (d->what == CLEARING && d->kept->is_file(d->kept->ctx, d->path)))
 		return 0;
 	return unlinkat(at, name, 0) < 0 ? -errno : 0;
 }
@@ -207,9 +206,11 @@ static int visit_entry(struct descent *d, const char *name)
 	d->bytes += (uint64_t)st.st_blocks * BLOCK / (S_ISDIR(st.st_mode) ? 1 : st.st_nlink);
 	if (S_ISDIR(st.st_mode) && d->what == REMOVING && d->depth == DEPTH_MAX)
 		return move_up(d, at, name);
-	if (S_ISDIR(st.st_mode))
+	if (S_ISDIR(st.st_mode) &&
+	    !(d->what == CLEARING && d->kept->is_dir(d->kept->ctx, st.st_ino)))
 		return push_dir(d, at, name);
-	r = handle_file(d, at, name);
+	if (!S_ISDIR(st.st_mode))
+		r = handle_file(d, at, name);
 	d->path[len] = '\0';
 	return r;
 }
@@ -229,14 +230,13 @@ static int walk_tree(struct descent *d)
 	return r;
 }
 
-int tree_clear(int dir, const char *path, tree_keep_fn *keep, void *ctx)
+int tree_clear(int dir, const char *path, const struct tree_kept *kept)
 {
 	cleanup_free struct descent *d = NEW(struct descent);
 	int r = str_copy(d->path, sizeof(d->path), path);
 
 	d->what = CLEARING;
-	d->keep = keep;
-	d->ctx = ctx;
+	d->kept = kept;
 	if (r >= 0)
 		r = push_dir(d, dir, ".");
 	return r < 0 ? r : walk_tree(d);

@@ -295,6 +295,15 @@ def test_many_entries(places):
     assert said["entries"] == 400 and sum(1 for p in root.rglob("*") if p.is_file()) == 400
 
 
+def test_a_directory_that_is_opaque_many_times_is_cleared_once(places):
+    """Ten thousand markers over as many files would take minutes if each looked at all of them."""
+    files = [oci.entry(f"d/f{n}") for n in range(10000)]
+    markers = [oci.entry("d/.wh..wh..opq")] * 10000
+    links = [entry for n in range(200) for entry in (oci.symlink(f"l{n}", "d"), oci.entry(f"l{n}/.wh..wh..opq"))]
+    root, _ = imported(places, oci.Image([[oci.entry("d/old")], files + markers + links]).bytes())
+    assert len(list((root / "d").iterdir())) == 10000 and not (root / "d/old").exists()
+
+
 def test_entries_of_all_layers_count_together(places):
     layers = [[oci.entry(f"f{n}") for n in range(10)]] * 3
     refused(places, oci.Image(layers).bytes(), "layer 3: more than 29 entries", "--max-entries", "29")

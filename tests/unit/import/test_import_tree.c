@@ -87,16 +87,47 @@ static bool keeps(void *ctx, const char *path)
 	return strcmp(path, ctx) == 0;
 }
 
+static bool keeps_no_dir(void *ctx, uint64_t inode)
+{
+	(void)ctx;
+	(void)inode;
+	return false;
+}
+
+static uint64_t kept_inode;
+
+static bool keeps_dir(void *ctx, uint64_t inode)
+{
+	(void)ctx;
+	return inode == kept_inode;
+}
+
+static void clearing_does_not_look_into_a_kept_directory(void **state)
+{
+	struct rig *r = *state;
+	const struct tree_kept kept = {keeps, keeps_dir, (char[]){"nothing"}};
+	struct stat st;
+
+	assert_int_equal(mkdirat(r->root, "c", 0755), 0);
+	rig_put(r->root, "c/inside", "x");
+	rig_put(r->root, "old", "x");
+	assert_int_equal(fstatat(r->root, "c", &st, 0), 0);
+	kept_inode = st.st_ino;
+	assert_int_equal(tree_clear(r->root, "", &kept), 0);
+	assert_true(rig_has(r, "c/inside"));
+	assert_false(rig_has(r, "old"));
+}
+
 static void clearing_leaves_what_is_kept_and_the_way_to_it(void **state)
 {
 	struct rig *r = *state;
-	char kept[] = "b/c/new";
+	const struct tree_kept kept = {keeps, keeps_no_dir, (char[]){"b/c/new"}};
 
 	assert_int_equal(mkdirat(r->root, "c", 0755), 0);
 	rig_put(r->root, "c/new", "x");
 	rig_put(r->root, "c/old", "x");
 	rig_put(r->root, "old", "x");
-	assert_int_equal(tree_clear(r->root, "b", keeps, kept), 0);
+	assert_int_equal(tree_clear(r->root, "b", &kept), 0);
 	assert_true(rig_has(r, "c/new"));
 	assert_false(rig_has(r, "c/old") || rig_has(r, "old"));
 }
@@ -120,12 +151,13 @@ static void make_deep(int dir, unsigned levels)
 static void trees_that_are_too_deep_are_removed_but_not_measured(void **state)
 {
 	struct rig *r = *state;
+	const struct tree_kept kept = {keeps, keeps_no_dir, (char[]){"nothing"}};
 	uint64_t bytes = 7;
 
 	make_deep(r->root, 600);
 	assert_int_equal(tree_measure(r->root, &bytes), -ELOOP);
 	assert_int_equal(bytes, 7);
-	assert_int_equal(tree_clear(r->root, "", keeps, (char[]){"nothing"}), -ELOOP);
+	assert_int_equal(tree_clear(r->root, "", &kept), -ELOOP);
 	assert_int_equal(tree_remove(r->outside, "root"), 0);
 	assert_int_equal(mkdirat(r->outside, "root", 0700), 0);
 }
@@ -155,6 +187,7 @@ int main(void)
 		RIG_TEST(parents_are_made_and_links_stay_inside),
 		RIG_TEST(removal_is_complete_and_follows_no_links),
 		RIG_TEST(clearing_leaves_what_is_kept_and_the_way_to_it),
+		RIG_TEST(clearing_does_not_look_into_a_kept_directory),
 		RIG_TEST(trees_that_are_too_deep_are_removed_but_not_measured),
 		RIG_TEST(links_of_a_file_count_once),
 	};
