@@ -144,8 +144,15 @@ static bool is_own_origin(const char *host, const char *origin)
 	return host && rest && strcasecmp(host, rest) == 0;
 }
 
+/* Browsers send Sec-Fetch-Site with every request, also with those of images and links, which have
+ * no Origin. "none": the user typed the address. */
+static bool is_foreign_site(const char *site)
+{
+	return site && strcasecmp(site, "same-origin") != 0 && strcasecmp(site, "none") != 0;
+}
+
 int router_check_source(const struct config *config, bool is_unix, const char *host,
-                        const char *origin, struct error *err)
+                        const char *origin, const char *site, struct error *err)
 {
 	char name[HOST_MAX_LEN + 1];
 
@@ -155,6 +162,9 @@ int router_check_source(const struct config *config, bool is_unix, const char *h
 	if (origin && (is_unix || !is_own_origin(host, origin)) &&
 	    !is_in_list(config->allowed_origins, origin))
 		return error_set(err, ERR_FORBIDDEN, 0, "Origin is not allowed");
+	if (!origin && is_foreign_site(site))
+		return error_set(err, ERR_FORBIDDEN, 0,
+		                 "pages of other sites may not use this daemon (Sec-Fetch-Site)");
 	return 0;
 }
 
@@ -248,7 +258,8 @@ static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 	/* For errors before a row is found. */
 	set_dialect(req, route_dialect(r->parts.dialects, http_path(req)));
 	if (router_check_source(r->config, http_is_unix(req), http_header(req, "Host"),
-	                        http_header(req, "Origin"), &err) < 0)
+	                        http_header(req, "Origin"), http_header(req, "Sec-Fetch-Site"),
+	                        &err) < 0)
 		return refuse_request(req, &err, allow);
 	if (cors_handle(r, req))
 		return -1;

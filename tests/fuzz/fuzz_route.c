@@ -39,7 +39,7 @@ static void check_host(const char *host)
 	const struct config config = {0};
 	struct error err = {0};
 
-	if (router_check_source(&config, false, host, NULL, &err) < 0) {
+	if (router_check_source(&config, false, host, NULL, NULL, &err) < 0) {
 		require(err.code == ERR_FORBIDDEN);
 		return;
 	}

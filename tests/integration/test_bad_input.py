@@ -185,6 +185,12 @@ def test_foreign_origin_is_403(client, origin):
     refused(client, GOOD, status=403, headers={"Origin": origin})
 
 
+@pytest.mark.parametrize("site, status", [("cross-site", 403), ("same-site", 403), ("none", 200), ("same-origin", 200)])
+def test_a_page_of_another_site_gets_nothing(client, site, status):
+    """Links and images have no Origin, but browsers say where they come from."""
+    assert client.get("/api/v1/sessions", headers={"Sec-Fetch-Site": site}).status == status
+
+
 @pytest.mark.parametrize("name", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "169.254.169.254", ""])
 def test_foreign_host_is_refused(daemon, name):
     """A web page whose name was rebound to loopback reaches nothing."""

@@ -5,6 +5,7 @@ import base64
 import itertools
 import json
 import urllib.parse
+import uuid
 
 import pytest
 
@@ -331,6 +332,16 @@ def test_bad_paths_are_refused_everywhere(se, path):
     assert se.post("execute_code", {"code": "1", "filename": path}).status == 400
     for verb in ("readfile", "download", "files", "files/preview"):
         assert se.get(verb, f"/{quoted}?sid=x").status == 400, verb
+
+
+def test_reading_creates_no_session(client):
+    name = f"unknown{uuid.uuid4().hex}"
+    assert ok(client.get(f"{SE}/files/{name}"))["files"] == []
+    for verb in ("readfile", "download", "files", "files/preview"):
+        assert client.get(f"{SE}/{verb}/{name}/a.txt?sid=x").status == 404, verb
+    client.request("HEAD", f"{SE}/download/{name}/a.txt")
+    assert client.get(f"/api/v1/sessions/{name}").status == 404
+    assert name not in client.get(f"{SE}/workspaces").body.decode()
 
 
 # The second version

@@ -73,6 +73,11 @@ void se_files(struct router *r, struct http_request *req, const struct route_arg
 	}
 	if (se_path(req, args->rest, "path", path) < 0)
 		return;
+	/* A session that does not exist yet has no files. */
+	if (!path[0] && !se_session_known(r, args)) {
+		se_reply(req, json_pack("{s:[], s:b}", "files", "truncated", 0), NULL);
+		return;
+	}
 	session = se_session(r, req, args);
 	if (session)
 		op_file_reply(req, session,

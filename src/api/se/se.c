@@ -164,7 +164,10 @@ struct session *se_session(struct router *r, struct http_request *req,
 	struct session *session = se_session_known(r, args);
 	struct error err = {0};
 
-	if (!session && may_create(r, args, &err))
+	/* Not GET or HEAD: a page could create sessions with links. */
+	if (!session && !str_equal(http_method(req), "POST"))
+		(void)error_set(&err, ERR_NOT_FOUND, 0, "no session has this id");
+	else if (!session && may_create(r, args, &err))
 		session = se_session_create_named(r, args, 0, http_request_id(req), &err);
 	if (!session)
 		reply_error(req, &err);

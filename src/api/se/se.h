@@ -35,7 +35,10 @@ void se_reply(struct http_request *req, json_t *body, json_t *result);
 /** se_decode - no body is an empty object. Return: 0, or -1: the request was answered. The caller
  * releases *out in any case. */
 int se_decode(struct http_request *req, const struct fields *fields, void *out) attr_must_check;
-/** se_session - the session in the path, created if necessary. NULL: the request was answered. */
+/**
+ * se_session - the session in the path, created if necessary, but only by a POST. NULL: the request
+ * was answered.
+ */
 struct session *se_session(struct router *r, struct http_request *req,
                            const struct route_args *args);
 /** se_session_create_named - @size of the workspace in bytes; 0: the dialect's default. */

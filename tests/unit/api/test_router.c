@@ -259,10 +259,17 @@ static char *hosts[] = {(char[]){"box.example"}, NULL};
 static char *origins[] = {(char[]){"https://app.example"}, NULL};
 static const struct config config = {.allowed_hosts = hosts, .allowed_origins = origins};
 
+static int check_site(const char *origin, const char *site)
+{
+	struct error err = {0};
+
+	return router_check_source(&config, false, "localhost", origin, site, &err);
+}
+
 static int check(bool is_unix, const char *host, const char *origin)
 {
 	struct error err = {0};
-	int r = router_check_source(&config, is_unix, host, origin, &err);
+	int r = router_check_source(&config, is_unix, host, origin, NULL, &err);
 
 	assert_int_equal(err.code, r < 0 ? ERR_FORBIDDEN : ERR_NONE);
 	return r;
@@ -292,6 +299,18 @@ static void requests_of_the_same_origin_are_served(void **state)
 	assert_int_equal(check(false, "127.0.0.1:8000", "ftp://127.0.0.1:8000"), -1);
 	assert_int_equal(check(false, "evil.example", "http://evil.example"), -1);
 	assert_int_equal(check(true, "localhost", "http://localhost"), -1);
+}
+
+static void pages_of_other_sites_are_refused_even_without_an_origin(void **state)
+{
+	(void)state;
+	assert_int_equal(check_site(NULL, "none"), 0);
+	assert_int_equal(check_site(NULL, "same-origin"), 0);
+	assert_int_equal(check_site(NULL, "cross-site"), -1);
+	assert_int_equal(check_site(NULL, "same-site"), -1);
+	assert_int_equal(check_site(NULL, "anything"), -1);
+	/* The operator allows this page. */
+	assert_int_equal(check_site("https://app.example", "cross-site"), 0);
 }
 
 static void other_names_are_refused(void **state)
@@ -443,6 +462,7 @@ int main(void)
 		cmocka_unit_test(the_description_has_every_row),
 		cmocka_unit_test(names_of_this_host_are_served),
 		cmocka_unit_test(requests_of_the_same_origin_are_served),
+		cmocka_unit_test(pages_of_other_sites_are_refused_even_without_an_origin),
 		cmocka_unit_test(other_names_are_refused),
 		cmocka_unit_test(requests_of_other_origins_are_refused),
 		cmocka_unit_test(any_name_does_for_a_unix_socket),
