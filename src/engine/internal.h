@@ -25,7 +25,6 @@
 #define ROOT_ATTACH    "/box"
 #define ROOT_MASK_FILE "/mask/file"
 #define ROOT_MASK_DIR  "/mask/dir"
-#define ROOT_BOOT_ID   "/mask/boot_id"
 /* See roots.c. */
 #define ROOT_BASES    "/roots"
 #define ROOT_SKELETON "/skeleton"

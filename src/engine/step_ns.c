@@ -262,30 +262,30 @@ int step_time_ns(struct build *b attr_unused, struct error *err)
 }
 
 /*
- * The engine of an ordinary user is in a user namespace of that user, so all its boxes count
- * against one user. Each must leave a share to the others.
+ * Boxes and the host share files, and a watch would show what the others do with them. The
+ * payload's filter refuses inotify too.
  */
-static int limit_shared_counts(struct error *err)
+static int forbid_watches(struct error *err)
 {
 	static const struct {
 		const char *file;
 		const char *value;
-	} shares[] = {
-		{"/proc/sys/user/max_inotify_instances", "16"},
-		{"/proc/sys/user/max_inotify_watches", "4096"},
+	} limits[] = {
+		{"/proc/sys/user/max_inotify_instances", "0"},
+		{"/proc/sys/user/max_inotify_watches", "0"},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
-		int r = file_write_at(AT_FDCWD, shares[i].file, shares[i].value);
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		int r = file_write_at(AT_FDCWD, limits[i].file, limits[i].value);
 
 		/* A kernel without inotify. */
 		if (r < 0 && r != -ENOENT)
-			return error_set(err, ERR_BOX_FAILED, -r, "write %s", shares[i].file);
+			return error_set(err, ERR_BOX_FAILED, -r, "write %s", limits[i].file);
 	}
 	return 0;
 }
 
-int step_nesting(struct build *b, struct error *err)
+int step_nesting(struct build *b attr_unused, struct error *err)
 {
 	/* Applies to the box's user namespace, which opens the file. The other kinds of namespaces
 	 * need capabilities that only a new user namespace could give. */
@@ -293,7 +293,7 @@ int step_nesting(struct build *b, struct error *err)
 
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "forbid nested user namespaces");
-	return b->host->ids.mode == ENGINE_IDS_RANGE ? 0 : limit_shared_counts(err);
+	return forbid_watches(err);
 }
 
 int step_hostname(struct build *b attr_unused, struct error *err)

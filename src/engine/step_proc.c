@@ -2,10 +2,15 @@
 #include "engine/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/file.h"
+#include "base/id.h"
+#include "base/str.h"
 
 /*
  * Files of /proc that expose or control the whole machine. They are covered by mounts, which hold
@@ -13,16 +18,18 @@
  * kernel has are covered. /proc/sys stays readable: runtimes read some settings.
  */
 static const char *const secret_names[] = {
-	"acpi",        "asound",     "bus",           "cmdline",    "config.gz",
-	"driver",      "fs",         "interrupts",    "irq",        "kallsyms",
-	"kcore",       "key-users",  "keys",          "kmsg",       "kpagecgroup",
-	"kpagecount",  "kpageflags", "latency_stats", "locks",      "modules",
-	"sched_debug", "scsi",       "sysrq-trigger", "timer_list", "timer_stats",
+	"acpi",        "asound",     "bus",           "cgroups",       "cmdline",     "diskstats",
+	"pressure",    "schedstat",  "config.gz",     "driver",        "fs",          "interrupts",
+	"irq",         "kallsyms",   "kcore",         "key-users",     "keys",        "kmsg",
+	"kpagecgroup", "kpagecount", "kpageflags",    "latency_stats", "locks",       "modules",
+	"sched_debug", "scsi",       "sysrq-trigger", "timer_list",    "timer_stats",
 };
 
 /* Identifies the host: two boxes could tell that they are neighbours. Programs read it, so it is
  * replaced instead of hidden. */
-#define BOOT_ID "sys/kernel/random/boot_id"
+#define BOOT_ID     "sys/kernel/random/boot_id"
+#define BOOT_ID_OWN "../run/millibox/boot_id"
+#define COVER_FLAGS (MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
 static_assert(ARRAY_SIZE(secret_names) + 1 <= MASKS_MAX, "room for all names");
 
@@ -44,7 +51,7 @@ void proc_masks_find(struct host *host)
 	host->mask_count = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(secret_names); i++)
 		add_mask(host, secret_names[i], NULL);
-	add_mask(host, BOOT_ID, ROOT_BOOT_ID);
+	add_mask(host, BOOT_ID, BOOT_ID_OWN);
 }
 
 int step_proc(struct build *b attr_unused, struct error *err)
@@ -57,18 +64,44 @@ int step_proc(struct build *b attr_unused, struct error *err)
 	                 errno == EPERM ? ": the outer /proc is not fully visible" : "");
 }
 
+/* A random (version 4) UUID, in a directory that the payload cannot write. */
+static int make_boot_id(void)
+{
+	unsigned char b[16];
+	char text[40];
+	int len;
+
+	id_random_bytes(b, sizeof(b));
+	b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
+	b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+	len = snprintf(text, sizeof(text),
+	               "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x\n",
+	               b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
+	               b[12], b[13], b[14], b[15]);
+	return file_create_at(AT_FDCWD, BOOT_ID_OWN, 0444, text, (size_t)len);
+}
+
 int step_masks(struct build *b, struct error *err)
 {
 	const struct host *host = b->host;
+	int r;
 
 	if (chdir("proc") < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "enter /proc");
+	r = make_boot_id();
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "make a boot id");
 	for (size_t i = 0; i < host->mask_count; i++) {
 		const struct proc_mask *mask = &host->masks[i];
 
 		/* ENOENT: its module was unloaded. */
 		if (mount(mask->cover, mask->name, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
 			return error_set(err, ERR_BOX_FAILED, errno, "cover /proc/%s", mask->name);
+		/* The other covers are read-only in the engine's root already. */
+		if (str_equal(mask->name, BOOT_ID) &&
+		    mount(NULL, BOOT_ID, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | COVER_FLAGS,
+		          NULL) < 0)
+			return error_set(err, ERR_BOX_FAILED, errno, "boot id");
 	}
 	return 0;
 }

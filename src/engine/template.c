@@ -10,12 +10,12 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/file.h"
-#include "base/id.h"
 #include "base/str.h"
 #include "engine/etc_files.h"
 #include "engine/mount.h"
@@ -27,7 +27,7 @@
  *   /template   the root of most boxes, without what is private to a box; read-only
  *   /roots ...  for boxes on other roots, see roots.c
  *   /box        where a child attaches its clone
- *   /mask       an empty file, an empty directory and a boot id, to cover names of /proc
+ *   /mask       an empty file and an empty directory, to cover names of /proc
  *   /proc       the host's: the kernel requires it to be visible to mount a new one
  *
  * Then it leaves the host's tree. A child of clone3 starts with a copy of these mounts only: no
@@ -76,7 +76,13 @@ static const struct {
 	{"etc/mtab", "/proc/mounts"},
 };
 
-static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
+static const struct {
+	const char *name;
+	unsigned major, minor;
+} nodes[] = {
+	{"null", 1, 3},   {"zero", 1, 5},    {"full", 1, 7},
+	{"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0},
+};
 
 /* Links into /usr on merged systems, else directories. */
 static const char *const system_dirs[] = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
@@ -101,10 +107,15 @@ static int add_nodes(int root, struct error *err)
 	char source[32], path[32];
 
 	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++) {
+		struct stat st;
 		int r;
 
-		(void)snprintf(source, sizeof(source), "/dev/%s", nodes[i]);
-		(void)snprintf(path, sizeof(path), "dev/%s", nodes[i]);
+		(void)snprintf(source, sizeof(source), "/dev/%s", nodes[i].name);
+		(void)snprintf(path, sizeof(path), "dev/%s", nodes[i].name);
+		if (stat(source, &st) < 0 || !S_ISCHR(st.st_mode) ||
+		    st.st_rdev != makedev(nodes[i].major, nodes[i].minor))
+			return error_set(err, ERR_UNAVAILABLE, 0, "%s is not the device %u:%u",
+			                 source, nodes[i].major, nodes[i].minor);
 		r = file_create_at(root, path, 0444, "", 0);
 		/* Without nodev: boxes use these devices. */
 		if (r >= 0)
@@ -285,23 +296,6 @@ static int lock_mount(int fd, unsigned attrs, struct error *err)
 
 static const struct mount_option tmpfs_options[] = {{"mode", "755"}, {NULL, NULL}};
 
-/* A random (version 4) UUID, new with every engine; see step_proc.c. */
-static int add_boot_id(int stage)
-{
-	unsigned char b[16];
-	char text[40];
-	int len;
-
-	id_random_bytes(b, sizeof(b));
-	b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
-	b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
-	len = snprintf(text, sizeof(text),
-	               "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x\n",
-	               b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
-	               b[12], b[13], b[14], b[15]);
-	return file_create_at(stage, "mask/boot_id", 0444, text, (size_t)len);
-}
-
 static int build_stage(const struct bases *bases, struct error *err)
 {
 	static const char *const names[] = {"template", "box", "mask", "mask/dir", "proc"};
@@ -313,8 +307,6 @@ static int build_stage(const struct bases *bases, struct error *err)
 		r = mkdirat(stage, names[i], 0755) < 0 ? -errno : 0;
 	if (r >= 0)
 		r = file_create_at(stage, "mask/file", 0444, "", 0);
-	if (r >= 0)
-		r = add_boot_id(stage);
 	if (r >= 0)
 		r = mount_bind("/proc", 0, true, stage, "proc");
 	if (r < 0)

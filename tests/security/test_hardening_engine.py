@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a box could do to others through what the host counts, shares or reports."""
 
-import ctypes
 import os
 import pathlib
 import shutil
@@ -66,34 +65,16 @@ def test_a_box_with_little_cpu_dies_as_quickly_as_others(make_daemon):
         assert c.shell("echo fine")["stdout"] == "fine\n"
 
 
-INOTIFY = """
-import ctypes, time
-libc = ctypes.CDLL(None)
-n = 0
-while libc.inotify_init1(0) >= 0:
-    n += 1
-print(n, flush=True)
-time.sleep(%s)
-"""
-
-
-def inotify_works_here():
-    fd = ctypes.CDLL(None).inotify_init1(0)
-    if fd >= 0:
-        os.close(fd)
-    return fd >= 0
-
-
-def test_kernel_counts_per_user_are_not_shared(daemon):
-    """A box's inotify instances are counted for itself, not for root or other boxes."""
-    with daemon.client() as a, daemon.client() as b:
-        events = a.stream("python", INOTIFY % 2, timeout=20)
-        first = next(e for e in events if e["event"] == "stdout")["data"]  # and it still holds them
-        assert inotify_works_here()
-        second = b.python(INOTIFY % 0, timeout=20)
-        assert [e["event"] for e in events][-1] == "end"
-    assert int(first) > 0
-    assert int(second["stdout"]) == int(first)
+@needs_root
+def test_a_device_that_is_not_what_its_name_says_is_refused(tmp_path):
+    """Boxes would share a writable file of the host under the name of a device."""
+    script = (f"mount --bind {tmp_path}/file /dev/full && exec {BUILD}/milliboxd --listen '' --socket {tmp_path}/sock "
+              f"--state-dir {tmp_path}/state")
+    (tmp_path / "file").write_text("")
+    env = {**os.environ, "MILLIBOX_RUNTIME_DIR": str(tmp_path / "run")}
+    run = subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, env=env, timeout=60,
+                         check=False)
+    assert run.returncode != 0 and "/dev/full is not the device 1:7" in run.stderr, run
 
 
 OP_CREATE, OP_FAILED = 2, 8

@@ -93,6 +93,7 @@ static const struct name names[] = {
 	N(SECCOMP_IOCTL_NOTIF_SEND),
 	N(EPERM),
 	N(ENOTUNIQ),
+	N(EOPNOTSUPP),
 	N(FILTER_BENEATH),
 	N(ENODEV),
 	N(ENOPROTOOPT),
