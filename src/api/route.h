@@ -88,8 +88,8 @@ struct route_match {
 };
 
 /**
- * route_find - the first row for @method and @path. HEAD uses GET's. With ERR_BAD_METHOD @ret_allow
- * lists the path's methods. Pure.
+ * route_find - the first row for @method and @path. HEAD uses the row of GET. With ERR_BAD_METHOD
+ * @ret_allow lists the path's methods. Pure.
  */
 int route_find(const struct dialect *const *dialects, const char *method, const char *path,
                struct route_match *ret_match, char ret_allow[ROUTE_ALLOW_LEN],
