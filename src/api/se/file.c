@@ -8,6 +8,7 @@
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/base64.h"
+#include "base/id.h"
 #include "base/parse.h"
 #include "base/utf8.h"
 #include "core/request/workpath.h"
@@ -74,7 +75,7 @@ void se_files(struct router *r, struct http_request *req, const struct route_arg
 	if (se_path(req, args->rest, "path", path) < 0)
 		return;
 	/* A session that does not exist yet has no files. */
-	if (!path[0] && !se_session_known(r, args)) {
+	if (!path[0] && id_is_valid(args->id, SESSION_ID_MAX) && !se_session_known(r, args)) {
 		se_reply(req, json_pack("{s:[], s:b}", "files", "truncated", 0), NULL);
 		return;
 	}
