@@ -3,7 +3,6 @@
 
 import pytest
 
-from support.openapi import Bench, Description
 from support.sessions import Session
 
 
@@ -35,6 +34,8 @@ def sh(make):
 @pytest.fixture(scope="module")
 def bench(daemon):
     """Calls the operations of the description; what it creates is deleted with the module."""
+    from support.openapi import Bench, Description  # needs jsonschema, which the guest of test-vm lacks
+
     with daemon.client() as client:
         bench = Bench(client, Description.of(client))
         yield bench
