@@ -102,7 +102,7 @@ static void reply_bypassing_mhd(struct http_request *req, const struct http_answ
 	req->status = a->status;
 	req->sent_bytes = a->len;
 	req->phase = REQUEST_SENDING;
-	/* A held-back body: microhttpd comes with the rest and is told to close. */
+	/* A held-back body: microhttpd delivers the rest; the answer is to close. */
 	conn_wait(req->conn, WAIT_REQUEST);
 	conn_resume(req->conn);
 }

@@ -18,11 +18,12 @@
  * kernel has are covered. /proc/sys stays readable: runtimes read some settings.
  */
 static const char *const secret_names[] = {
-	"acpi",        "asound",     "bus",           "cgroups",       "cmdline",     "diskstats",
-	"pressure",    "schedstat",  "config.gz",     "driver",        "fs",          "interrupts",
-	"irq",         "kallsyms",   "kcore",         "key-users",     "keys",        "kmsg",
-	"kpagecgroup", "kpagecount", "kpageflags",    "latency_stats", "locks",       "modules",
-	"sched_debug", "scsi",       "sysrq-trigger", "timer_list",    "timer_stats",
+	"acpi",      "asound",        "bus",        "cgroups",     "cmdline",
+	"config.gz", "diskstats",     "driver",     "fs",          "interrupts",
+	"irq",       "kallsyms",      "kcore",      "key-users",   "keys",
+	"kmsg",      "kpagecgroup",   "kpagecount", "kpageflags",  "latency_stats",
+	"locks",     "modules",       "pressure",   "sched_debug", "schedstat",
+	"scsi",      "sysrq-trigger", "timer_list", "timer_stats",
 };
 
 /* Identifies the host: two boxes could tell that they are neighbours. Programs read it, so it is
