@@ -32,16 +32,17 @@
 	 LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |                            \
 	 LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SYM | FS_REFER | FS_TRUNCATE)
 
+/* ABI 1 forbids hard links across directories, which images need. */
+#define ABI_NEEDED 2
+
 static uint64_t known_rights(long abi)
 {
 	if (abi >= 5)
 		return FS_ALL;
-	if (abi >= 3)
-		return FS_ABI1 | FS_REFER | FS_TRUNCATE;
-	return abi == 2 ? FS_ABI1 | FS_REFER : FS_ABI1;
+	return abi >= 3 ? FS_ABI1 | FS_REFER | FS_TRUNCATE : FS_ABI1 | FS_REFER;
 }
 
-static int limit_files(int dir)
+static int limit_files(int dir, struct error *err)
 {
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	uint64_t handled = known_rights(abi);
@@ -49,15 +50,16 @@ static int limit_files(int dir)
 	                                          .parent_fd = dir};
 	cleanup_close int ruleset = -1;
 
-	/* ABI 1 forbids hard links across directories, which images need: there the filter and
-	 * openat2 are the only protection. */
-	if (abi < 2)
-		return 0;
+	if (abi < ABI_NEEDED)
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "images cannot be imported on this host: the kernel lacks "
+		                 "Landlock ABI %d (Linux 5.19 with landlock in lsm=)",
+		                 ABI_NEEDED);
 	ruleset = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof(handled), 0);
 	if (ruleset < 0 ||
 	    syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0 ||
 	    syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
-		return -errno;
+		return error_set(err, ERR_UNAVAILABLE, errno, "Landlock rules of the importer");
 	return 0;
 }
 
@@ -128,17 +130,14 @@ static int limit_calls(void)
 
 int confine(int dir, const struct import_limits *limits, struct error *err)
 {
-	int r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0
-	                ? -errno
-	                : 0;
+	int r;
 
-	if (r >= 0)
-		r = limit_files(dir);
-	if (r >= 0)
-		r = limit_resources(limits);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return error_set(err, ERR_UNAVAILABLE, errno, "confine the importer");
+	if (limit_files(dir, err) < 0)
+		return -1;
+	r = limit_resources(limits);
 	if (r >= 0)
 		r = limit_calls();
-	if (r < 0)
-		return error_set(err, ERR_UNAVAILABLE, -r, "confine the importer");
-	return 0;
+	return r < 0 ? error_set(err, ERR_UNAVAILABLE, -r, "confine the importer") : 0;
 }

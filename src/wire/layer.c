@@ -24,7 +24,8 @@ static const struct {
 	LAYER_ROW(CAPS, "caps", "the program keeps capabilities"),
 	LAYER_ROW(NO_NEW_PRIVS, "no_new_privs", "a setuid program can raise privilege"),
 	LAYER_ROW(SECCOMP, "seccomp", "every system call of the kernel can be attacked"),
-	LAYER_ROW(LANDLOCK, "landlock", "file access has one barrier less"),
+	LAYER_ROW(LANDLOCK, "landlock",
+                  "file access has one barrier less, images cannot be imported"),
 	LAYER_ROW(RLIMITS, "rlimits", "files, descriptors and core dumps are not bounded"),
 };
 static_assert(ARRAY_SIZE(layers) == LAYER_COUNT, "every layer has a row");

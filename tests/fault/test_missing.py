@@ -3,11 +3,13 @@
 nothing is left. Optional mechanisms are listed as missing in the receipt."""
 
 import errno
+import json
+import os
 import pathlib
 import subprocess
 
 import pytest
-from support import host
+from support import host, oci
 from support.daemon import Daemon
 
 pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
@@ -91,6 +93,21 @@ def test_without_landlock_the_receipt_lacks_it(deny):
         assert "landlock" in result["isolation"]["missing"] and "landlock" not in result["isolation"]["layers"]
     finally:
         d.remove()
+
+
+def _import(roots, *prefix):
+    build = pathlib.Path(os.environ.get("MILLIBOX_BUILD", "build")).resolve()
+    run = subprocess.run([*prefix, build / "millibox-import", "--roots", roots, "--name", "it"],
+                         input=oci.Image([[oci.entry("file", b"text")]]).bytes(), capture_output=True, timeout=60, check=False)
+    return run.returncode, json.loads(run.stdout)
+
+
+def test_without_landlock_no_image_is_imported(deny, tmp_path):
+    status, said = _import(tmp_path, deny, str(errno.ENOSYS), "landlock_create_ruleset")
+    assert status != 0 and "Landlock" in said["error"] and said["code"] == "Sandbox.Unavailable", said
+    assert not list(tmp_path.iterdir())
+    status, said = _import(tmp_path)
+    assert status == 0 and (tmp_path / "it" / "file").read_text() == "text", said
 
 
 def _without_cgroups():
