@@ -53,7 +53,7 @@ check: ## as test; a skipped test is a failure
 $(CLANG)/build.ninja:
 	CC=clang meson setup $(CLANG) -Dtests=enabled
 
-lint: setup-lint ## layers, style, format, clang-tidy, clang's warnings, cppcheck, shellcheck, spelling
+lint: setup-lint ## layers, style, format, clang-tidy, clang's warnings, cppcheck, gcc's analyzer, shellcheck, spelling
 	@$(MAKE) --no-print-directory $(CLANG)/build.ninja
 	@tools/lint $(CLANG)
 

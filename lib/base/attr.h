@@ -11,6 +11,7 @@
 #define attr_printf(fmt, va) __attribute__((format(printf, fmt, va)))
 #define attr_noreturn        __attribute__((noreturn))
 #define attr_unused          __attribute__((unused))
+#define attr_not_null        __attribute__((returns_nonnull))
 
 /* gcc 11 and later check that @fn frees what a constructor returned. */
 #if defined(__GNUC__) && !defined(__clang__)

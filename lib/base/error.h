@@ -53,8 +53,8 @@ int error_jsonrpc(enum error_code code);
  */
 bool error_is_internal(const struct error *err);
 
-#ifdef __clang_analyzer__
-/* The analyzer sees one file at a time: state the return value. */
+#if defined(__clang_analyzer__) || defined(GCC_ANALYZER)
+/* An analyzer sees one file at a time: state the return value. */
 #define error_set(...)   (error_set(__VA_ARGS__), -1)
 #define error_field(...) (error_field(__VA_ARGS__), -1)
 #define error_wrap(...)  (error_wrap(__VA_ARGS__), -1)
