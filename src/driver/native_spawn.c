@@ -312,9 +312,12 @@ int native_start_engine(const struct native_config *config, int *ret_sock, pid_t
 		return -1;
 	theirs = fd_close(theirs);
 	if (native_probe(ours, ret_probe, err) < 0) {
-		/* It never answered properly, so it holds nothing of value. */
-		(void)kill(pid, SIGKILL);
-		(void)waitpid(pid, NULL, 0);
+		/* Without its socket it ends and removes its names, if it can. */
+		ours = fd_close(ours);
+		if (native_wait_engine(pid, NATIVE_END_TIMEOUT_US) == -ETIMEDOUT) {
+			(void)kill(pid, SIGKILL);
+			(void)waitpid(pid, NULL, 0);
+		}
 		return -1;
 	}
 	*ret_sock = TAKE_FD(ours);

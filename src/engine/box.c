@@ -110,6 +110,18 @@ struct box *boxes_find(struct boxes *boxes, const char *id)
 	return map_get(boxes->by_id, id);
 }
 
+bool boxes_have_child(const struct boxes *boxes, pid_t pid)
+{
+	const struct box *box;
+
+	if (zygotes_have_child(&boxes->zygotes, pid))
+		return true;
+	LIST_FOREACH (box, &boxes->all, struct box, node)
+		if (!box->reaped && box->build.pid == pid)
+			return true;
+	return false;
+}
+
 static struct box *box_new(struct boxes *boxes, const struct engine_request *req, uint32_t slot)
 {
 	struct box *box = NEW(struct box);

@@ -71,6 +71,9 @@ struct boxes {
 	struct zygotes zygotes;
 };
 
+/** boxes_have_child - whether @pid is a box or a zygote, which are waited for elsewhere. */
+bool boxes_have_child(const struct boxes *boxes, pid_t pid);
+
 /* The epoll value of a box's descriptor is slot * 2 + this. */
 enum box_watch {
 	BOX_WATCH_SYNC,

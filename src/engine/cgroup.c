@@ -19,6 +19,7 @@
 
 #define HOME_NAME   "millibox"
 #define LEAF_NAME   "millibox.daemon"
+#define ENGINE_NAME "engine"
 #define PROC_MAX    ((size_t)1024 * 1024)
 #define CONTROLLERS (CGROUP_BIT(CGROUP_MEMORY) | CGROUP_BIT(CGROUP_PIDS) | CGROUP_BIT(CGROUP_CPU))
 /* On v1 only without a v2 tree, which needs no controller for either. */
@@ -337,6 +338,37 @@ void cgroups_enable(struct cgroups *groups)
 	if (groups->kind == ENGINE_CGROUP_NONE)
 		cgroups_close(groups);
 	find_kill_and_freeze(groups);
+}
+
+/* Limits of the instance's own group stay root's. The group keeps root's gid, with write access:
+ * the guard removes what a killed engine left. */
+static int delegate_tree(const struct cgroup_tree *tree, uid_t owner)
+{
+	static const char *const files[] = {"tasks", "cgroup.procs", "cgroup.threads",
+	                                    "cgroup.subtree_control"};
+
+	/* Nobody else may search the directory above: the engine holds a descriptor beneath it. */
+	if (fchmod(tree->home, 0700) < 0 || fchown(tree->dir, owner, (gid_t)-1) < 0 ||
+	    fchmod(tree->dir, 0775) < 0)
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (fchownat(tree->dir, files[i], owner, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0 &&
+		    errno != ENOENT)
+			return -errno;
+	return 0;
+}
+
+int cgroups_delegate(const struct cgroups *groups, uint32_t owner, int *ret_group)
+{
+	int r = 0;
+
+	*ret_group = -1;
+	for (size_t i = 0; i < groups->count && r >= 0; i++) {
+		r = delegate_tree(&groups->trees[i], owner);
+		if (r >= 0 && groups->trees[i].v2)
+			r = *ret_group = make_dir_at(groups->trees[i].dir, ENGINE_NAME);
+	}
+	return r < 0 ? r : 0;
 }
 
 void cgroups_close(struct cgroups *groups)

@@ -81,13 +81,22 @@ int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err)
 int cgroups_claim(struct cgroups *groups, uint32_t instance) attr_must_check;
 /** cgroups_enable - after claim: enable controllers, set kind and layers. */
 void cgroups_enable(struct cgroups *groups);
+/**
+ * cgroups_delegate - after enable: give the instance's directories to @owner, who may then make
+ * groups and move processes between them. *ret_group: a group for the engine itself in the v2 tree,
+ * because only processes inside a delegated tree may be moved in it; owned; -1 without v2.
+ */
+int cgroups_delegate(const struct cgroups *groups, uint32_t owner, int *ret_group) attr_must_check;
+/** cgroups_unclaim - unlock the directories of cgroups_claim(). */
 void cgroups_unclaim(struct cgroups *groups);
 /**
  * cgroups_sweep_own - after claim: kill and remove what an earlier engine of this number left.
  * Return: 0, or -EBUSY: the instance's ids must not be used.
  */
 int cgroups_sweep_own(const struct cgroups *groups) attr_must_check;
-/** cgroups_sweep_others - the same for dead instances; ignores failures. */
+/** cgroups_sweep_ended - remove what this instance's engine left, after it has ended. */
+void cgroups_sweep_ended(const struct cgroups *groups);
+/** cgroups_sweep_others - the same for instances whose engine is dead; ignores failures. */
 void cgroups_sweep_others(struct cgroups *groups);
 /** cgroups_close - remove the instance's directories and close all trees. */
 void cgroups_close(struct cgroups *groups);

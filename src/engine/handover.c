@@ -18,16 +18,16 @@
 /*
  * Theory of operation. When a daemon is killed, its engine keeps the boxes. The handover socket
  * accepts the same requests as the daemon's, and only from the user who could also start a new
- * engine: mode 0600, and the peer's credentials are checked after accept (in the engine's user
- * namespace that user is root).
+ * engine: mode 0600, and the peer's credentials are checked after accept.
  *
  * The name is bound at start, while the engine can still reach the runtime directory by path. The
  * engine accepts only after its daemon is gone; earlier connections wait in the backlog.
  */
 
-#define BACKLOG    4
-#define PREFIX     "custody-" /* fixed: an engine of an older build may be listening */
-#define TMP_SUFFIX ".new"
+#define BACKLOG      4
+#define PREFIX       "custody-" /* fixed: an engine of an older build may be listening */
+#define TMP_SUFFIX   ".new"
+#define UID_UNMAPPED 65534 /* the kernel's overflowuid */
 
 static bool is_socket_name(const char *name)
 {
@@ -128,22 +128,20 @@ int handover_open(const struct options *options, const struct instance *instance
 	return 0;
 }
 
-void handover_close(struct handover *handover, const struct instance *instance)
+void handover_remove(const struct handover *handover, const struct instance *instance)
 {
-	if (handover->listener < 0)
-		return;
-	(void)unlinkat(instance->dir, handover->name, 0);
-	handover->listener = fd_close(handover->listener);
+	if (handover->name[0])
+		(void)unlinkat(instance->dir, handover->name, 0);
 }
 
 bool handover_is_lost(const struct instance *instance)
 {
 	struct stat st;
 
-	return fstat(instance->dir, &st) == 0 && st.st_nlink == 0;
+	return fstat(instance->lock, &st) == 0 && st.st_nlink == 0;
 }
 
-int handover_accept(const struct handover *handover)
+int handover_accept(const struct handover *handover, enum engine_ids ids)
 {
 	cleanup_close int sock = fd_accept(handover->listener);
 	struct ucred peer = {.uid = (uid_t)-1};
@@ -153,8 +151,9 @@ int handover_accept(const struct handover *handover)
 		return sock;
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
 		return -errno;
-	/* Unmapped users appear as 65534. */
-	if (peer.uid != geteuid())
+	/* The user who started the engine: root of its user namespace, or, if that is the host's
+	 * root, not mapped in it. The mode of the socket keeps out all others. */
+	if (peer.uid != (ids == ENGINE_IDS_RANGE ? UID_UNMAPPED : geteuid()))
 		return -EPERM;
 	return TAKE_FD(sock);
 }

@@ -83,17 +83,25 @@ bool idmap_covers(const char *text, uint64_t first, uint64_t count)
 
 struct ids ids_of_instance(const struct privilege *privilege, uint32_t number)
 {
+	uint32_t offset = number * privilege->stride;
 	struct ids ids = {
 		.mode = privilege->mode,
-		.first = (uint32_t)(privilege->first + (uint64_t)number * privilege->stride),
-		.host_first =
-			(uint32_t)(privilege->host_first + (uint64_t)number * privilege->stride),
+		.first = privilege->mode == ENGINE_IDS_SINGLE ? 0 : 1,
+		.host_root = (uint32_t)privilege->host_uid,
+		.host_first = (uint32_t)privilege->host_uid + offset,
+		.host_gid = (uint32_t)privilege->host_gid + offset,
 		.count = privilege->stride,
 	};
 
-	/* The daemon gets the last id, which no box uses. */
-	if (ids.mode == ENGINE_IDS_RANGE)
-		ids.daemon_uid = ids.host_first + --ids.count;
+	/* Root's share: the first id is the engine's, then those of boxes, one that owns imported
+	 * files in their boxes, and the daemon's, which is not mapped inside. */
+	if (ids.mode == ENGINE_IDS_RANGE) {
+		ids.host_root = ids.host_first;
+		ids.host_first++;
+		ids.host_gid++;
+		ids.count -= 2 + IDS_RESERVED;
+		ids.daemon_uid = ids.host_first + ids.count + IDS_RESERVED;
+	}
 	return ids;
 }
 

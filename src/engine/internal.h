@@ -51,22 +51,33 @@ struct options {
 	uint64_t zygote_memory;              /* ... or above this many bytes */
 };
 
-/* Ids that this instance gives to boxes, in the engine's user namespace. */
+/* Mapped after the ids of boxes: the owner of imported files. */
+#define IDS_RESERVED 1
+
+/* Ids of this instance. */
 struct ids {
 	enum engine_ids mode;
-	uint32_t first;
-	uint32_t host_first; /* the same id on the host */
+	uint32_t first;      /* for boxes, as numbered in the engine's user namespace */
+	uint32_t host_root;  /* the engine's own, on the host */
+	uint32_t host_first; /* the same as first, on the host */
+	uint32_t host_gid;   /* ENGINE_IDS_SUBID: the same for groups */
 	uint32_t count;
-	uint32_t daemon_uid; /* 0: none */
+	uint32_t daemon_uid; /* on the host; 0: none */
 };
 
-/* The range of ids that all instances share. */
+/* Result of privilege.c: the host ids that all instances share. */
 struct privilege {
 	enum engine_ids mode;
-	uint64_t first;
-	uint64_t host_first;
+	uint64_t host_uid;
+	uint64_t host_gid;
 	uint64_t count;
 	uint32_t stride; /* ids of one instance */
+};
+
+/* Directories of --roots. */
+struct bases {
+	size_t count;
+	int fds[ENGINE_BASES_MAX]; /* owned */
 };
 
 struct instance {
@@ -98,6 +109,7 @@ struct host {
 	struct handover handover;
 	uint64_t identity;
 	uint32_t landlock_abi;
+	int guard;      /* socket to the guard (guard.c); owned */
 	int agent_exe;  /* sealed memfd; owned */
 	int zygote_lib; /* sealed memfd; owned; -1: no zygotes */
 	uint32_t zygote_forks;
@@ -143,20 +155,12 @@ struct build {
 	int root; /* in the child only: the new root */
 };
 
-/* privilege.c */
-int privilege_enter(const struct options *options, struct privilege *ret_privilege,
-                    struct error *err) attr_must_check;
-int privilege_harden(struct error *err) attr_must_check;
-/** privilege_boxes_max - boxes that fit into the limit of open files. */
-uint32_t privilege_boxes_max(void);
-bool privilege_has(int capability);
+/* instance.c */
 /** subid_find - find the range of @name or @uid in the text of /etc/subuid. Pure. */
 int subid_find(const char *text, const char *name, uint32_t uid, uint64_t *ret_first,
                uint64_t *ret_count) attr_must_check;
 /** idmap_covers - whether the text of a uid_map maps all of @first ... @first + @count. Pure. */
 bool idmap_covers(const char *text, uint64_t first, uint64_t count);
-
-/* instance.c */
 int instance_claim(const char *runtime_dir, const struct privilege *privilege,
                    struct cgroups *groups, struct instance *ret_instance,
                    struct error *err) attr_must_check;
@@ -171,17 +175,16 @@ uint32_t ids_payload(const struct ids *ids, uint32_t slot);
 /** handover_open - listen in the runtime directory. Must run before template_enter(). */
 int handover_open(const struct options *options, const struct instance *instance,
                   struct handover *ret_handover, struct error *err) attr_must_check;
-void handover_close(struct handover *handover, const struct instance *instance);
-/**
- * handover_is_lost - the runtime directory was removed, so no daemon can connect. A supervisor that
- * removes it at a stop but not at a restart ends kept boxes this way.
- */
+/** handover_remove - remove the name of the socket. */
+void handover_remove(const struct handover *handover, const struct instance *instance);
+/** handover_is_lost - the runtime directory was removed, so no daemon can connect any more. A
+ * supervisor that removes it at a stop but not at a restart ends kept boxes this way. */
 bool handover_is_lost(const struct instance *instance);
-/** handover_accept - Return: a connection of the engine's own user, or a negative errno. */
-int handover_accept(const struct handover *handover) attr_must_check;
-/**
- * handover_new_stream - send the agent a new stream. Return: the daemon's end, or a negative errno.
+/** handover_accept - Return: a connection of the user who started the engine, or a negative errno.
  */
+int handover_accept(const struct handover *handover, enum engine_ids ids) attr_must_check;
+/** handover_new_stream - send the agent a new stream over @reattach. Return: the daemon's end, or a
+ * negative errno. */
 int handover_new_stream(int reattach) attr_must_check;
 
 struct slots {
@@ -197,7 +200,7 @@ int slots_take(struct slots *slots) attr_must_check;
 void slots_put(struct slots *slots, uint32_t slot);
 
 /* template.c: the tree that boxes clone, and the engine's own root */
-int template_build(const struct options *options, struct error *err) attr_must_check;
+int template_build(int runners, const struct bases *bases, struct error *err) attr_must_check;
 /** template_load - copy a program or library into a sealed memfd. Return: the memfd, or -1. */
 int template_load(const char *path, struct error *err) attr_must_check;
 /** template_enter - pivot from the host's tree into the one that was built. */
@@ -205,19 +208,13 @@ int template_enter(struct error *err) attr_must_check;
 
 /* roots.c: boxes on roots other than the host's */
 
-/* --roots, opened before template_enter(). */
-struct bases {
-	size_t count;
-	int fds[ENGINE_BASES_MAX]; /* owned */
-};
-
-int bases_open(const struct options *options, struct bases *ret_bases,
+int bases_open(const char *const *paths, size_t count, struct bases *ret_bases,
                struct error *err) attr_must_check;
 void bases_close(struct bases *bases);
 /** roots_build - make what boxes on a named root need below @stage. */
 int roots_build(int stage, const struct bases *bases, struct error *err) attr_must_check;
-/** roots_work - whether overlayfs can be mounted. After template_enter(). */
-bool roots_work(bool privileged);
+/** roots_work - whether overlayfs can be mounted. Call after template_enter(). */
+bool roots_work(void);
 /** roots_unmount - undo step_layers in the engine; the box has its own copy. */
 void roots_unmount(void);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,16 +15,18 @@
 #include "engine/internal.h"
 #include "engine/probe.h"
 #include "engine/request.h"
+#include "engine/start.h"
 
 /*
  * millibox-engine: the only privileged program. Three modes: serve a daemon (the default), print
  * the plan of a box, print what the host can do. Serving starts in phases; each gives up what the
  * next must not have:
  *
- *   identify   enter a private mount namespace; find ids for boxes
- *   collect    open everything of the host that is ever needed: cgroups, agent, lock
+ *   identify   find ids for boxes
+ *   collect    open everything of the host that is ever needed: cgroups, agent, runners, lock
+ *   separate   enter namespaces of its own; the process that was started becomes the guard
  *   leave      build the template and leave the host's tree
- *   harden     no core dumps, no new privileges
+ *   harden     no core dumps, no new privileges, few capabilities, a filter
  *   serve
  */
 
@@ -65,7 +68,7 @@ static int identify(const struct options *options, struct privilege *ret_privile
 	(void)umask(022);
 	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
 		(void)sigaction(ignored[i], &ignore, NULL);
-	return privilege_enter(options, ret_privilege, err);
+	return privilege_find(options, ret_privilege, err);
 }
 
 /* The daemon enforces these too, but it talks to untrusted clients. */
@@ -91,8 +94,31 @@ static int load_zygote(const struct options *options, struct host *host, struct 
 	return host->zygote_lib < 0 ? -1 : 0;
 }
 
+/* What the phases after collect need, besides struct host. */
+struct collected {
+	struct bases bases;
+	int runners; /* owned */
+	int group;   /* of the engine itself, in the v2 tree; owned; -1: stays where it is */
+};
+
+static int open_paths(const struct options *options, struct host *host, struct collected *ret,
+                      struct error *err)
+{
+	host->agent_exe = template_load(options->agent, err);
+	if (host->agent_exe < 0 || load_zygote(options, host, err) < 0)
+		return -1;
+	ret->runners = fd_open(options->runners, O_RDONLY | O_DIRECTORY, 0);
+	if (ret->runners < 0)
+		return error_set(err, ERR_UNAVAILABLE, -ret->runners, "runners '%s'",
+		                 options->runners);
+	host->bases_count = options->bases_count;
+	/* Only root can map the ids of files. */
+	return host->ids.mode == ENGINE_IDS_RANGE ? namespaces_stage_bases(options, &host->ids, err)
+	                                          : 0;
+}
+
 static int collect(const struct options *options, const struct privilege *privilege,
-                   struct host *host, struct error *err)
+                   struct host *host, struct collected *ret, struct error *err)
 {
 	if (cgroups_open(privilege->mode == ENGINE_IDS_RANGE, &host->groups, err) < 0 ||
 	    instance_claim(options->runtime_dir, privilege, &host->groups, &host->instance, err) <
@@ -100,16 +126,22 @@ static int collect(const struct options *options, const struct privilege *privil
 		return -1;
 	cgroups_sweep_others(&host->groups);
 	cgroups_enable(&host->groups);
+	host->ids = ids_of_instance(privilege, host->instance.number);
+	if (host->ids.mode == ENGINE_IDS_RANGE) {
+		int r = cgroups_delegate(&host->groups, host->ids.host_root, &ret->group);
+
+		if (r < 0)
+			return error_set(err, ERR_UNAVAILABLE, -r, "hand cgroups to the engine");
+	}
 	if (handover_open(options, &host->instance, &host->handover, err) < 0)
 		return -1;
 	host->identity = options->identity;
 	host->maxima = complete_maxima(options->maxima);
-	host->ids = ids_of_instance(privilege, host->instance.number);
+	privilege_raise_limits();
 	host->slots = ids_slots(&host->ids);
 	if (host->slots > privilege_boxes_max())
 		host->slots = privilege_boxes_max();
-	host->agent_exe = template_load(options->agent, err);
-	if (host->agent_exe < 0 || load_zygote(options, host, err) < 0)
+	if (open_paths(options, host, ret, err) < 0)
 		return -1;
 	proc_masks_find(host);
 	host->landlock_abi = probe_landlock_abi();
@@ -123,26 +155,27 @@ static int collect(const struct options *options, const struct privilege *privil
 	return 0;
 }
 
-static int leave(const struct options *options, struct host *host, struct error *err)
+static void release_collected(struct collected *c)
 {
-	if (template_build(options, err) < 0 || template_enter(err) < 0)
-		return error_wrap(err, "template");
-	host->bases_count = options->bases_count;
-	host->facts.has_images = roots_work(host->ids.mode == ENGINE_IDS_RANGE);
-	return 0;
+	bases_close(&c->bases);
+	c->runners = fd_close(c->runners);
+	c->group = fd_close(c->group);
 }
 
-static int start_and_serve(const struct options *options, struct host *host, bool *ret_started,
-                           struct error *err)
+static int leave(const struct options *options, struct host *host, struct collected *c,
+                 struct error *err)
 {
-	struct privilege privilege;
+	int r = host->ids.mode == ENGINE_IDS_RANGE
+	                ? bases_open_staged(options->bases_count, &c->bases, err)
+	                : bases_open(options->bases, options->bases_count, &c->bases, err);
 
-	if (identify(options, &privilege, err) < 0 || collect(options, &privilege, host, err) < 0 ||
-	    leave(options, host, err) < 0 || privilege_harden(err) < 0)
+	if (r < 0)
 		return -1;
-	log_debug("instance %u, %u slots", host->instance.number, host->slots);
-	*ret_started = true;
-	return serve(host, options->fd, err);
+	if (template_build(c->runners, &c->bases, err) < 0 || template_enter(err) < 0)
+		return error_wrap(err, "template");
+	release_collected(c);
+	host->facts.has_images = roots_work();
+	return 0;
 }
 
 static void send_start_error(int sock, const struct error *err)
@@ -159,28 +192,81 @@ static void send_start_error(int sock, const struct error *err)
 		(void)!fd_send(sock, &reply, sizeof(reply), NULL, 0);
 }
 
+static int fail_start(const struct options *options, const struct error *err)
+{
+	log_error("engine", err);
+	send_start_error(options->fd, err);
+	return 1;
+}
+
+/* Directories of the host, from which all of it could be reached. Groups are made beneath
+ * trees[].dir, whose parent others cannot search. */
+static void close_host_dirs(struct host *host)
+{
+	for (size_t i = 0; i < host->groups.count; i++) {
+		host->groups.trees[i].parent = fd_close(host->groups.trees[i].parent);
+		host->groups.trees[i].home = fd_close(host->groups.trees[i].home);
+	}
+	host->instance.dir = fd_close(host->instance.dir);
+}
+
+/* In the engine's own namespaces. Its names on the host are the guard's to remove. */
+static int run_engine(const struct options *options, struct host *host, struct collected *c)
+{
+	struct error err = {0};
+
+	close_host_dirs(host);
+	if (leave(options, host, c, &err) < 0 || privilege_harden(&err) < 0)
+		return fail_start(options, &err);
+	log_debug("instance %u, %u slots", host->instance.number, host->slots);
+	if (serve(host, options->fd, &err) == 0)
+		return 0;
+	log_error("engine", &err);
+	return 1;
+}
+
+/* What only the engine uses: a socket that the guard held would seem to have a listener. */
+static void close_engine_fds(const struct options *options, struct host *host)
+{
+	(void)fd_close(options->fd);
+	host->handover.listener = fd_close(host->handover.listener);
+	host->agent_exe = fd_close(host->agent_exe);
+	host->zygote_lib = fd_close(host->zygote_lib);
+}
+
 static int mode_serve(const struct options *options)
 {
 	struct host host = {
 		.instance = {.dir = -1, .lock = -1},
 		.handover = {.listener = -1},
+		.guard = -1,
 		.agent_exe = -1,
 		.zygote_lib = -1,
 	};
+	struct collected collected = {.runners = -1, .group = -1};
+	struct privilege privilege;
 	struct error err = {0};
-	bool started = false;
-	int r = start_and_serve(options, &host, &started, &err);
+	int status = 1;
+	pid_t engine = -1;
 
-	if (r < 0)
-		log_error("engine", &err);
-	if (r < 0 && !started)
-		send_start_error(options->fd, &err);
+	if (identify(options, &privilege, &err) == 0 &&
+	    collect(options, &privilege, &host, &collected, &err) == 0)
+		engine = namespaces_enter(&host.ids, collected.group, &host.guard, &err);
+	if (engine == 0)
+		return error_is_set(&err) ? fail_start(options, &err)
+		                          : run_engine(options, &host, &collected);
+	if (engine < 0)
+		status = fail_start(options, &err);
+	release_collected(&collected);
+	close_engine_fds(options, &host);
+	if (engine > 0)
+		status = guard_engine(&host, engine);
+	handover_remove(&host.handover, &host.instance);
+	/* A killed engine leaves groups; its processes die with its pid namespace. */
+	cgroups_sweep_ended(&host.groups);
 	cgroups_close(&host.groups);
-	handover_close(&host.handover, &host.instance);
 	instance_release(&host.instance);
-	(void)fd_close(host.agent_exe);
-	(void)fd_close(host.zygote_lib);
-	return r < 0 ? 1 : 0;
+	return status;
 }
 
 /* For a host with every feature: the output must not depend on the host. */

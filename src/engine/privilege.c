@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/internal.h"
+#include "engine/start.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -23,17 +20,15 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "engine/filter.h"
 
 /*
- * Theory of operation. Both ways give capabilities over a private mount namespace, and host ids to
- * give to boxes.
+ * Theory of operation. Finds the host ids that boxes get. The engine enters a user namespace that
+ * maps its share of them (namespaces.c).
  *
- *   root           keeps the host's user namespace and takes ids from --uid-base on
- *   ordinary user  makes a user namespace in which it is root: over its subordinate ids if
- *                  /etc/subuid grants some (newuidmap and newgidmap write those maps; they are
- *                  set-uid and check the grant), else over its own id alone
- *
- * Host root is never mapped into a box: uid 0 without root's capabilities is rejected.
+ *   root           ids from --uid-base on
+ *   ordinary user  its subordinate ids if /etc/subuid grants some (newuidmap and newgidmap write
+ *                  those maps; they are set-uid and check the grant), else its own id alone
  */
 
 #define RANGE_STRIDE      65536
@@ -61,18 +56,8 @@ bool privilege_has(int capability)
 	return data[CAP_TO_INDEX(capability)].effective & CAP_TO_MASK(capability);
 }
 
-static int enter_mounts(struct error *err)
-{
-	if (unshare(CLONE_NEWNS) < 0)
-		return error_set(err, ERR_UNAVAILABLE, errno, "mount namespace of the engine");
-	/* Mounts propagate neither to the host nor from it. */
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return error_set(err, ERR_UNAVAILABLE, errno, "make mounts private");
-	return 0;
-}
-
-static int enter_as_root(const struct options *options, struct privilege *ret_privilege,
-                         struct error *err)
+static int find_as_root(const struct options *options, struct privilege *ret_privilege,
+                        struct error *err)
 {
 	static const struct {
 		int cap;
@@ -98,16 +83,14 @@ static int enter_as_root(const struct options *options, struct privilege *ret_pr
 		return error_set(err, ERR_UNAVAILABLE, r < 0 ? -r : 0,
 		                 "ids from %llu on are not mapped in this user namespace",
 		                 (unsigned long long)options->uid_base);
-	if (setgroups(0, NULL) < 0)
-		return error_set(err, ERR_UNAVAILABLE, errno, "drop supplementary groups");
 	*ret_privilege = (struct privilege){
 		.mode = ENGINE_IDS_RANGE,
-		.first = options->uid_base,
-		.host_first = options->uid_base,
+		.host_uid = options->uid_base,
+		.host_gid = options->uid_base,
 		.count = UID_LAST - options->uid_base,
 		.stride = RANGE_STRIDE,
 	};
-	return enter_mounts(err);
+	return 0;
 }
 
 /* Granted by both files; a box uses the same numbers as uids and gids. */
@@ -142,8 +125,7 @@ static void attr_noreturn exec_program(const char *path, char *const argv[], int
 	_exit(EXIT_NOT_EXECUTED);
 }
 
-/* Return: exit status, or -1. */
-static int wait_for_program(pid_t child)
+int wait_for_program(pid_t child)
 {
 	int status;
 
@@ -199,10 +181,10 @@ static int find_subids(struct subids *ret_ids, struct error *err)
 	return ret_ids->count >= SUBID_MIN;
 }
 
-/* Runs `tool pid 0 own 1 1 first count`. Set-uid: absolute path, no environment. */
-static int run_map_tool(const char *tool, pid_t pid, uint32_t own, uint64_t first, uint64_t count)
+/* Runs `tool pid 0 own 1 1 first count`. It is set-uid: absolute path, no environment. */
+static int run_map_tool(const char *tool, pid_t pid, uint32_t own, uint32_t first, uint32_t count)
 {
-	char target[16], mine[16], start[24], number[24];
+	char target[16], mine[16], start[16], number[16];
 	char zero[] = "0", one[] = "1", name[32];
 	char *argv[] = {name, target, zero, mine, one, one, start, number, NULL};
 	pid_t child;
@@ -210,125 +192,48 @@ static int run_map_tool(const char *tool, pid_t pid, uint32_t own, uint64_t firs
 	(void)snprintf(name, sizeof(name), "%s", tool);
 	(void)snprintf(target, sizeof(target), "%d", (int)pid);
 	(void)snprintf(mine, sizeof(mine), "%u", own);
-	(void)snprintf(start, sizeof(start), "%llu", (unsigned long long)first);
-	(void)snprintf(number, sizeof(number), "%llu", (unsigned long long)count);
+	(void)snprintf(start, sizeof(start), "%u", first);
+	(void)snprintf(number, sizeof(number), "%u", count);
 	child = fork();
 	if (child == 0)
 		exec_program(tool, argv, STDOUT_FILENO);
 	return child > 0 && wait_for_program(child) == 0 ? 0 : -1;
 }
 
-/* The helper stays in the host's user namespace: set-uid programs work only there. */
-static void run_map_helper(int go, pid_t target, const struct subids *ids) attr_noreturn;
-static void run_map_helper(int go, pid_t target, const struct subids *ids)
+int subids_map(pid_t pid, const struct ids *ids, struct error *err)
 {
-	char byte;
-
-	if (fd_read_all(go, &byte, 1) != 1)
-		_exit(1);
-	if (run_map_tool(NEWUIDMAP, target, getuid(), ids->uid_first, ids->count) < 0 ||
-	    run_map_tool(NEWGIDMAP, target, getgid(), ids->gid_first, ids->count) < 0)
-		_exit(1);
-	_exit(0);
-}
-
-static int unshare_user(struct error *err)
-{
-	if (unshare(CLONE_NEWUSER) < 0)
-		return error_set(err, ERR_UNAVAILABLE, errno,
-		                 "ordinary users may not make user namespaces on this host");
+	if (run_map_tool(NEWUIDMAP, pid, getuid(), ids->host_first, ids->count) < 0 ||
+	    run_map_tool(NEWGIDMAP, pid, getgid(), ids->host_gid, ids->count) < 0)
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "newuidmap or newgidmap rejected the range");
 	return 0;
 }
 
-static int map_subids(const struct subids *ids, struct error *err)
-{
-	int go[2];
-	int r = fd_pipe(go, 0);
-	pid_t target = getpid(), helper;
-
-	if (r < 0)
-		return error_set(err, ERR_UNAVAILABLE, -r, "pipe");
-	helper = fork();
-	if (helper == 0) {
-		(void)fd_close(go[1]);
-		run_map_helper(go[0], target, ids);
-	}
-	(void)fd_close(go[0]);
-	r = helper < 0 ? error_set(err, ERR_UNAVAILABLE, errno, "fork") : unshare_user(err);
-	if (r == 0 && fd_write_all(go[1], "", 1) < 0)
-		r = error_set(err, ERR_UNAVAILABLE, EPIPE, "helper for the id maps");
-	(void)fd_close(go[1]);
-	if (helper > 0 && wait_for_program(helper) != 0 && r == 0)
-		r = error_set(err, ERR_UNAVAILABLE, 0, "newuidmap or newgidmap rejected the range");
-	return r;
-}
-
-static int map_single(struct error *err)
-{
-	uid_t uid = getuid();
-	gid_t gid = getgid();
-	char text[32];
-	int r;
-
-	if (unshare_user(err) < 0)
-		return -1;
-	/* Without privilege the kernel accepts a gid_map only after this. */
-	r = file_write_at(AT_FDCWD, "/proc/self/setgroups", "deny");
-	(void)snprintf(text, sizeof(text), "0 %u 1\n", uid);
-	if (r >= 0)
-		r = file_write_at(AT_FDCWD, "/proc/self/uid_map", text);
-	(void)snprintf(text, sizeof(text), "0 %u 1\n", gid);
-	if (r >= 0)
-		r = file_write_at(AT_FDCWD, "/proc/self/gid_map", text);
-	if (r < 0)
-		return error_set(err, ERR_UNAVAILABLE, -r,
-		                 "id maps: user namespaces are restricted on this host");
-	return 0;
-}
-
-static int enter_as_user(struct privilege *ret_privilege, struct error *err)
+static int find_as_user(struct privilege *ret_privilege, struct error *err)
 {
 	struct subids ids = {0};
-	struct privilege privilege = {.mode = ENGINE_IDS_SINGLE, .host_first = getuid()};
 	int many = find_subids(&ids, err);
 
-	if (many < 0 || (many ? map_subids(&ids, err) : map_single(err)) < 0)
+	if (many < 0)
 		return -1;
+	*ret_privilege = (struct privilege){.mode = ENGINE_IDS_SINGLE, .host_uid = getuid()};
 	if (many)
-		privilege = (struct privilege){
+		*ret_privilege = (struct privilege){
 			.mode = ENGINE_IDS_SUBID,
-			.first = 1,
-			.host_first = ids.uid_first,
+			.host_uid = ids.uid_first,
+			.host_gid = ids.gid_first,
 			.count = ids.count,
 			.stride = ids.count < SUBID_STRIDE ? (uint32_t)ids.count : SUBID_STRIDE,
 		};
-	if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
-		return error_set(err, ERR_UNAVAILABLE, errno, "become root of the user namespace");
-	/* The kernel forbids this with a single id: boxes then keep the user's other groups, which
-	 * is part of the missing layer uid_range. */
-	if (many && setgroups(0, NULL) < 0)
-		return error_set(err, ERR_UNAVAILABLE, errno, "drop supplementary groups");
-	*ret_privilege = privilege;
-	return enter_mounts(err);
+	return 0;
 }
 
-int privilege_enter(const struct options *options, struct privilege *ret_privilege,
-                    struct error *err)
+int privilege_find(const struct options *options, struct privilege *ret_privilege,
+                   struct error *err)
 {
 	if (geteuid() == 0)
-		return enter_as_root(options, ret_privilege, err);
-	return enter_as_user(ret_privilege, err);
-}
-
-/* The soft limit is meant for programs that use select(2). */
-static void raise_files(void)
-{
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-		return;
-	files.rlim_cur = files.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &files);
+		return find_as_root(options, ret_privilege, err);
+	return find_as_user(ret_privilege, err);
 }
 
 uint32_t privilege_boxes_max(void)
@@ -344,22 +249,66 @@ uint32_t privilege_boxes_max(void)
 }
 
 /*
- * No seccomp filter: every box would inherit it, and making a box needs what it would forbid
- * (mounts, namespaces, maps).
+ * Raised while root may do it: the user namespace takes these limits as its own, and all boxes
+ * together stay below them. Each payload gets its share from the agent. The soft limit of files is
+ * meant for programs that use select(2).
  */
+void privilege_raise_limits(void)
+{
+	static const int shared[] = {RLIMIT_SIGPENDING, RLIMIT_MSGQUEUE, RLIMIT_NPROC,
+	                             RLIMIT_MEMLOCK};
+	const struct rlimit infinite = {RLIM_INFINITY, RLIM_INFINITY};
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &files);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(shared); i++)
+		(void)setrlimit(shared[i], &infinite);
+}
+
+/*
+ * What the engine and its children do inside: make namespaces, mounts and maps, act as agents, own
+ * workspaces, kill boxes, read their namespaces, set up loopback. A box's own user namespace starts
+ * with all capabilities again, over itself.
+ */
+static const int used_caps[] = {
+	CAP_SYS_ADMIN, CAP_SYS_CHROOT,   CAP_SYS_PTRACE, CAP_SETUID,       CAP_SETGID,
+	CAP_SETPCAP,   CAP_NET_ADMIN,    CAP_CHOWN,      CAP_DAC_OVERRIDE, CAP_FOWNER,
+	CAP_KILL,      CAP_SYS_RESOURCE, CAP_SETFCAP,    CAP_FSETID,
+};
+
+static int keep_used_caps(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {0};
+	uint64_t keep = 0;
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(used_caps); i++)
+		keep |= 1ULL << used_caps[i];
+	for (int i = 0; i < 2; i++)
+		data[i].permitted = data[i].effective = (uint32_t)(keep >> (32 * i));
+	r = caps_drop_bounding(keep);
+	return r >= 0 && syscall(SYS_capset, &header, data) < 0 ? -errno : r;
+}
+
 int privilege_harden(struct error *err)
 {
 	const struct rlimit core = {CORE_LIMIT, CORE_LIMIT};
+	int r;
 
-	raise_files();
-	/* The inherited session keyring may hold keys of the user who started the engine. */
+	/* The inherited session keyring may contain keys of the user who started the engine. */
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
 		return error_set(err, ERR_SYSTEM, errno, "session keyring");
-	/* Best effort: needs CAP_SYS_RESOURCE. Boxes get a higher score (step_oom_score). */
-	(void)!file_write_at(AT_FDCWD, "/proc/self/oom_score_adj", "-900");
 	if (prctl(PR_SET_DUMPABLE, 0) < 0 || setrlimit(RLIMIT_CORE, &core) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "forbid memory dumps");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return error_set(err, ERR_SYSTEM, errno, "no_new_privs");
-	return 0;
+	r = keep_used_caps();
+	if (r < 0)
+		return error_set(err, ERR_SYSTEM, -r, "drop capabilities");
+	r = filter_install_engine();
+	return r < 0 ? error_set(err, ERR_SYSTEM, -r, "seccomp filter") : 0;
 }

@@ -31,7 +31,7 @@ enum probe_state {
 
 /* Result of a child that starts like the engine. */
 struct trial {
-	bool entered; /* privilege_enter() succeeded */
+	bool entered; /* its namespaces could be made */
 	enum engine_ids ids;
 	uint32_t namespaces; /* mask of enum wire_layer that can be made */
 	bool proc;           /* a new /proc can be mounted */

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/parse.h"
+#include "engine/start.h"
 
 static enum probe_state set_value(char *ret_value, size_t size, bool there, const char *text)
 {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "engine/start.h"
 
 /* Security modules and limits decide only when a namespace is made: each one is made, in a child
  * that exits. */
@@ -71,20 +72,34 @@ static bool try_mounts(const void *arg attr_unused)
 	       move_mount(fd, "", AT_FDCWD, "/tmp", MOVE_MOUNT_F_EMPTY_PATH) == 0;
 }
 
-static void try_all(const struct options *options, struct trial *trial)
+static void try_all(struct trial *trial)
 {
-	struct privilege privilege = {0};
-
-	trial->entered = privilege_enter(options, &privilege, &trial->err) == 0;
-	if (!trial->entered)
-		return;
-	trial->ids = privilege.mode;
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (try_in_child(try_namespace, &kinds[i].flag))
 			trial->namespaces |= LAYER_BIT(kinds[i].layer);
 	trial->proc = try_in_child(try_proc, NULL);
 	trial->inodes = try_in_child(try_inodes, NULL);
 	trial->mounts = try_in_child(try_mounts, NULL);
+}
+
+/* Starts like the engine; returns in its namespaces, or where they could not be made. */
+static void enter_and_try(const struct options *options, struct trial *trial)
+{
+	struct privilege privilege = {0};
+	struct ids ids;
+	int link = -1;
+	pid_t pid;
+
+	if (privilege_find(options, &privilege, &trial->err) < 0)
+		return;
+	ids = ids_of_instance(&privilege, 0);
+	trial->ids = ids.mode;
+	pid = namespaces_enter(&ids, -1, &link, &trial->err);
+	if (pid > 0)
+		_exit(wait_for_program(pid));
+	trial->entered = pid == 0 && !error_is_set(&trial->err);
+	if (trial->entered)
+		try_all(trial);
 }
 
 void trial_run(const struct options *options, struct trial *ret_trial)
@@ -100,7 +115,7 @@ void trial_run(const struct options *options, struct trial *ret_trial)
 		struct trial trial;
 
 		memset(&trial, 0, sizeof(trial));
-		try_all(options, &trial);
+		enter_and_try(options, &trial);
 		_exit(fd_write_all(fds[1], &trial, sizeof(trial)) < 0);
 	}
 	(void)fd_close(fds[1]);

@@ -59,14 +59,13 @@ static const struct {
 	{"etc/hostname", ETC_HOSTNAME}, {"opt/millibox/layered", ""}, {"etc/resolv.conf", ""},
 };
 
-int bases_open(const struct options *options, struct bases *ret_bases, struct error *err)
+int bases_open(const char *const *paths, size_t count, struct bases *ret_bases, struct error *err)
 {
-	for (size_t i = 0; i < options->bases_count; i++) {
-		int fd = fd_open(options->bases[i], O_PATH | O_DIRECTORY, 0);
+	for (size_t i = 0; i < count; i++) {
+		int fd = fd_open(paths[i], O_PATH | O_DIRECTORY, 0);
 
 		if (fd < 0)
-			return error_set(err, ERR_UNAVAILABLE, -fd, "--roots '%s'",
-			                 options->bases[i]);
+			return error_set(err, ERR_UNAVAILABLE, -fd, "--roots '%s'", paths[i]);
 		ret_bases->fds[ret_bases->count++] = fd;
 	}
 	return 0;
@@ -133,7 +132,6 @@ struct layers {
 	uint64_t bytes;
 	uint32_t inodes;
 	uint32_t owner; /* of the workspace, as the engine numbers it */
-	bool privileged;
 };
 
 static int make_area(const struct layers *l)
@@ -159,16 +157,16 @@ static int make_area(const struct layers *l)
 }
 
 /*
- * overlayfs uses xattrs trusted.* as root and user.* in a user namespace. A tmpfs before Linux 6.6
- * has no user.*: there, a removed directory cannot be created again.
+ * overlayfs in a user namespace uses xattrs user.*. A tmpfs before Linux 6.6 has none: there, a
+ * removed directory of the root cannot be created again.
  */
 static int mount_layers(const struct layers *l)
 {
 	char options[192];
-	int r = str_format(options, sizeof(options),
-	                   "lowerdir=%s:/proc/self/fd/%d,upperdir=%s/upper,workdir=%s/work%s",
-	                   ROOT_SKELETON, l->lower, ROOT_AREA, ROOT_AREA,
-	                   l->privileged ? "" : ",userxattr");
+	int r = str_format(
+		options, sizeof(options),
+		"lowerdir=%s:/proc/self/fd/%d,upperdir=%s/upper,workdir=%s/work,userxattr",
+		ROOT_SKELETON, l->lower, ROOT_AREA, ROOT_AREA);
 
 	if (r >= 0 && mount("overlay", ROOT_LAYERED, "overlay", MS_NOSUID | MS_NODEV, options) < 0)
 		r = -errno;
@@ -207,7 +205,6 @@ int step_layers(struct build *b, struct error *err)
 		.bytes = b->plan.limits.workspace_bytes,
 		.inodes = b->plan.limits.workspace_inodes,
 		.owner = ids_payload(&host->ids, b->slot),
-		.privileged = host->ids.mode == ENGINE_IDS_RANGE,
 	};
 	int r = lower;
 
@@ -223,14 +220,13 @@ int step_layers(struct build *b, struct error *err)
 	return 0;
 }
 
-bool roots_work(bool privileged)
+bool roots_work(void)
 {
 	cleanup_close int lower = fd_open(ROOT_MASK_DIR, O_PATH | O_DIRECTORY, 0);
 	struct layers layers = {
 		.lower = lower,
 		.bytes = 1024 * 1024,
 		.inodes = AREA_INODES,
-		.privileged = privileged,
 	};
 	int r = lower < 0 ? lower : make_area(&layers);
 

@@ -2,10 +2,14 @@
 #include "engine/internal.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -31,6 +35,8 @@
 enum watch {
 	WATCH_SOCKET = BOX_WATCH_ZYGOTES + ENGINE_ZYGOTES_MAX,
 	WATCH_HANDOVER,
+	WATCH_CHILDREN,
+	WATCH_GUARD,
 };
 
 struct server {
@@ -38,6 +44,8 @@ struct server {
 	int sock;          /* owned; -1 when the daemon is gone */
 	bool write_failed; /* read to EOF, write nothing */
 	int epoll;
+	int children; /* signalfd of SIGCHLD */
+	bool orphans; /* a child may wait to be reaped that no other event is about */
 	bool stopping;
 	bool adoptable;        /* took over from another daemon and has not sent ADOPT */
 	uint64_t lease_end_us; /* valid without a daemon */
@@ -363,7 +371,75 @@ static int watch_daemon(struct server *s, int sock)
 	return r;
 }
 
-/* On only without a daemon; until then connections wait in the backlog. */
+/*
+ * The engine is PID 1 of its namespace, so it reaps what others leave: children of a zygote that
+ * died are in the pid namespace of a box, which cannot end before they are reaped.
+ */
+static int watch_children(struct server *s)
+{
+	static const int signals[] = {SIGCHLD};
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = WATCH_CHILDREN};
+
+	s->children = fd_signalfd(signals, ARRAY_SIZE(signals));
+	if (s->children < 0)
+		return s->children;
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->children, &event) < 0 ? -errno : 0;
+}
+
+/* Besides the death signal, which the kernel resets whenever the engine acts as an agent. */
+static int watch_guard(const struct server *s)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = WATCH_GUARD};
+
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->host->guard, &event) < 0 ? -errno : 0;
+}
+
+/* All processes of the engine's pid namespace end with it. */
+static void attr_noreturn on_guard_lost(void)
+{
+	log_warn("the guard was killed");
+	_exit(1);
+}
+
+static void on_child(struct server *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->children, &info, sizeof(info)) > 0)
+		s->orphans = true;
+}
+
+/* Stops at a child that has an event of its own, which is already due, and goes on after it. */
+static void reap_orphans(struct server *s)
+{
+	while (s->orphans) {
+		siginfo_t info = {0};
+
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
+			s->orphans = false;
+		else if (boxes_have_child(&s->boxes, info.si_pid))
+			return;
+		else
+			(void)waitpid(info.si_pid, NULL, WNOHANG);
+	}
+}
+
+static int open_server(struct server *s, struct error *err)
+{
+	int r = s->epoll = fd_epoll();
+
+	if (r >= 0)
+		r = watch_children(s);
+	if (r >= 0)
+		r = watch_guard(s);
+	if (r >= 0)
+		r = watch_daemon(s, s->sock);
+	if (r < 0)
+		return error_set(err, ERR_SYSTEM, -r, "event loop");
+	return 0;
+}
+
+/* On only while there is no daemon; until then connections wait in the backlog. */
 static int watch_handover(struct server *s, bool on)
 {
 	struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.u64 = WATCH_HANDOVER};
@@ -376,7 +452,7 @@ static int watch_handover(struct server *s, bool on)
 
 static void accept_daemon(struct server *s)
 {
-	int sock = handover_accept(&s->host->handover);
+	int sock = handover_accept(&s->host->handover, s->host->ids.mode);
 	int r = sock;
 
 	if (r >= 0)
@@ -389,6 +465,20 @@ static void accept_daemon(struct server *s)
 	s->sock = sock;
 	s->adoptable = true;
 	(void)!watch_handover(s, false);
+}
+
+static void on_event(struct server *s, uint64_t watch)
+{
+	if (watch == WATCH_HANDOVER && s->sock < 0)
+		accept_daemon(s);
+	else if (watch == WATCH_SOCKET && s->sock >= 0)
+		on_request(s);
+	else if (watch == WATCH_CHILDREN)
+		on_child(s);
+	else if (watch == WATCH_GUARD)
+		on_guard_lost();
+	else if (watch < WATCH_SOCKET)
+		boxes_on_event(&s->boxes, watch);
 }
 
 /* Without a daemon. Return: ms until the next check; -1: nothing to keep, or the lease is over. */
@@ -414,6 +504,7 @@ static int run_timers(struct server *s)
 		boxes_end_all(&s->boxes);
 	/* Only here are boxes and slots freed, after all events of the round. */
 	timeout = boxes_work(&s->boxes);
+	reap_orphans(s);
 	return lease >= 0 && (timeout < 0 || lease < timeout) ? lease : timeout;
 }
 
@@ -427,16 +518,8 @@ static int run_loop(struct server *s, struct error *err)
 
 		if (n < 0 && errno != EINTR)
 			return error_set(err, ERR_SYSTEM, errno, "wait for events");
-		for (int i = 0; i < n; i++) {
-			uint64_t watch = events[i].data.u64;
-
-			if (watch == WATCH_HANDOVER && s->sock < 0)
-				accept_daemon(s);
-			else if (watch == WATCH_SOCKET && s->sock >= 0)
-				on_request(s);
-			else if (watch < WATCH_SOCKET)
-				boxes_on_event(&s->boxes, watch);
-		}
+		for (int i = 0; i < n; i++)
+			on_event(s, events[i].data.u64);
 		timeout = run_timers(s);
 	}
 	return 0;
@@ -453,19 +536,16 @@ int serve(struct host *host, int sock, struct error *err)
 	};
 	int r;
 
-	*s = (struct server){.host = host, .sock = sock, .epoll = -1};
-	r = s->epoll = fd_epoll();
-	if (r >= 0)
-		r = watch_daemon(s, s->sock);
-	if (r < 0) {
-		r = error_set(err, ERR_SYSTEM, -r, "event loop");
-	} else {
+	*s = (struct server){.host = host, .sock = sock, .epoll = -1, .children = -1};
+	r = open_server(s, err);
+	if (r >= 0) {
 		r = boxes_init(&s->boxes, host, s->epoll, &events);
 		r = r < 0 ? error_set(err, ERR_SYSTEM, -r, "network namespace of the engine")
 		          : run_loop(s, err);
 		boxes_done(&s->boxes);
 	}
 	(void)fd_close(s->sock);
+	(void)fd_close(s->children);
 	(void)fd_close(s->epoll);
 	free(s);
 	return r;

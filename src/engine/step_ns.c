@@ -106,11 +106,10 @@ static long clone_as_agent(struct build *b, struct clone_args *args)
 	long pid = r;
 
 	/*
-	 * The /proc files of a non-dumpable process belong to the host's root: an engine that is
-	 * not root could not write the child's maps. Meanwhile only processes of the same user can
-	 * trace the engine.
+	 * The /proc files of a non-dumpable process belong to the host's root: the engine could not
+	 * write the child's maps. Meanwhile only processes of the same user can trace the engine.
 	 */
-	if (r >= 0 && ids->mode != ENGINE_IDS_RANGE && prctl(PR_SET_DUMPABLE, 1) < 0)
+	if (r >= 0 && prctl(PR_SET_DUMPABLE, 1) < 0)
 		pid = r = -errno;
 	/* Raw call: skips libc's fork handlers. */
 	if (r >= 0)
@@ -120,7 +119,8 @@ static long clone_as_agent(struct build *b, struct clone_args *args)
 	if (r >= 0 && pid < 0)
 		pid = -errno;
 	act_as_self(ids);
-	if (prctl(PR_SET_DUMPABLE, 0) < 0)
+	/* The change of ids has reset the death signal. */
+	if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		abort();
 	return pid;
 }

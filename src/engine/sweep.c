@@ -121,18 +121,38 @@ static int sweep_dirs(struct sweep *sweep)
 			break;
 		(void)nanosleep(&wait, NULL);
 	}
-	if (sweep->removed > 0)
-		log_info("removed %u groups of an earlier engine", sweep->removed);
 	return sweep->left > 0 ? -EBUSY : 0;
 }
 
-int cgroups_sweep_own(const struct cgroups *groups)
+static void log_removed(const struct sweep *sweep)
+{
+	if (sweep->removed > 0)
+		log_info("removed %u groups of an earlier engine", sweep->removed);
+}
+
+static struct sweep sweep_of_own(const struct cgroups *groups)
 {
 	struct sweep sweep = {.count = groups->count};
 
 	for (size_t i = 0; i < groups->count; i++)
 		sweep.dirs[i] = groups->trees[i].dir;
-	return sweep_dirs(&sweep);
+	return sweep;
+}
+
+int cgroups_sweep_own(const struct cgroups *groups)
+{
+	struct sweep sweep = sweep_of_own(groups);
+	int r = sweep_dirs(&sweep);
+
+	log_removed(&sweep);
+	return r;
+}
+
+void cgroups_sweep_ended(const struct cgroups *groups)
+{
+	struct sweep sweep = sweep_of_own(groups);
+
+	(void)!sweep_dirs(&sweep);
 }
 
 /* Return: whether its engine is dead: all directories could be locked. */
@@ -164,6 +184,7 @@ static void sweep_instance(int parent attr_unused, const char *name, void *ctx)
 			log_warn("instance %s has groups that are not empty; a later start removes "
 			         "them",
 			         name);
+		log_removed(&sweep);
 		for (size_t i = 0; i < groups->count; i++)
 			(void)unlinkat(groups->trees[i].home, name, AT_REMOVEDIR);
 	}

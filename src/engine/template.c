@@ -28,7 +28,7 @@
  *   /roots ...  for boxes on other roots, see roots.c
  *   /box        where a child attaches its clone
  *   /mask       an empty file and an empty directory, to cover names of /proc
- *   /proc       the host's: the kernel requires it to be visible to mount a new one
+ *   /proc       of the engine's pid namespace: no process of the host is in it
  *
  * Then it leaves the host's tree. A child of clone3 starts with a copy of these mounts only: no
  * path of the host is reachable while a box is built, and copying few mounts is fast.
@@ -294,6 +294,7 @@ static int lock_mount(int fd, unsigned attrs, struct error *err)
 	return 0;
 }
 
+static const struct mount_option no_options[] = {{NULL, NULL}};
 static const struct mount_option tmpfs_options[] = {{"mode", "755"}, {NULL, NULL}};
 
 static int build_stage(const struct bases *bases, struct error *err)
@@ -301,6 +302,7 @@ static int build_stage(const struct bases *bases, struct error *err)
 	static const char *const names[] = {"template", "box", "mask", "mask/dir", "proc"};
 	cleanup_close int stage =
 		mount_new("tmpfs", tmpfs_options, LOCKED & ~MOUNT_ATTR_RDONLY, AT_FDCWD, STAGE);
+	cleanup_close int proc = -1;
 	int r = stage;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names) && r >= 0; i++)
@@ -308,22 +310,19 @@ static int build_stage(const struct bases *bases, struct error *err)
 	if (r >= 0)
 		r = file_create_at(stage, "mask/file", 0444, "", 0);
 	if (r >= 0)
-		r = mount_bind("/proc", 0, true, stage, "proc");
+		r = proc = mount_new("proc", no_options,
+		                     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+		                     stage, "proc");
 	if (r < 0)
 		return error_set(err, ERR_UNAVAILABLE, -r, "root of the engine");
 	return roots_build(stage, bases, err);
 }
 
-int template_build(const struct options *options, struct error *err)
+int template_build(int runners, const struct bases *bases, struct error *err)
 {
-	/* Before the stage is mounted, which may hide this directory. */
-	cleanup_close int runners = fd_open(options->runners, O_RDONLY | O_DIRECTORY, 0);
-	attr_cleanup(bases_close) struct bases bases = {0};
 	cleanup_close int root = -1;
 
-	if (runners < 0)
-		return error_set(err, ERR_UNAVAILABLE, -runners, "runners '%s'", options->runners);
-	if (bases_open(options, &bases, err) < 0 || build_stage(&bases, err) < 0)
+	if (build_stage(bases, err) < 0)
 		return -1;
 	root = mount_new("tmpfs", tmpfs_options, LOCKED & ~MOUNT_ATTR_RDONLY, AT_FDCWD,
 	                 STAGE ROOT_TEMPLATE);

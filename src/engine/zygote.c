@@ -302,6 +302,14 @@ void zygotes_drop(struct zygotes *zygotes)
 	}
 }
 
+bool zygotes_have_child(const struct zygotes *zygotes, pid_t pid)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(zygotes->all); i++)
+		if (zygotes->all[i].build.pid == pid)
+			return true;
+	return false;
+}
+
 void zygotes_close(struct zygotes *zygotes)
 {
 	zygotes_drop(zygotes);
@@ -347,7 +355,7 @@ static int send_fill(struct zygote *z, const struct build *b)
 		.magic = INJECT_MAGIC,
 		.groups = unified >= 0 ? INJECT_UNIFIED : 0,
 		.agent_id = own_ids ? BOX_AGENT_ID : BOX_PAYLOAD_ID,
-		.own_ids = own_ids,
+		.owner = own_ids ? ids_agent(&host->ids, b->slot) : 0,
 	};
 
 	if (unified >= 0)

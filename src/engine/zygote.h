@@ -59,6 +59,8 @@ struct zygotes {
 
 /** zygotes_init - zygote number N uses the epoll value @watch + N - 1. */
 void zygotes_init(struct zygotes *zygotes, const struct host *host, int epoll, uint64_t watch);
+/** zygotes_have_child - whether @pid is a zygote that was not reaped yet. */
+bool zygotes_have_child(const struct zygotes *zygotes, pid_t pid);
 /** zygotes_close - end all zygotes and wait for them. */
 void zygotes_close(struct zygotes *zygotes);
 /** zygotes_drop - end all zygotes; they are not started again until they are defined. */

@@ -29,9 +29,9 @@
 
 /*
  * Theory of operation. A zygote sees what a box on the host's root sees: a clone of the template,
- * read-only, no network. It has the privileges over namespaces that its children need to enter a
- * box, and which they drop there. It shares the engine's pid namespace: only from there can a
- * process enter the pid namespace of a box.
+ * read-only, no network. It has the privileges over the namespaces of boxes that its children need
+ * to enter a box, and which they drop there. It shares the engine's user and pid namespaces: only
+ * from there, above those of boxes, can a process enter the pid namespace of a box.
  */
 
 #define RUNNERS ROOT_TEMPLATE "/opt/millibox/runners/"
@@ -45,7 +45,6 @@
 static const int kept_caps[] = {
 	CAP_SYS_ADMIN,  /* setns */
 	CAP_SYS_CHROOT, /* setns of a mount namespace */
-	CAP_SYS_PTRACE, /* read the namespaces of an agent */
 	CAP_SETUID,     /* the kernel requires these three while entering a box */
 	CAP_SETGID,     CAP_SETPCAP,
 };

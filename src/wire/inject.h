@@ -42,7 +42,9 @@ struct inject_fill {
 	uint32_t magic;
 	uint32_t groups;   /* mask of enum inject_group */
 	uint32_t agent_id; /* the agent's ids in the box */
-	uint32_t own_ids;  /* 1: the box has its own host ids and keyrings */
+	/* Owner of the box's user namespace, as the zygote numbers it. 0: the box has no ids and
+	 * keyrings of its own. */
+	uint32_t owner;
 };
 
 enum inject_word {

@@ -123,12 +123,15 @@ static void receive_order(int agent, struct order *ret_order, struct given *ret_
  * All namespaces of PID 1 except pid, in which the child was created. The time namespace is that of
  * PID 1's children: before Linux 6.3 PID 1 itself is not in it.
  */
-static int enter_namespaces(int pidfd, struct error *err)
+static int enter_namespaces(const struct fill *fill, struct error *err)
 {
 	cleanup_close int time_ns = -1;
+	int r = zygote_act_as(fill->msg.owner);
 
-	if (setns(pidfd, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
-	                         CLONE_NEWCGROUP) < 0)
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "act as the owner of the box");
+	if (setns(fill->pidfd, CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC |
+	                               CLONE_NEWUTS | CLONE_NEWCGROUP) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "enter the box");
 	time_ns = fd_open("/proc/1/ns/time_for_children", O_RDONLY, 0);
 	if (time_ns == -ENOENT) /* no time namespaces */
@@ -146,7 +149,7 @@ static int become_agent(const struct inject_fill *msg, struct error *err)
 
 	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "take the agent's ids");
-	if (msg->own_ids && syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 &&
+	if (msg->owner && syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 &&
 	    errno != ENOSYS)
 		return error_set(err, ERR_BOX_FAILED, errno, "session keyring");
 	return 0;
@@ -187,7 +190,7 @@ void become(const struct fill *fill, struct order *ret_order)
 	struct error err = {0};
 
 	receive_order(fill->agent, ret_order, &given);
-	if (enter_namespaces(fill->pidfd, &err) < 0 || check_namespaces(&err) < 0 ||
+	if (enter_namespaces(fill, &err) < 0 || check_namespaces(&err) < 0 ||
 	    become_agent(&fill->msg, &err) < 0 || drop_agent_caps(&err) < 0 ||
 	    drop_to_payload(&given.plan, &err) < 0 || finish_like_exec(&given, &err) < 0 ||
 	    drop_enter(last_word(ret_order), &err) < 0 || check_payload(given.plan.setup, &err) < 0)

@@ -34,6 +34,12 @@ struct order {
 /** become_alone - in the child: close the zygote's descriptors except agent and pidfd. */
 void become_alone(struct fill *fill);
 /**
+ * zygote_act_as - take the effective uid @owner and keep the effective capabilities; 0: nothing to
+ * do. The owner of a user namespace has all capabilities over it, which setns() by pidfd requires:
+ * so a zygote needs no CAP_SYS_PTRACE, with which it could trace the engine.
+ */
+int zygote_act_as(uid_t owner) attr_must_check;
+/**
  * become - in the child: wait for the agent's order, enter the box, drop all privileges, verify.
  * Returns as the payload; on failure reports to the agent and exits.
  */

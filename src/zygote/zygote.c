@@ -3,11 +3,13 @@
 
 #include <Python.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/rseq.h>
 #include <sys/stat.h>
@@ -153,10 +155,34 @@ static void send_news(enum inject_word word, int sys)
 	(void)!fd_send(ZYGOTE_SOCKET_FD, &news, sizeof(news), NULL, 0);
 }
 
+int zygote_act_as(uid_t owner)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {0};
+
+	if (owner == 0)
+		return 0;
+	if (syscall(SYS_capget, &header, data) < 0 || setresuid((uid_t)-1, owner, (uid_t)-1) < 0)
+		return -errno;
+	/* The change of uid has cleared the effective set only. */
+	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+}
+
+static int enter_pid_namespace(const struct fill *fill)
+{
+	int r = zygote_act_as(fill->msg.owner);
+
+	if (r >= 0 && setns(fill->pidfd, CLONE_NEWPID) < 0)
+		r = -errno;
+	if (fill->msg.owner && setresuid((uid_t)-1, 0, (uid_t)-1) < 0)
+		_exit(1);
+	return r;
+}
+
 /* Return: whether this is the child. */
 static bool fill_box(const struct fill *fill, int home)
 {
-	int r = setns(fill->pidfd, CLONE_NEWPID) < 0 ? -errno : 0;
+	int r = enter_pid_namespace(fill);
 
 	if (r >= 0) {
 		PyOS_BeforeFork();
@@ -165,12 +191,8 @@ static bool fill_box(const struct fill *fill, int home)
 			return true;
 		PyOS_AfterFork_Parent();
 	}
-	/*
-	 * Leave the box's namespace, to not keep it alive. An ordinary user's zygote cannot
-	 * (EPERM): the host's pid namespace belongs to the host's user namespace. It keeps this one
-	 * until the next box.
-	 */
-	if (setns(home, CLONE_NEWPID) < 0 && errno != EPERM)
+	/* Leave the box's namespace, to not keep it alive. */
+	if (setns(home, CLONE_NEWPID) < 0)
 		_exit(1);
 	send_news(INJECT_FILLED, r < 0 ? -r : 0);
 	return false;
@@ -179,6 +201,9 @@ static bool fill_box(const struct fill *fill, int home)
 int zygote_harden(void)
 {
 	if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	/* It was needed to load this library. */
+	if (umount2("/proc", MNT_DETACH) < 0)
 		return -errno;
 	return filter_install(FILTER_ZYGOTE);
 }

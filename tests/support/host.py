@@ -211,7 +211,7 @@ def box_cgroups(instances, engine_lives):
     for instance in instances:
         ahead = GROUPS_AHEAD if engine_lives(instance) else 0
         for top in _trees():
-            groups = [group for group in _directories(f"{top}/{instance}") if "/zygote-" not in group]
+            groups = [group for group in _directories(f"{top}/{instance}") if "/zygote-" not in group and not (ahead and group.endswith("/engine"))]
             used = [group for group in groups if _read(f"{group}/cgroup.procs")]
             found += groups if len(groups) - len(used) > ahead else used
     return sorted(found)
@@ -275,6 +275,8 @@ def strays(instances, homes=""):
             uid = os.stat(f"/proc/{pid}").st_uid
             number = str((uid - UID_BASE) // UIDS_PER_INSTANCE)
             if number not in instances if is_root() else uid != os.getuid():
+                continue
+            if is_root() and (uid - UID_BASE) % UIDS_PER_INSTANCE == 0:  # the engine, its helper and zygotes
                 continue
             net = os.readlink(f"/proc/{pid}/ns/net")
         except OSError:

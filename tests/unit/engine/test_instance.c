@@ -65,29 +65,38 @@ static void releasing_more_than_taken_is_a_bug(void **state)
 
 static const struct privilege root = {
 	.mode = ENGINE_IDS_RANGE,
-	.first = 1000000,
-	.host_first = 1000000,
+	.host_uid = 1000000,
+	.host_gid = 1000000,
 	.count = 10 * 65536,
 	.stride = 65536,
 };
 
+static uint32_t on_host(const struct ids *ids, uint32_t id)
+{
+	return ids->host_first + (id - ids->first);
+}
+
 static void instances_and_boxes_and_the_daemon_never_share_an_id(void **state)
 {
 	struct ids zero = ids_of_instance(&root, 0), one = ids_of_instance(&root, 1);
-	uint32_t last = ids_slots(&zero) - 1;
+	uint32_t last = on_host(&zero, ids_payload(&zero, ids_slots(&zero) - 1));
 
 	(void)state;
-	assert_int_equal(ids_agent(&zero, 0), 1000000);
-	assert_int_equal(ids_payload(&zero, 0), 1000001);
-	assert_int_equal(ids_agent(&zero, 1), 1000002);
-	assert_true(ids_payload(&zero, last) < zero.daemon_uid);
+	assert_int_equal(zero.host_root, 1000000);
+	assert_int_equal(ids_agent(&zero, 0), 1);
+	assert_int_equal(on_host(&zero, ids_agent(&zero, 0)), 1000001);
+	assert_int_equal(on_host(&zero, ids_payload(&zero, 0)), 1000002);
+	assert_int_equal(on_host(&zero, ids_agent(&zero, 1)), 1000003);
+	/* Between them is the owner of imported files. */
+	assert_true(last + IDS_RESERVED < zero.daemon_uid);
+	assert_int_equal(zero.host_first + zero.count + IDS_RESERVED, zero.daemon_uid);
 	assert_int_equal(zero.daemon_uid, 1000000 + 65535);
-	assert_true(zero.daemon_uid < ids_agent(&one, 0));
+	assert_true(zero.daemon_uid < one.host_root);
 }
 
 static void a_small_range_gives_as_many_slots_as_it_has_pairs(void **state)
 {
-	struct privilege small = {.mode = ENGINE_IDS_SUBID, .first = 1, .host_first = 100000};
+	struct privilege small = {.mode = ENGINE_IDS_SUBID, .host_uid = 100000};
 	struct ids ids;
 
 	(void)state;
@@ -100,7 +109,7 @@ static void a_small_range_gives_as_many_slots_as_it_has_pairs(void **state)
 
 static void with_a_single_id_all_boxes_have_it(void **state)
 {
-	struct privilege user = {.mode = ENGINE_IDS_SINGLE, .host_first = 1234};
+	struct privilege user = {.mode = ENGINE_IDS_SINGLE, .host_uid = 1234};
 	struct ids ids = ids_of_instance(&user, 3);
 
 	(void)state;
