@@ -258,21 +258,29 @@ static int open_file_ids(const struct ids *ids, struct error *err)
 	return r < 0 ? error_set(err, ERR_UNAVAILABLE, -r, "ids of named roots") : fd;
 }
 
-/* Replaces the directory by a detached mount of it. */
-static int map_base(int *dir, int userns)
+/* Replaces the directory by a detached mount of it. Some filesystems cannot map ids (tmpfs before
+ * Linux 6.3): files there are readable to boxes as to any other user, but not writable. */
+static int map_base(const char *path, int *dir, int userns)
 {
 	struct mount_attr attr = {
-		.attr_set =
-			MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-		.userns_fd = (uint64_t)userns,
+		.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
 	};
+	struct mount_attr ids = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)userns};
 	int tree = open_tree(*dir, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 
 	if (tree < 0)
 		return -errno;
 	(void)fd_close(*dir);
 	*dir = tree;
-	return mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0 ? -errno : 0;
+	if (mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		return -errno;
+	if (mount_setattr(tree, "", AT_EMPTY_PATH, &ids, sizeof(ids)) == 0)
+		return 0;
+	if (errno != EINVAL)
+		return -errno;
+	log_warn("%s: this filesystem cannot map ids; boxes cannot change files of its images",
+	         path);
+	return 0;
 }
 
 static int attach_base(int tree, size_t i)
@@ -299,10 +307,9 @@ int namespaces_stage_bases(const struct options *options, const struct ids *ids,
 	if (userns < 0 || bases_open(options->bases, options->bases_count, &bases, err) < 0)
 		return -1;
 	for (size_t i = 0; i < bases.count && r >= 0; i++)
-		r = map_base(&bases.fds[i], userns);
+		r = map_base(options->bases[i], &bases.fds[i], userns);
 	if (r < 0)
-		return error_set(err, ERR_UNAVAILABLE, -r,
-		                 "the filesystem of a directory for roots cannot map ids");
+		return error_set(err, ERR_UNAVAILABLE, -r, "map the ids of named roots");
 	/* After the last use of a path, which it may hide. */
 	if (mount("tmpfs", BASES_STAGE, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,
 	          "size=64k,nr_inodes=64,mode=755") < 0)

@@ -13,7 +13,7 @@ import pytest
 from support import host
 from support.daemon import Daemon
 
-pytestmark = [pytest.mark.phases("system"),
+pytestmark = [pytest.mark.phases("system"), pytest.mark.vm,
               pytest.mark.skipif(not host.is_root(), reason="needs root: only root can enter the engine's namespaces")]
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
