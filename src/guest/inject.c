@@ -171,7 +171,7 @@ static int order_child(struct agent *a, struct drop_plan *plan, struct job *job,
 /* The caller counted on it, but only time is lost. */
 static void log_fallback(struct agent *a, const char *why, int sys)
 {
-	char text[200];
+	char text[256]; /* holds the format at its longest */
 	struct msg_log msg = {.level = LOG_LEVEL_WARN};
 	int r;
 
