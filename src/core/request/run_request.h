@@ -95,3 +95,10 @@ struct run_request run_request_fill(const struct run_request *request, char **en
 /** run_request_find_template - resolve template_id, if any. */
 int run_request_find_template(const struct templates *all, const char *tenant,
                               struct run_request *request, struct error *err) attr_must_check;
+
+/** run_request_to_json - for the store; without code and what the session decides. Return: owned.
+ */
+char *run_request_to_json(const struct run_request *request) attr_must_check;
+/** run_request_from_json - @ret_request has no code. ERR_STORAGE if damaged. */
+int run_request_from_json(const char *text, struct run_request *ret_request,
+                          struct error *err) attr_must_check;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/run/outcome.h"
 
+#include <assert.h>
+#include <errno.h>
+#include <jansson.h>
 #include <signal.h>
 
 #include "base/attr.h"
@@ -50,6 +53,10 @@ const char *outcome_limit_name(enum outcome_limit limit)
 	return limit_names[limit];
 }
 
+#define KIND_SYSCALL "syscall"
+#define KIND_LIMIT   "limit"
+#define RULE_SECCOMP "seccomp"
+
 /* In order of precedence. */
 static const struct limit_rule {
 	enum outcome_limit limit;
@@ -64,21 +71,6 @@ static const struct limit_rule {
 	{OUTCOME_LIMIT_OUTPUT, "output", .on_success = true},
 };
 
-/* SIGXFSZ: a file exceeded RLIMIT_FSIZE, the size of the workspace. */
-static void count_hits(const struct outcome_evidence *e, uint64_t ret_hits[OUTCOME_LIMIT_COUNT])
-{
-	uint64_t oom_kills = e->counters.oom_kills, pids_denied = e->counters.pids_denied;
-	int signo = e->ended && e->signalled ? e->status : 0;
-
-	ret_hits[OUTCOME_LIMIT_NONE] = 0;
-	ret_hits[OUTCOME_LIMIT_TIME] = e->timed_out;
-	ret_hits[OUTCOME_LIMIT_MEMORY] = oom_kills == COUNTER_UNKNOWN ? 0 : oom_kills;
-	ret_hits[OUTCOME_LIMIT_CPU] = signo == SIGXCPU;
-	ret_hits[OUTCOME_LIMIT_PROCESSES] = pids_denied == COUNTER_UNKNOWN ? 0 : pids_denied;
-	ret_hits[OUTCOME_LIMIT_DISK] = e->disk_full || signo == SIGXFSZ;
-	ret_hits[OUTCOME_LIMIT_OUTPUT] = (uint64_t)e->out_truncated + (uint64_t)e->err_truncated;
-}
-
 /* Rows of denials[] reserved for limits, so that a flood of denied calls hides none. */
 #define DENIALS_FOR_LIMITS ARRAY_SIZE(rules)
 static_assert(DENIALS_FOR_LIMITS < DENIALS_MAX, "room for others is left");
@@ -91,7 +83,7 @@ static void put_denial(struct outcome *out, const struct denial *denial)
 
 void outcome_add_syscall(struct outcome *out, const char *what, uint64_t count)
 {
-	struct denial denial = {.kind = "syscall", .rule = "seccomp", .count = count};
+	struct denial denial = {.kind = KIND_SYSCALL, .rule = RULE_SECCOMP, .count = count};
 
 	for (unsigned i = 0; i < out->denials_count; i++)
 		if (str_equal(out->denials[i].what, what)) {
@@ -137,9 +129,19 @@ static void judge_ending(const struct outcome_evidence *e, struct outcome *out)
 
 void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out)
 {
-	uint64_t hits[OUTCOME_LIMIT_COUNT];
+	const struct box_counters *c = &evidence->counters;
+	int signo = evidence->ended && evidence->signalled ? evidence->status : 0;
+	const uint64_t hits[OUTCOME_LIMIT_COUNT] = {
+		[OUTCOME_LIMIT_TIME] = evidence->timed_out,
+		[OUTCOME_LIMIT_MEMORY] = c->oom_kills == COUNTER_UNKNOWN ? 0 : c->oom_kills,
+		[OUTCOME_LIMIT_CPU] = signo == SIGXCPU,
+		[OUTCOME_LIMIT_PROCESSES] = c->pids_denied == COUNTER_UNKNOWN ? 0 : c->pids_denied,
+		/* SIGXFSZ: a file exceeded RLIMIT_FSIZE, the size of the workspace. */
+		[OUTCOME_LIMIT_DISK] = evidence->disk_full || signo == SIGXFSZ,
+		[OUTCOME_LIMIT_OUTPUT] =
+			(uint64_t)evidence->out_truncated + (uint64_t)evidence->err_truncated,
+	};
 
-	count_hits(evidence, hits);
 	out->status = judge_status(evidence, hits[OUTCOME_LIMIT_MEMORY] > 0);
 	out->limit = OUTCOME_LIMIT_NONE;
 	out->out_truncated = evidence->out_truncated;
@@ -147,7 +149,7 @@ void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out)
 	judge_ending(evidence, out);
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
 		struct denial denial = {
-			.kind = "limit", .rule = rules[i].rule, .count = hits[rules[i].limit]};
+			.kind = KIND_LIMIT, .rule = rules[i].rule, .count = hits[rules[i].limit]};
 		bool decides = out->status != OUTCOME_CANCELLED &&
 		               (out->status != OUTCOME_SUCCESS || rules[i].on_success);
 
@@ -178,21 +180,185 @@ void outcome_take_facts(const struct exec_facts *facts, uint64_t output_bytes,
 	out->stderr_bytes = facts->stderr_bytes;
 }
 
-void outcome_take_usage(const struct outcome_evidence *evidence, struct outcome *out)
-{
-	const struct box_counters *c = &evidence->counters;
-
-	if (c->cpu_us != COUNTER_UNKNOWN)
-		out->cpu_us = c->cpu_us;
-	if (c->memory_peak_bytes != COUNTER_UNKNOWN || out->memory_peak_bytes == 0)
-		out->memory_peak_bytes = c->memory_peak_bytes;
-	out->processes_peak = c->pids_peak;
-}
-
 void outcome_done(struct outcome *out)
 {
 	buf_done(&out->out);
 	buf_done(&out->err);
 	buf_done(&out->report);
 	artifacts_done(&out->artifacts);
+}
+
+/* In the store: JSON. Output and report are stored separately, as bytes. */
+
+enum member_type {
+	MEMBER_BOOL,
+	MEMBER_INT,
+	MEMBER_U32,
+	MEMBER_U64, /* COUNTER_UNKNOWN is -1 */
+};
+
+static const struct {
+	const char *name;
+	enum member_type type;
+	size_t offset;
+} members[] = {
+#define MEMBER(type, field)                                                                        \
+	{                                                                                          \
+#field, MEMBER_##type, offsetof(struct outcome, field)                             \
+	}
+	MEMBER(BOOL, exited),
+	MEMBER(INT, exit_code),
+	MEMBER(INT, signal),
+	MEMBER(BOOL, out_truncated),
+	MEMBER(BOOL, err_truncated),
+	MEMBER(BOOL, handler),
+	MEMBER(U64, stdout_bytes),
+	MEMBER(U64, stderr_bytes),
+	MEMBER(U64, duration_us),
+	MEMBER(U64, start_us),
+	MEMBER(U64, queue_us),
+	MEMBER(U64, cpu_us),
+	MEMBER(U64, memory_peak_bytes),
+	MEMBER(U64, processes_peak),
+	MEMBER(U64, read_bytes),
+	MEMBER(U64, write_bytes),
+	MEMBER(U32, layers),
+	MEMBER(U32, layers_missing),
+	MEMBER(U32, start),
+	MEMBER(BOOL, pooled),
+#undef MEMBER
+};
+
+/* What is read must point to static storage. "": not a word of ours. */
+static const char *literal(const json_t *text)
+{
+	static const char *const words[] = {KIND_SYSCALL, KIND_LIMIT, RULE_SECCOMP, "native",
+	                                    "fake"};
+	const char *s = json_string_value(text);
+
+	for (size_t i = 0; s && i < ARRAY_SIZE(words); i++)
+		if (str_equal(words[i], s))
+			return words[i];
+	for (size_t i = 0; s && i < ARRAY_SIZE(rules); i++)
+		if (str_equal(rules[i].rule, s))
+			return rules[i].rule;
+	return "";
+}
+
+static int64_t get_member(const struct outcome *o, size_t i)
+{
+	const char *at = (const char *)o + members[i].offset;
+
+	switch (members[i].type) {
+	case MEMBER_BOOL:
+		return *(const bool *)at;
+	case MEMBER_INT:
+		return *(const int *)(const void *)at;
+	case MEMBER_U32:
+		return *(const uint32_t *)(const void *)at;
+	case MEMBER_U64:
+	default:
+		return (int64_t) * (const uint64_t *)(const void *)at;
+	}
+}
+
+static void set_member(struct outcome *o, size_t i, int64_t value)
+{
+	char *at = (char *)o + members[i].offset;
+
+	switch (members[i].type) {
+	case MEMBER_BOOL:
+		*(bool *)at = value != 0;
+		break;
+	case MEMBER_INT:
+		*(int *)(void *)at = (int)value;
+		break;
+	case MEMBER_U32:
+		*(uint32_t *)(void *)at = (uint32_t)value;
+		break;
+	case MEMBER_U64:
+	default:
+		*(uint64_t *)(void *)at = (uint64_t)value;
+		break;
+	}
+}
+
+char *outcome_to_json(const struct outcome *outcome, bool session_reset)
+{
+	json_t *denials = json_array(), *j;
+	char *text;
+	int r = 0;
+
+	for (unsigned i = 0; i < outcome->denials_count; i++) {
+		const struct denial *d = &outcome->denials[i];
+
+		r |= json_array_append_new(
+			denials, json_pack("{s:s, s:s, s:s, s:I}", "kind", d->kind, "what", d->what,
+		                           "rule", d->rule, "count", (json_int_t)d->count));
+	}
+	j = json_pack("{s:s, s:s?, s:s, s:o, s:i, s:i}", "status", status_names[outcome->status],
+	              "limit", limit_names[outcome->limit], "driver",
+	              outcome->driver ? outcome->driver : "", "denials", denials,
+	              "artifacts_truncated", outcome->artifacts.truncated, "session_reset",
+	              session_reset);
+	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
+		r |= json_object_set_new(j, members[i].name, json_integer(get_member(outcome, i)));
+	text = json_dumps(j, JSON_COMPACT);
+	assert(r == 0 && text); /* all texts are ASCII */
+	json_decref(j);
+	return text;
+}
+
+static void read_denials(const json_t *list, struct outcome *o)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (list, i, item) {
+		struct denial *d = &o->denials[o->denials_count];
+		const char *what = json_string_value(json_object_get(item, "what"));
+
+		if (o->denials_count == DENIALS_MAX || !what ||
+		    str_copy(d->what, sizeof(d->what), what) < 0)
+			return;
+		d->kind = literal(json_object_get(item, "kind"));
+		d->rule = literal(json_object_get(item, "rule"));
+		d->count = (uint64_t)json_integer_value(json_object_get(item, "count"));
+		o->denials_count++;
+	}
+}
+
+/* Return: index, or @count. */
+static int find_name(const json_t *text, const char *const *names, int count)
+{
+	const char *s = json_string_value(text);
+
+	for (int i = 0; s && i < count; i++)
+		if (names[i] && str_equal(names[i], s))
+			return i;
+	return count;
+}
+
+int outcome_from_json(const char *text, struct outcome *ret_outcome, bool *ret_session_reset)
+{
+	json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	struct outcome o = {0};
+	int status = find_name(json_object_get(j, "status"), status_names, OUTCOME_STATUS_COUNT);
+	int limit = find_name(json_object_get(j, "limit"), limit_names, OUTCOME_LIMIT_COUNT);
+
+	if (!json_is_object(j) || status == OUTCOME_STATUS_COUNT) {
+		json_decref(j);
+		return -EINVAL;
+	}
+	o.status = (enum outcome_status)status;
+	o.limit = limit == OUTCOME_LIMIT_COUNT ? OUTCOME_LIMIT_NONE : (enum outcome_limit)limit;
+	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
+		set_member(&o, i, json_integer_value(json_object_get(j, members[i].name)));
+	o.driver = literal(json_object_get(j, "driver"));
+	read_denials(json_object_get(j, "denials"), &o);
+	o.artifacts.truncated |= json_integer_value(json_object_get(j, "artifacts_truncated")) != 0;
+	*ret_session_reset = json_integer_value(json_object_get(j, "session_reset")) != 0;
+	*ret_outcome = o;
+	json_decref(j);
+	return 0;
 }

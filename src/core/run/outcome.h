@@ -7,6 +7,7 @@
  * from the untrusted program, and never changes a status field.
  */
 
+#include "base/attr.h"
 #include "base/buf.h"
 #include "core/run/artifacts.h"
 #include "core/run/trace.h"
@@ -40,7 +41,7 @@ enum outcome_limit {
 struct denial {
 	const char *kind; /* "syscall" or "limit": literal */
 	char what[32];    /* "mount", "processes" */
-	const char *rule; /* "seccomp", "pids", "memory", "tmpfs": literal */
+	const char *rule; /* "seccomp", or the mechanism of a limit: literal */
 	uint64_t count;
 };
 
@@ -97,6 +98,13 @@ void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out)
 /** outcome_take_facts - the agent's report; @output_bytes is the limit per stream. */
 void outcome_take_facts(const struct exec_facts *facts, uint64_t output_bytes,
                         struct outcome_evidence *evidence, struct outcome *out);
-/** outcome_take_usage - the kernel's counters override the agent's figures. */
-void outcome_take_usage(const struct outcome_evidence *evidence, struct outcome *out);
 void outcome_done(struct outcome *out);
+
+/** outcome_to_json - for the store, without output and report. Return: owned. */
+char *outcome_to_json(const struct outcome *outcome, bool session_reset) attr_must_check;
+/**
+ * outcome_from_json - @ret_outcome has no output or report. A missing member reads as 0. Return: 0
+ * or -EINVAL.
+ */
+int outcome_from_json(const char *text, struct outcome *ret_outcome,
+                      bool *ret_session_reset) attr_must_check;

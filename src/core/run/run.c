@@ -224,6 +224,7 @@ static uint64_t growth(uint64_t now, uint64_t before)
 void run_conclude(struct run *r)
 {
 	struct box_counters *c = &r->evidence.counters;
+	struct outcome *out = &r->outcome;
 
 	if (r->gather.file)
 		gather_cancel(&r->gather);
@@ -234,15 +235,20 @@ void run_conclude(struct run *r)
 		c->cpu_us = growth(c->cpu_us, r->before.cpu_us);
 		c->oom_kills = growth(c->oom_kills, r->before.oom_kills);
 		c->pids_denied = growth(c->pids_denied, r->before.pids_denied);
-		r->outcome.layers = box_layers(r->box);
-		r->outcome.start = box_start(r->box);
-		r->outcome.layers_missing = LAYERS_ALL & ~r->outcome.layers;
+		out->layers = box_layers(r->box);
+		out->start = box_start(r->box);
+		out->layers_missing = LAYERS_ALL & ~out->layers;
 	}
-	outcome_take_usage(&r->evidence, &r->outcome);
+	/* The kernel's counters override the agent's figures. */
+	if (c->cpu_us != COUNTER_UNKNOWN)
+		out->cpu_us = c->cpu_us;
+	if (c->memory_peak_bytes != COUNTER_UNKNOWN || out->memory_peak_bytes == 0)
+		out->memory_peak_bytes = c->memory_peak_bytes;
+	out->processes_peak = c->pids_peak;
 	if (!r->evidence.ended && r->started_us)
-		r->outcome.duration_us = clock_us() - r->started_us;
-	outcome_judge(&r->evidence, &r->outcome);
-	trace_note(&r->outcome.trace, TRACE_JUDGED);
+		out->duration_us = clock_us() - r->started_us;
+	outcome_judge(&r->evidence, out);
+	trace_note(&out->trace, TRACE_JUDGED);
 	if (r->place->settle)
 		r->place->settle(r);
 	end_run(r);

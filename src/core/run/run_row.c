@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "core/run/outcome_json.h"
 #include "core/run/run_record_internal.h"
 #include "core/store/store_internal.h"
 

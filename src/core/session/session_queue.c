@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "core/config/config.h"
 #include "core/language/runners.h"
-#include "core/request/run_request_json.h"
+#include "core/request/run_request.h"
 #include "core/run/run_record_internal.h"
 #include "core/run/run_row.h"
 #include "core/session/session_internal.h"

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/str.h"
-#include "core/request/run_request_json.h"
+#include "core/request/run_request.h"
 #include "core/run/run_record_internal.h"
 #include "core/session/session_reattach.h"
 #include "core/session/session_row.h"

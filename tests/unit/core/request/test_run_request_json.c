@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "core/request/run_request_json.h"
+#include "core/request/run_request.h"
 #include "core/run/run.h"
 #include <string.h>
 

@@ -2,8 +2,9 @@
 #include "unit.h"
 
 #include "base/alloc.h"
-#include "core/run/outcome_json.h"
+#include "core/run/outcome.h"
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 static void all_values_but_bytes_round_trip(void **state)
@@ -75,6 +76,36 @@ static void every_status_and_limit_has_a_name(void **state)
 	}
 }
 
+static void every_denial_comes_back(void **state)
+{
+	const struct outcome_evidence hit_all = {
+		.timed_out = true,
+		.ended = true,
+		.signalled = true,
+		.status = SIGXCPU,
+		.out_truncated = true,
+		.disk_full = true,
+		.counters = {.oom_kills = 1, .pids_denied = 2},
+	};
+	struct outcome in = {.driver = "native"}, out;
+	cleanup_free char *text = NULL;
+	bool reset;
+
+	(void)state;
+	outcome_add_syscall(&in, "mount", 3);
+	outcome_judge(&hit_all, &in);
+	assert_int_equal(in.denials_count, 1 + OUTCOME_LIMIT_COUNT - 1);
+	text = outcome_to_json(&in, false);
+	assert_int_equal(outcome_from_json(text, &out, &reset), 0);
+	assert_int_equal(out.denials_count, in.denials_count);
+	for (unsigned i = 0; i < in.denials_count; i++) {
+		assert_string_equal(out.denials[i].kind, in.denials[i].kind);
+		assert_string_equal(out.denials[i].what, in.denials[i].what);
+		assert_string_equal(out.denials[i].rule, in.denials[i].rule);
+		assert_int_equal(out.denials[i].count, in.denials[i].count);
+	}
+}
+
 /* Others may write the file: it must not crash its reader. */
 static void foreign_records_are_refused_or_harmless(void **state)
 {
@@ -100,6 +131,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_values_but_bytes_round_trip),
 		cmocka_unit_test(every_status_and_limit_has_a_name),
+		cmocka_unit_test(every_denial_comes_back),
 		cmocka_unit_test(foreign_records_are_refused_or_harmless),
 	};
 
