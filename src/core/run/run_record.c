@@ -152,21 +152,6 @@ static struct run_record_share *choose_share(struct run_records *all, struct run
 	return all->largest;
 }
 
-/* @ended stays, whatever its size: its caller is about to read it. */
-static void keep_within_bounds(struct run_records *all, const struct run_record *ended)
-{
-	while (all->ended_count > 1 &&
-	       (all->ended_count > all->max_count || all->ended_bytes > all->max_bytes)) {
-		struct run_record_share *share = choose_share(all, ended->share);
-		struct run_record *oldest =
-			LIST_FIRST(&share->ended, struct run_record, share_node);
-
-		if (oldest == ended)
-			break;
-		forget_record(oldest);
-	}
-}
-
 struct run_records *run_records_new(struct loop *loop, size_t max_count, size_t max_bytes)
 {
 	struct run_records *all = NEW(struct run_records);
@@ -420,9 +405,12 @@ void run_record_paused(struct run_record *e, uint64_t ms)
 	run_row_paused(e);
 }
 
-static void count_ended(struct run_record *e)
+/* Counts it, and forgets the oldest beyond the bounds. @e stays, whatever its size: its caller is
+ * about to read it. */
+static void enter_ended(struct run_record *e)
 {
 	struct run_records *all = e->all;
+	struct run_record *oldest;
 	struct run_record_share *share = map_get(all->shares, e->tenant);
 
 	e->bytes = sizeof(*e) + e->code_len + e->pieces_cap * sizeof(*e->pieces) +
@@ -444,7 +432,14 @@ static void count_ended(struct run_record *e)
 	e->share = share;
 	if (!all->store || e->withdrawn)
 		run_record_settle(e);
-	keep_within_bounds(all, e);
+	while (all->ended_count > 1 &&
+	       (all->ended_count > all->max_count || all->ended_bytes > all->max_bytes)) {
+		share = choose_share(all, e->share);
+		oldest = LIST_FIRST(&share->ended, struct run_record, share_node);
+		if (oldest == e)
+			break;
+		forget_record(oldest);
+	}
 }
 
 void run_records_remember(struct run_records *all, struct run_record *e)
@@ -467,7 +462,7 @@ void run_records_remember(struct run_records *all, struct run_record *e)
 		list_remove(&e->node);
 		list_append(node, &e->node); /* before it */
 	}
-	count_ended(e);
+	enter_ended(e);
 }
 
 static void finish_record(struct run_record *e)
@@ -480,7 +475,7 @@ static void finish_record(struct run_record *e)
 	run_record_set_control(e, NULL, NULL, NULL);
 	run_record_add_event(e, RUN_EVENT_END);
 	run_row_changed(e);
-	count_ended(e);
+	enter_ended(e);
 }
 
 void run_record_ended(struct run_record *e, struct outcome *outcome, bool session_reset)
@@ -567,12 +562,6 @@ void run_record_settle(struct run_record *e)
 
 	if (fn)
 		fn(e->settled_ctx);
-}
-
-void run_record_when_settled(struct run_record *e, void (*fn)(void *ctx), void *ctx)
-{
-	e->settled = fn;
-	e->settled_ctx = ctx;
 }
 
 void run_record_set_control(struct run_record *e, void (*cancel)(void *ctx),

@@ -135,11 +135,6 @@ void run_record_add_output(struct run_record *e, enum output_stream stream, cons
 /** run_record_ended - takes what @outcome owns. Its output is that of run_record_add_output. */
 void run_record_ended(struct run_record *e, struct outcome *outcome, bool session_reset);
 void run_record_failed(struct run_record *e, const struct error *err);
-/**
- * run_record_when_settled - call @fn once, when the end of @e is on disk (without a store: has
- * happened) or @e is freed; possibly inside run_record_ended or run_record_failed.
- */
-void run_record_when_settled(struct run_record *e, void (*fn)(void *ctx), void *ctx);
 
 /** run_record_set_control - handlers of run_record_cancel and _stdin; NULL: rejected. */
 void run_record_set_control(struct run_record *e, void (*cancel)(void *ctx),

@@ -105,7 +105,9 @@ struct run_record {
 	void *on_stored_ctx;
 
 	bool exact;
-	void (*settled)(void *ctx); /* NULL: none, or called */
+	/* Called once, when its end is on disk (without a store: has happened) or it is freed;
+	 * possibly inside run_record_ended or run_record_failed. NULL: none, or called. */
+	void (*settled)(void *ctx);
 	void *settled_ctx;
 	void (*cancel)(void *ctx);
 	int (*input)(void *ctx, const void *data, size_t len, bool end, struct error *err);
@@ -117,7 +119,7 @@ struct run_record *run_record_new_unkept(const struct run_record_new *what,
                                          const struct audit *audit);
 /** run_record_free - it must be in no table. Frees its watches. */
 void run_record_free(struct run_record *e);
-/** run_record_settle - its end is on disk, or it is freed: call run_record_when_settled's @fn. */
+/** run_record_settle - its end is on disk, or it is freed: call @settled. */
 void run_record_settle(struct run_record *e);
 /** run_record_add_event - START or END. One-shot: calls the watcher directly. */
 void run_record_add_event(struct run_record *e, enum run_event_kind kind);

@@ -22,11 +22,71 @@
  * started, and the next run gets a new one. An agent that does not report a kill in time was
  * stopped or taken over by its program: the box is destroyed.
  *
+ * A kept box remembers a run by its label, and forgets it when the daemon acknowledges its end,
+ * once the record is on disk. If the daemon is killed before that, the agent repeats it to the next
+ * one.
+ *
  * Events of the box name the current run, a runner, or one that is over (lost with its run, or
  * given up). The last kind is ignored; the link has checked that the agent may send it.
  */
 
 #define SOURCE_LEN 80
+#define NUMBER_LEN 17 /* 16 digits and NUL */
+
+static const char *format_number(uint64_t value, char ret_text[NUMBER_LEN])
+{
+	if (value == COUNTER_UNKNOWN)
+		return "-";
+	(void)snprintf(ret_text, NUMBER_LEN, "%" PRIx64, value);
+	return ret_text;
+}
+
+void session_label_make(const struct session_label *label, char ret_text[BOX_LABEL_MAX + 1])
+{
+	const struct box_counters *b = &label->before;
+	char queue[NUMBER_LEN], cpu[NUMBER_LEN], oom[NUMBER_LEN], pids[NUMBER_LEN];
+
+	if (str_format(ret_text, BOX_LABEL_MAX + 1, "%s %s %s %s %s", label->id,
+	               format_number(label->queue_us, queue), format_number(b->cpu_us, cpu),
+	               format_number(b->oom_kills, oom), format_number(b->pids_denied, pids)) < 0)
+		(void)!str_copy(ret_text, BOX_LABEL_MAX + 1, label->id); /* ids are shorter */
+}
+
+static uint64_t take_number(const char **pos)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *start = *pos + strspn(*pos, " ");
+	size_t len = strcspn(start, " ");
+	uint64_t value = 0;
+
+	*pos = start + len;
+	if (len == 0 || len >= NUMBER_LEN)
+		return COUNTER_UNKNOWN;
+	for (size_t i = 0; i < len; i++) {
+		const char *digit = strchr(digits, start[i]);
+
+		if (!digit)
+			return COUNTER_UNKNOWN;
+		value = value << 4 | (uint64_t)(digit - digits);
+	}
+	return value;
+}
+
+void session_label_read(const char *text, struct session_label *ret_label)
+{
+	size_t len = strcspn(text, " ");
+	const char *pos = text + len;
+
+	*ret_label = (struct session_label){0};
+	memset(&ret_label->before, 0xff, sizeof(ret_label->before));
+	if (len >= sizeof(ret_label->id))
+		len = sizeof(ret_label->id) - 1;
+	memcpy(ret_label->id, text, len);
+	ret_label->queue_us = take_number(&pos);
+	ret_label->before.cpu_us = take_number(&pos);
+	ret_label->before.oom_kills = take_number(&pos);
+	ret_label->before.pids_denied = take_number(&pos);
+}
 
 /* A runner has the session's environment; a process adds the request's. */
 static char **make_env(const struct run *run, char *const *own)
@@ -208,12 +268,52 @@ static void place_give_up(struct run *run, const struct error *err)
 	session_box_lost(run->owner, err);
 }
 
+static void on_settled(void *ctx)
+{
+	struct session_ack *ack = ctx;
+	struct session *session = ack->session;
+
+	if (session) {
+		list_remove(&ack->node);
+		for (size_t i = 0; i < ARRAY_SIZE(ack->ids); i++)
+			if (session->box && ack->ids[i])
+				box_ack(session->box, ack->ids[i]);
+		session->unacked--;
+	}
+	free(ack);
+	/* The next run may have waited for this; never from inside the end of a run. */
+	if (session && !session->current)
+		session_pump(session);
+}
+
+void session_drop_acks(struct session *session)
+{
+	struct session_ack *ack;
+
+	LIST_FOREACH (ack, &session->acks, struct session_ack, node) {
+		list_remove(&ack->node);
+		ack->session = NULL;
+	}
+	session->unacked = 0;
+}
+
+/* The box forgets the run once its end is on disk. What it remembers goes with it. */
 static void place_settle(struct run *run)
 {
-	const struct session *session = run->owner;
+	struct session *session = run->owner;
+	struct session_ack *ack;
 	const struct artifacts *made = &run->outcome.artifacts;
 
-	session_ack_run(run);
+	if (session->spec.keep && session->box && run->id != 0 && !session_is_over(session)) {
+		ack = NEW(struct session_ack);
+		ack->session = session;
+		ack->ids[0] = run->id;
+		ack->ids[1] = run->dead_runner;
+		list_append(&session->acks, &ack->node);
+		session->unacked++;
+		run->record->settled = on_settled;
+		run->record->settled_ctx = ack;
+	}
 	if (error_is_set(&run->failure))
 		return;
 	for (size_t i = 0; i < made->count; i++)

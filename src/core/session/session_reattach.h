@@ -5,33 +5,6 @@
 
 #include "core/session/session_internal.h"
 
-/*
- * What a kept box remembers of a run: its id, and the box's counters when it began. Text of at most
- * BOX_LABEL_MAX characters: "exec_20261115_ab12cd34 1f4 2dc6c0 0 -", in base 16, "-" if unknown. A
- * lying agent can only falsify the usage of its own runs.
- */
-struct session_label {
-	char id[BOX_LABEL_MAX + 1];
-	uint64_t queue_us;          /* COUNTER_UNKNOWN */
-	struct box_counters before; /* cpu_us, oom_kills, pids_denied */
-};
-
-/** session_label_make - the id alone if the rest does not fit. */
-void session_label_make(const struct session_label *label, char ret_text[BOX_LABEL_MAX + 1]);
-/** session_label_read - never fails: missing or bad numbers are unknown. */
-void session_label_read(const char *text, struct session_label *ret_label);
-
-/* Ends to acknowledge once on disk. */
-struct session_ack {
-	struct list node;        /* session.acks */
-	struct session *session; /* NULL: gone */
-	uint32_t ids[2];
-};
-
-/** session_ack_run - before @run's record ends: acknowledge it once on disk. */
-void session_ack_run(struct run *run);
-/** session_drop_acks - box or session is gone. */
-void session_drop_acks(struct session *session);
 int session_on_reattach(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant);
 void session_on_reattached(void *ctx, uint32_t last_id);
 void session_on_forgotten(void *ctx, uint32_t exec_id);

@@ -17,7 +17,6 @@
 
 #define ROW_MAX     (16u << 20)
 #define HISTORY_LEN (SESSION_HISTORY_MAX * 48)
-#define LOST_REASON "the daemon ended without ending it"
 
 static void encode_history(const struct session *session, char ret_text[HISTORY_LEN])
 {
@@ -51,14 +50,6 @@ static char *encode_env(char *const *env, size_t *ret_len)
 	return bytes;
 }
 
-static void set_text(json_t *j, const char *name, const char *text)
-{
-	int r = text ? json_object_set_new(j, name, json_string(text)) : 0;
-
-	assert(r == 0); /* names are ASCII */
-	(void)r;
-}
-
 /* A live session keeps its template although the template may change. Ended sessions, which may be
  * many, keep neither this nor their variables. */
 #define WITHOUT_MADE_OF "json_remove(spec, '$.made_of', '$.made_of_ms')"
@@ -68,31 +59,28 @@ static char *encode_spec(const struct session *session)
 	struct session_info info = {0};
 	const struct box_limits *l = &session->spec.limits;
 	const struct template *t = session->template;
-	json_t *j = json_pack(
-		"{s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i}", "memory",
-		(json_int_t)l->memory_bytes, "workspace", (json_int_t)l->workspace_bytes, "tmp",
-		(json_int_t)l->tmp_bytes, "shm", (json_int_t)l->shm_bytes, "workspace_inodes",
-		(int)l->workspace_inodes, "tmp_inodes", (int)l->tmp_inodes, "pids", (int)l->pids,
-		"cpu", (int)l->cpu_millicores, "nofile", (int)l->nofile);
+	bool keeps_template = !session->ended_ms && t && !template_is_builtin(t);
+	cleanup_free char *made_of = keeps_template ? template_row_write_spec(&t->spec) : NULL;
 	char *text;
+	json_t *j;
 
-	assert(j); /* numbers only */
 	session_info(session, &info);
-	set_text(j, "template", info.template_id);
-	set_text(j, "policy", info.policy);
-	set_text(j, "key_id", info.key_id);
-	set_text(j, "request_id", info.request_id);
-	(void)json_object_set_new(j, "network", json_integer(info.network));
-	set_text(j, "root", session->spec.root);
+	j = json_pack(
+		"{s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:s*, s:s*, s:s*, s:s*, s:i, s:s*}",
+		"memory", (json_int_t)l->memory_bytes, "workspace", (json_int_t)l->workspace_bytes,
+		"tmp", (json_int_t)l->tmp_bytes, "shm", (json_int_t)l->shm_bytes,
+		"workspace_inodes", (int)l->workspace_inodes, "tmp_inodes", (int)l->tmp_inodes,
+		"pids", (int)l->pids, "cpu", (int)l->cpu_millicores, "nofile", (int)l->nofile,
+		"template", info.template_id, "policy", info.policy, "key_id", info.key_id,
+		"request_id", info.request_id, "network", (int)info.network, "root",
+		session->spec.root);
+	assert(j); /* numbers and names, which are ASCII */
 	if (session->image)
 		(void)json_object_set_new(j, "image_bytes",
 		                          json_integer((json_int_t)session->image->bytes));
-	if (!session->ended_ms && t && !template_is_builtin(t)) {
-		cleanup_free char *made_of = template_row_write_spec(&t->spec);
-
-		set_text(j, "made_of", made_of);
-		(void)json_object_set_new(j, "made_of_ms", json_integer((json_int_t)t->updated_ms));
-	}
+	if (keeps_template)
+		(void)json_object_update_new(j, json_pack("{s:s, s:I}", "made_of", made_of,
+		                                          "made_of_ms", (json_int_t)t->updated_ms));
 	text = json_dumps(j, JSON_COMPACT);
 	assert(text);
 	json_decref(j);
@@ -152,21 +140,6 @@ static void free_orphan(struct store_orphan *orphan)
 	free(w);
 }
 
-/* The later write supersedes it. */
-static void take_over(struct session_write *w, struct session_write *before)
-{
-	struct session_waiter *waiter;
-
-	if (!before)
-		return;
-	LIST_FOREACH (waiter, &before->waiting, struct session_waiter, node) {
-		list_remove(&waiter->node);
-		list_append(&w->waiting, &waiter->node);
-	}
-	db_forget(before->job);
-	free(before);
-}
-
 static int write_item(struct store_item *item)
 {
 	struct session *session = CONTAINER_OF(item, struct session, dirty);
@@ -175,7 +148,8 @@ static int write_item(struct store_item *item)
 	char history[HISTORY_LEN];
 	size_t env_len;
 	cleanup_free char *env = encode_env(session->env, &env_len);
-	struct session_write *w = NEW(struct session_write);
+	struct session_write *w = NEW(struct session_write), *before = session->writing;
+	struct session_waiter *waiter;
 	struct error err = {0};
 
 	w->session = session;
@@ -216,7 +190,14 @@ static int write_item(struct store_item *item)
 		free(w);
 		return -1;
 	}
-	take_over(w, session->writing);
+	if (before) { /* superseded */
+		LIST_FOREACH (waiter, &before->waiting, struct session_waiter, node) {
+			list_remove(&waiter->node);
+			list_append(&w->waiting, &waiter->node);
+		}
+		db_forget(before->job);
+		free(before);
+	}
 	session->writing = w;
 	list_remove(&session->dirty.node);
 	return 0;
@@ -490,26 +471,4 @@ int session_row_live(struct store *s, struct db_rows **ret_rows, struct error *e
 {
 	return db_query_now(s->db, &DB_SQL(SELECT_SESSION " AND ended_ms IS NULL ORDER BY no"),
 	                    SIZE_MAX, ret_rows, err);
-}
-
-int64_t store_end_lost(struct store *s, struct error *err)
-{
-	const struct db_value now = DB_INT(clock_real_ms());
-	const struct db_statement steps[] = {
-		DB_SQL("UPDATE executions SET status = 'crashed', completed_ms = ?1"
-	               " WHERE completed_ms IS NULL",
-	               now),
-		DB_SQL("UPDATE sessions SET state = 'failed', ended_ms = ?1, updated_ms = ?1,"
-	               " reason = '" LOST_REASON "', history = history || 'failed ' || ?1 ||"
-	               " char(10), env = x'', spec = " WITHOUT_MADE_OF " WHERE ended_ms IS NULL",
-	               now),
-	};
-	cleanup_db_rows struct db_rows *rows = NULL;
-	int64_t count;
-
-	if (db_query_now(s->db, &DB_SQL("SELECT count(*) FROM sessions WHERE ended_ms IS NULL"),
-	                 4096, &rows, err) < 0)
-		return -1;
-	count = db_rows_int(rows, 0, 0);
-	return db_exec_now(s->db, steps, ARRAY_SIZE(steps), err) < 0 ? -1 : count;
 }

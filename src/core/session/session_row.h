@@ -48,9 +48,6 @@ int session_row_live(struct store *s, struct db_rows **ret_rows, struct error *e
 /** session_row_read - a row as a session in no table. Return: owned. */
 struct session *session_row_read(struct session_service *sessions, const struct db_rows *rows,
                                  size_t row);
-/** store_end_lost - mark live sessions failed and their runs crashed. Return: number of sessions,
- * or -1. */
-int64_t store_end_lost(struct store *s, struct error *err) attr_must_check;
 
 /* Columns of session_row_read, in order. */
 #define STORE_SESSION_COLUMNS                                                                      \

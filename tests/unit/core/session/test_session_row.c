@@ -211,22 +211,6 @@ static void waiters_are_answered_at_the_end(void **state)
 	run_records_set_store(rig->f->executions, NULL);
 }
 
-static void live_rows_are_ended_without_a_successor(void **state)
-{
-	struct rig *rig = *state;
-	struct store *later = NULL;
-	struct error err = {0};
-
-	(void)make(rig);
-	rig_flush(rig);
-	assert_int_equal(store_open(rig->dir, &later, &err), 0);
-	assert_int_equal(store_end_lost(later, &err), 1);
-	store_close(later);
-	assert_int_equal(rig_number(rig, "SELECT count(*) FROM sessions WHERE state = 'failed'"
-	                                 " AND ended_ms IS NOT NULL"),
-	                 1);
-}
-
 /* Of a template, with the other columns. */
 static struct session *make_of_template(struct rig *rig)
 {
@@ -280,19 +264,6 @@ static void template_data_is_cleared_when_a_session_is_deleted(void **state)
 	expect_made_of(rig, 0);
 }
 
-static void template_data_is_cleared_after_a_crash(void **state)
-{
-	struct rig *rig = *state;
-	struct store *later = NULL;
-	struct error err = {0};
-
-	(void)make_of_template(rig);
-	assert_int_equal(store_open(rig->dir, &later, &err), 0);
-	assert_int_equal(store_end_lost(later, &err), 1);
-	store_close(later);
-	expect_made_of(rig, 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,10 +274,8 @@ int main(void)
 		RIG_TEST(a_deleted_one_goes_when_that_is_on_the_disk),
 		RIG_TEST(a_failed_delete_changes_nothing),
 		RIG_TEST(waiters_are_answered_at_the_end),
-		RIG_TEST(live_rows_are_ended_without_a_successor),
 		RIG_TEST(template_data_is_cleared_when_a_session_ends),
 		RIG_TEST(template_data_is_cleared_when_a_session_is_deleted),
-		RIG_TEST(template_data_is_cleared_after_a_crash),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
