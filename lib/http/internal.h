@@ -41,6 +41,7 @@ struct http_server {
 	struct timer *timer;
 	uint64_t timer_at_us; /* 0: not running */
 	int hangup_fd;        /* epoll: disconnected clients */
+	int diag_fd;          /* for tcp_owner.h; -1: none */
 	struct watch *hangup_watch;
 	bool quiescing;
 	void (*on_quiet)(void *ctx);
@@ -85,6 +86,7 @@ struct http_conn {
 	int fd;       /* owned by microhttpd */
 	unsigned uid; /* valid with has_uid */
 	bool has_uid;
+	bool uid_asked; /* of the kernel, for TCP */
 	bool suspended;
 	bool hung_up;
 	bool served; /* not its first request */

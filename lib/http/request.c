@@ -6,6 +6,7 @@
 #include "base/id.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "http/tcp_owner.h"
 #include <errno.h>
 #include <stdio.h>
 #include <strings.h>
@@ -295,9 +296,15 @@ const char *http_peer(const struct http_request *req)
 
 int http_peer_uid(const struct http_request *req, unsigned *ret_uid)
 {
-	if (!req->conn->has_uid)
+	struct http_conn *c = req->conn;
+
+	/* Not before the first request that wants to know: with keys none does. */
+	if (!c->uid_asked && !c->listener->is_unix && c->server->diag_fd >= 0)
+		c->has_uid = tcp_owner_find(c->server->diag_fd, c->fd, &c->uid) == 0;
+	c->uid_asked = true;
+	if (!c->has_uid)
 		return -ENOENT;
-	*ret_uid = req->conn->uid;
+	*ret_uid = c->uid;
 	return 0;
 }
 

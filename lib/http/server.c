@@ -308,11 +308,18 @@ struct http_server *http_server_new(const struct http_server_config *config)
 	s->peers = map_new();
 	s->body_quotas = map_new();
 	s->timer = timer_new(config->loop, conn_expire, s);
+	s->diag_fd = -1;
 	s->hangup_fd = fd_epoll();
 	assert(s->hangup_fd >= 0);
 	s->hangup_watch = watch_new(config->loop, s->hangup_fd, conn_hangups, s);
 	watch_set(s->hangup_watch, WATCH_READ);
 	return s;
+}
+
+void http_server_identify(struct http_server *s, int fd)
+{
+	fd_close(s->diag_fd);
+	s->diag_fd = fd;
 }
 
 static void listener_free(struct http_listener *l);
@@ -365,6 +372,7 @@ void http_server_free(struct http_server *s)
 	watch_free(s->hangup_watch);
 	timer_free(s->timer);
 	fd_close(s->hangup_fd);
+	fd_close(s->diag_fd);
 	map_free(s->peers);
 	map_free(s->body_quotas);
 	free(s);

@@ -74,6 +74,11 @@ void http_server_free(struct http_server *s);
 struct http_server *http_server_new(const struct http_server_config *config)
 	attr_owned(http_server_free);
 /**
+ * http_server_identify - with @fd from tcp_owner_open, http_peer_uid knows local peers of TCP too.
+ * Takes ownership; -1: it does not.
+ */
+void http_server_identify(struct http_server *s, int fd);
+/**
  * http_server_listen - serve @fd, a listening socket; takes ownership. May be repeated. @tls NULL:
  * plain; else TLS 1.2 or newer.
  */
@@ -116,7 +121,10 @@ unsigned http_header_count(const struct http_request *req, const char *name);
 bool http_is_unix(const struct http_request *req);
 /** http_peer - the client as limits count it: "192.0.2.1", "uid:1000", or "". */
 const char *http_peer(const struct http_request *req);
-/** http_peer_uid - uid of the peer on the Unix socket. Return: 0 or -ENOENT. */
+/**
+ * http_peer_uid - the user who connected, or over TCP the one who created the peer's socket
+ * (tcp_owner.h), asked for once per connection. Return: 0 or -ENOENT.
+ */
 int http_peer_uid(const struct http_request *req, unsigned *ret_uid) attr_must_check;
 /**
  * http_is_crowded - too many connections of the server or this peer. A few more are accepted for an

@@ -30,6 +30,7 @@ static const struct principal *authenticate(struct router *r, struct http_reques
 		.now_us = clock_us(),
 	};
 
+	request.is_unix = http_is_unix(req);
 	request.has_uid = http_peer_uid(req, &request.uid) == 0;
 	return identity_authenticate(r->parts.identity, &request, err);
 }

@@ -41,6 +41,7 @@
 #include "driver/driver.h"
 #include "driver/native.h"
 #include "http/server.h"
+#include "http/tcp_owner.h"
 #include "io/loop.h"
 #include "wire/layer.h"
 #include <errno.h>
@@ -113,6 +114,7 @@ struct daemon {
 	char handover[HOME_NAME_LEN + 16]; /* engines outlive the daemon under this name */
 	struct tls_files tls;              /* until the server has them */
 	int tcp_fd, unix_fd;
+	int diag_fd; /* who connects over TCP; until the server has it */
 	char tcp_name[64];
 	enum daemon_exit exit;
 	bool stopping, sessions_ended, execs_drained, quiet;
@@ -325,6 +327,10 @@ static int open_sockets(struct daemon *d, struct error *err)
 		if (http_listen_name(d->tcp_fd, d->tls.cert ? "https" : "http", d->tcp_name,
 		                     sizeof(d->tcp_name)) < 0)
 			return error_set(err, ERR_SYSTEM, 0, "read the name of the socket");
+		d->diag_fd = tcp_owner_open();
+		if (d->diag_fd < 0)
+			log_warn("open a sock_diag socket: %s; without keys, TCP will serve nobody",
+			         strerror(-d->diag_fd));
 	}
 	if (c->socket[0] && (home_make_parent(c->socket, own_id(d), err) < 0 ||
 	                     http_listen_unix(c->socket, SOCKET_MODE, &d->unix_fd, err) < 0))
@@ -481,6 +487,7 @@ static int start_http(struct daemon *d, struct error *err)
 	                                d->runners, d->store, d->identity, d->tenants, d->imports});
 	http.handlers = router_handlers(d->router);
 	d->http = http_server_new(&http);
+	http_server_identify(d->http, TAKE_FD(d->diag_fd));
 	d->answer_timer = timer_new(d->loop, on_answer_timeout, d);
 	for (size_t i = 0; i < ARRAY_SIZE(stop_signals); i++)
 		d->signals[i] = signal_watch_new(d->loop, stop_signals[i], on_signal, d);
@@ -621,8 +628,11 @@ static int open_store(struct daemon *d, struct error *err)
 
 static int load_identity(struct daemon *d, struct error *err)
 {
-	struct identity_config config = {
-		.config = d->config, .store = d->store, .owner_uid = d->started_by};
+	struct identity_config config = {.config = d->config,
+	                                 .store = d->store,
+	                                 .owner_uid = d->started_by,
+	                                 .daemon_uid =
+	                                         d->config->user[0] ? geteuid() : d->started_by};
 
 	if (key_setup() < 0)
 		return error_set(err, ERR_SYSTEM, 0, "set up libsodium");
@@ -731,6 +741,7 @@ static void take_down(struct daemon *d)
 	tls_files_done(&d->tls);
 	fd_close(d->tcp_fd);
 	fd_close(d->unix_fd);
+	fd_close(d->diag_fd);
 	guard_end(&d->socket_guard);
 	guard_end(&d->tls_guard);
 	fd_close(d->state_lock);
@@ -747,6 +758,7 @@ enum daemon_exit daemon_run(const struct config *config)
 		.state_lock = -1,
 		.tcp_fd = -1,
 		.unix_fd = -1,
+		.diag_fd = -1,
 	};
 	/* A client that disconnects, or a file that may not grow, is a write error. */
 	(void)signal(SIGPIPE, SIG_IGN);

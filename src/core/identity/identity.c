@@ -263,18 +263,47 @@ static const struct principal *check_key(struct identity *identity, const struct
 	return &known->principal;
 }
 
+/* The socket's mode and group decide who reaches it; a TCP port is open to every local user. */
+static const struct principal *
+admit_keyless(struct identity *identity, const struct identity_request *request, struct error *err)
+{
+	const struct identity_config *c = &identity->config;
+	char who[32] = "an unknown user";
+
+	if (request->is_unix ||
+	    (request->has_uid &&
+	     (request->uid == 0 || request->uid == c->owner_uid || request->uid == c->daemon_uid)))
+		return &identity->anybody;
+	if (request->has_uid)
+		(void)snprintf(who, sizeof(who), "user %u", request->uid);
+	/* The administrator's way to a first key is the socket, or the state directory. */
+	if (c->config->socket[0])
+		(void)error_set(err, ERR_UNAUTHENTICATED, 0,
+		                "without keys TCP serves only root and user %u, and this is %s: "
+		                "connect to %.70s as a member of its group, or send a key, which "
+		                "they create with 'millibox key create'",
+		                c->owner_uid, who, c->config->socket);
+	else
+		(void)error_set(err, ERR_UNAUTHENTICATED, 0,
+		                "without keys TCP serves only root and user %u, and this is %s: "
+		                "send a key, which they create with 'milliboxd --create-key'",
+		                c->owner_uid, who);
+	return NULL;
+}
+
 const struct principal *identity_authenticate(struct identity *identity,
                                               const struct identity_request *request,
                                               struct error *err)
 {
 	cleanup_key struct key key = {0};
-	bool trusted = identity->config.config->auth_trust_socket && request->has_uid &&
+	bool trusted = identity->config.config->auth_trust_socket && request->is_unix &&
+	               request->has_uid &&
 	               (request->uid == 0 || request->uid == identity->config.owner_uid);
 	int r;
 
 	/* Clients may send a key to a daemon that has none. */
 	if (!identity_has_keys(identity))
-		return trusted ? &identity->owner : &identity->anybody;
+		return trusted ? &identity->owner : admit_keyless(identity, request, err);
 	r = key_from_headers(request->authorization, request->api_key, &key);
 	if (request->repeated || r == -EEXIST) {
 		(void)error_field(err, "Authorization",

@@ -11,7 +11,8 @@
  *
  * On the Unix socket, root and the user who started the daemon are fully trusted
  * (auth.trust_socket): they can read the state directory and kill the daemon anyway. Without keys,
- * all other callers have every scope except admin.
+ * others whom the file system lets connect there, and over TCP root and the daemon's users, have
+ * every scope except admin; nobody else is served.
  */
 
 #include "base/attr.h"
@@ -39,6 +40,7 @@ struct identity_config {
 	struct tenants *tenants;
 	struct store *store; /* NULL: not persisted, for tests */
 	unsigned owner_uid;  /* who started the daemon */
+	unsigned daemon_uid; /* whom it runs as by its settings; else as owner_uid */
 };
 
 /** identity_free - unwritten changes fail with ERR_UNAVAILABLE. */
@@ -62,7 +64,8 @@ struct identity_request {
 	const char *authorization, *api_key; /* headers; NULL: not sent */
 	bool repeated;                       /* one was sent twice */
 	const char *peer;                    /* to count failures */
-	bool has_uid;                        /* @uid is that of the Unix socket's peer */
+	bool is_unix;                        /* on the Unix socket */
+	bool has_uid;                        /* @uid is that of the peer */
 	unsigned uid;
 	uint64_t now_us;
 };

@@ -15,7 +15,8 @@
 
 /* Identities with a real store in a directory of their own. */
 
-#define OWNER 1234
+#define OWNER   1234
+#define SERVICE 1236
 
 struct fixture {
 	char dir[64];
@@ -53,7 +54,8 @@ static void settle(struct fixture *f)
 
 static void open_all(struct fixture *f)
 {
-	struct identity_config config = {.config = f->config, .owner_uid = OWNER};
+	struct identity_config config = {
+		.config = f->config, .owner_uid = OWNER, .daemon_uid = SERVICE};
 
 	f->loop = loop_new();
 	assert_int_equal(store_open(f->dir, &f->store, &f->err), 0);
@@ -144,15 +146,37 @@ static const struct principal *ask_with(struct fixture *f, const struct key *key
 static void without_keys_all_but_the_owner_lack_admin(void **state)
 {
 	struct fixture *f = *state;
-	const struct principal *p = ask(f, &(struct identity_request){.authorization = "Bearer x"});
+	const struct principal *p =
+		ask(f, &(struct identity_request){.authorization = "Bearer x", .is_unix = true});
 
 	assert_non_null(p);
 	assert_string_equal(p->tenant, TENANT_DEFAULT);
 	assert_false(scope_allows(p->scopes, SCOPE_ADMIN));
-	p = ask(f, &(struct identity_request){.has_uid = true, .uid = OWNER});
+	p = ask(f, &(struct identity_request){.is_unix = true, .has_uid = true, .uid = OWNER});
 	assert_true(scope_allows(p->scopes, SCOPE_ADMIN));
-	p = ask(f, &(struct identity_request){.has_uid = true, .uid = OWNER + 1});
+	p = ask(f, &(struct identity_request){.is_unix = true, .has_uid = true, .uid = OWNER + 1});
 	assert_false(scope_allows(p->scopes, SCOPE_ADMIN));
+}
+
+static void without_keys_tcp_serves_root_and_the_daemons_users(void **state)
+{
+	static const unsigned served[] = {0, OWNER, SERVICE};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(served); i++) {
+		const struct principal *p =
+			ask(f, &(struct identity_request){.has_uid = true, .uid = served[i]});
+
+		assert_non_null(p);
+		assert_string_equal(p->tenant, TENANT_DEFAULT);
+		assert_false(scope_allows(p->scopes, SCOPE_ADMIN));
+	}
+	assert_null(ask(f, &(struct identity_request){.has_uid = true, .uid = OWNER + 1}));
+	assert_int_equal(f->err.code, ERR_UNAUTHENTICATED);
+	assert_non_null(strstr(f->err.msg, "millibox key create"));
+	/* The kernel does not know the peer: whatever is in uid does not count. */
+	assert_null(ask(f, &(struct identity_request){.uid = 0, .authorization = "Bearer x"}));
+	assert_int_equal(f->err.code, ERR_UNAUTHENTICATED);
 }
 
 static void a_key_authenticates_its_tenant(void **state)
@@ -169,10 +193,15 @@ static void a_key_authenticates_its_tenant(void **state)
 	assert_null(ask_with(f, &wrong));
 	assert_int_equal(f->err.code, ERR_UNAUTHENTICATED);
 	/* The socket is trusted only without a key. */
-	assert_non_null(ask(f, &(struct identity_request){.has_uid = true, .uid = 0}));
-	assert_null(ask(
-		f, &(struct identity_request){.has_uid = true, .uid = 0, .api_key = "nonsense"}));
-	assert_null(ask(f, &(struct identity_request){.has_uid = true, .uid = 77}));
+	assert_non_null(
+		ask(f, &(struct identity_request){.is_unix = true, .has_uid = true, .uid = 0}));
+	/* Over TCP root needs a key as anyone. */
+	assert_null(ask(f, &(struct identity_request){.has_uid = true, .uid = 0}));
+	assert_null(
+		ask(f, &(struct identity_request){
+			       .is_unix = true, .has_uid = true, .uid = 0, .api_key = "nonsense"}));
+	assert_null(
+		ask(f, &(struct identity_request){.is_unix = true, .has_uid = true, .uid = 77}));
 }
 
 static void revoked_and_expired_keys_are_unknown(void **state)
@@ -256,7 +285,8 @@ static void a_tenant_with_a_key_is_not_deleted(void **state)
 	assert_int_equal(identity_key_count(f->identity), 0);
 	/* Its keys, the last ones, were deleted with it: authentication stays on. */
 	assert_null(ask(f, &(struct identity_request){0}));
-	assert_non_null(ask(f, &(struct identity_request){.has_uid = true, .uid = OWNER}));
+	assert_non_null(
+		ask(f, &(struct identity_request){.is_unix = true, .has_uid = true, .uid = OWNER}));
 }
 
 static void failures_of_a_peer_are_slowed_down(void **state)
@@ -319,6 +349,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(without_keys_all_but_the_owner_lack_admin),
+		TEST(without_keys_tcp_serves_root_and_the_daemons_users),
 		TEST(a_key_authenticates_its_tenant),
 		TEST(revoked_and_expired_keys_are_unknown),
 		TEST(everything_is_restored_after_a_restart),

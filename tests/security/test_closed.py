@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Without keys, a TCP port on loopback serves only root and the user who started the daemon (API-9)."""
+
+import json
+import os
+import socket
+
+import pytest
+from support import host, second_user
+from support.client import Client, raw_exchange
+from support.identity import KeyClient, make_key
+
+pytestmark = pytest.mark.phases("system")
+only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+JSON = {"Content-Type": "application/json"}
+CODE = json.dumps({"language": "shell", "code": "echo served"})
+INITIALIZE = json.dumps({
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}},
+})  # fmt: skip
+UPGRADE = {
+    "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}  # fmt: skip
+#: One request of each dialect that does something, and what a served caller gets.
+DIALECTS = {
+    "v1": (("POST", "/api/v1/execute", CODE, JSON), 200),
+    "v1 list": (("GET", "/api/v1/sessions", None, {}), 200),
+    "se": (("GET", "/workspace/se/workspaces", None, {}), 200),
+    "sandboxes": (("GET", "/api/sandboxes", None, {}), 200),
+    "mcp": (("POST", "/mcp", INITIALIZE, {**JSON, "Accept": "application/json, text/event-stream"}), 200),
+    "mcp tools": (("GET", "/mcp/tools", None, {}), 200),
+    "websocket": (("GET", "/mcp/ws", None, UPGRADE), 101),
+    "metrics": (("GET", "/metrics", None, {}), 200),
+    "unknown": (("GET", "/no/such/path", None, {}), 404),
+}
+#: Served to anyone: they say that the daemon is there, which the open port says too.
+PUBLIC = ["/healthz", "/readyz"]
+
+
+@only_root
+def test_another_user_is_refused_over_tcp_in_every_dialect(daemon):
+    answers = second_user.ask(daemon.tcp_address(), [request for request, _ in DIALECTS.values()])
+    assert {name: status for name, (status, _) in zip(DIALECTS, answers)} == {name: 401 for name in DIALECTS}
+    for _, text in answers:
+        assert f"this is user {second_user.UID}" in text and "millibox key create" in text, text
+        assert daemon.socket in text
+
+
+@only_root
+def test_the_probe_is_served_as_the_daemons_user(daemon):
+    """The control: the same requests, as root."""
+    answers = second_user.ask(daemon.tcp_address(), [request for request, _ in DIALECTS.values()], uid=0)
+    assert {name: status for name, (status, _) in zip(DIALECTS, answers)} == {name: status for name, (_, status) in DIALECTS.items()}
+    assert "served" in answers[0][1]
+
+
+@pytest.mark.phases("system", "user", "subid")
+def test_the_user_who_started_the_daemon_is_served(daemon):
+    client = Client(daemon.tcp_address())
+    assert client.shell("echo served")["stdout"] == "served\n"
+    # On the same connection: asked for once.
+    assert client.shell("echo served")["stdout"] == "served\n"
+    client.close()
+
+
+@only_root
+def test_another_user_learns_no_numbers(daemon):
+    answers = second_user.ask(daemon.tcp_address(), [("GET", path, None, {}) for path in PUBLIC])
+    ours = second_user.ask(daemon.tcp_address(), [("GET", path, None, {}) for path in PUBLIC], uid=0)
+    assert [status for status, _ in answers] == [200, 200]
+    theirs, known = json.loads(answers[0][1]), json.loads(ours[0][1])
+    for name, value in theirs.items():
+        assert not isinstance(value, (int, float)) or isinstance(value, bool) or name not in known, (name, value)
+
+
+@only_root
+def test_a_socket_that_is_closed_at_once_is_not_roots(daemon):
+    """A closed socket has no user, which older kernels report as 0."""
+    request = "POST /workspace/se/session/closed-race HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.setgroups([])
+            os.setresgid(second_user.UID, second_user.UID, second_user.UID)
+            os.setresuid(second_user.UID, second_user.UID, second_user.UID)
+            for _ in range(200):
+                with socket.create_connection(daemon.tcp_address()) as sock:
+                    sock.sendall(request.encode())
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(pid, 0)[1] == 0
+    # A later request of ours is served after all of theirs.
+    client = Client(daemon.tcp_address())
+    assert client.get("/workspace/se/status/closed-race").status == 404
+    client.close()
+
+
+@only_root
+def test_with_keys_another_user_needs_one(make_daemon):
+    d = make_daemon(tcp=True).start()
+    with d.client() as admin:
+        key = make_key(admin, "default", scopes=["read", "execute"])
+    request = DIALECTS["v1"][0]
+    keyed = (*request[:3], {**JSON, "Authorization": f"Bearer {key}"})
+    (refused, _), (served, text) = second_user.ask(d.tcp_address(), [request, keyed])
+    assert (refused, served) == (401, 200), text
+    # Root too, from now on.
+    assert raw_exchange(d.tcp_address(), b"GET /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").startswith(
+        b"HTTP/1.1 401 "
+    )
+    client = KeyClient(d.tcp_address(), key)
+    assert client.get("/api/v1/sessions").status == 200
+    client.close()
+
+
+@only_root
+def test_the_remedy_without_a_unix_socket(make_daemon):
+    d = make_daemon(tcp=True)
+    d.socket = ""
+    d.start(ready=False)
+    host.wait_until(lambda: "listening on" in d.log(), 20, lambda: d.log())
+    ((status, text),) = second_user.ask(d.tcp_address(), [DIALECTS["v1"][0]])
+    assert status == 401 and "milliboxd --create-key" in text
