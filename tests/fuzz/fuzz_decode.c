@@ -51,7 +51,7 @@ static void check_refusal(const struct error *err)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct decode_limits limits = {.max_code_bytes = MAX_CODE};
-	struct decoded_exec decoded = {0};
+	struct decoded_run decoded = {0};
 	struct report report = {0};
 	struct error err = {0};
 
@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_request(&decoded.request);
 	else
 		check_refusal(&err);
-	decoded_exec_done(&decoded);
+	decoded_run_done(&decoded);
 	(void)!report_read((const char *)data, size, &report);
 	require(report.result && json_is_array(report.results) && report.error);
 	report_done(&report);

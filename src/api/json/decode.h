@@ -18,55 +18,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct decoded_exec {
+/* decode_run.c */
+
+struct decoded_run {
 	struct run_request request;
 	bool stream;
-	json_t *event;   /* owned; NULL: the code has no handler */
-	json_t *context; /* owned; NULL: not given */
+	json_t *event;       /* owned; NULL: the code has no handler */
+	json_t *context;     /* owned; NULL: not given */
+	bool wait;           /* in a session: answer after the end */
+	bool needs_language; /* in a session: set before decode_run */
 };
 
 struct decode_limits {
 	size_t max_code_bytes;
 };
 
-void decoded_exec_done(struct decoded_exec *d);
-#define cleanup_decoded_exec attr_cleanup(decoded_exec_done)
+void decoded_run_done(struct decoded_run *d);
+#define cleanup_decoded_run attr_cleanup(decoded_run_done)
 
 extern const struct fields decode_exec_fields;
 /** decode_exec - the caller releases @ret_exec in any case. */
 int decode_exec(const char *body, size_t len, const struct decode_limits *limits,
-                struct decoded_exec *ret_exec, struct error *err) attr_must_check;
+                struct decoded_run *ret_exec, struct error *err) attr_must_check;
 int decode_exec_object(const json_t *object, const struct decode_limits *limits,
-                       struct decoded_exec *ret_exec, struct error *err) attr_must_check;
-
-/* decode_session.c */
-
-/* Seconds. */
-#define DECODE_RUN_MAX     3600
-#define DECODE_SESSION_MAX (7 * 24 * 3600)
-
-extern const struct fields decode_session_fields, decode_install_fields, decode_run_fields,
-	decode_input_fields;
-
-/** decode_session - the caller releases *ret_request in any case. */
-int decode_session(const char *body, size_t len, struct session_request *ret_request,
-                   struct error *err) attr_must_check;
-int decode_session_object(const json_t *object, struct session_request *ret_request,
-                          struct error *err) attr_must_check;
-#define cleanup_session_request attr_cleanup(session_request_done)
-
-int decode_install(const char *body, size_t len, const char *language,
-                   struct session_request *ret_request, struct error *err) attr_must_check;
+                       struct decoded_run *ret_exec, struct error *err) attr_must_check;
 
 /* POST /sessions/{id}/execute. */
-struct decoded_run {
-	struct decoded_exec exec; /* language NULL: not given */
-	bool wait;
-	bool needs_language; /* set by the caller before decode_run */
-};
-
-void decoded_run_done(struct decoded_run *d);
-#define cleanup_decoded_run attr_cleanup(decoded_run_done)
+extern const struct fields decode_run_fields, decode_input_fields;
 int decode_run(const char *body, size_t len, const struct decode_limits *limits,
                struct decoded_run *ret_run, struct error *err) attr_must_check;
 
@@ -81,6 +59,25 @@ void decoded_input_done(struct decoded_input *d);
 #define cleanup_decoded_input attr_cleanup(decoded_input_done)
 int decode_input(const char *body, size_t len, struct decoded_input *ret_input,
                  struct error *err) attr_must_check;
+
+/* decode_session.c */
+
+/* Seconds. */
+#define DECODE_RUN_MAX     3600
+#define DECODE_SESSION_MAX (7 * 24 * 3600)
+
+extern const struct fields decode_session_fields, decode_install_fields;
+
+/** decode_session - the caller releases *ret_request in any case. */
+int decode_session(const char *body, size_t len, struct session_request *ret_request,
+                   struct error *err) attr_must_check;
+int decode_session_object(const json_t *object, struct session_request *ret_request,
+                          struct error *err) attr_must_check;
+#define cleanup_session_request attr_cleanup(session_request_done)
+
+int decode_install(const char *body, size_t len, const char *language,
+                   struct session_request *ret_request, struct error *err) attr_must_check;
+
 /** decode_nothing - a body without fields: "" or "{}". */
 int decode_nothing(const char *body, size_t len, struct error *err) attr_must_check;
 

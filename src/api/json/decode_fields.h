@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: rows that tables share. A struct with a program begins with a struct decoded_exec. */
+/* DOC: rows that tables share. A struct with a program begins with a struct decoded_run. */
 
 #include "api/json/decode.h"
 #include "api/json/fields.h"
@@ -32,14 +32,14 @@
 
 /* Code or a handler, and its input. */
 #define PROGRAM_ROWS \
-	{"code", FIELD_STRING, AT_LEN(struct decoded_exec, request.code, request.code_len), .min = 1, .check = decode_check_code}, \
-	{"handler_code", FIELD_STRING, AT_LEN(struct decoded_exec, request.code, request.code_len), .min = 1, .check = decode_check_handler, \
+	{"code", FIELD_STRING, AT_LEN(struct decoded_run, request.code, request.code_len), .min = 1, .check = decode_check_code}, \
+	{"handler_code", FIELD_STRING, AT_LEN(struct decoded_run, request.code, request.code_len), .min = 1, .check = decode_check_handler, \
 	 .description = "Instead of `code`: Python that defines `handler(event)` or `handler(event, context)`. Its return value is `result`."}, \
 	HANDLER_ROWS(decode_context_fields), \
-	{"stdin", FIELD_BYTES, AT_LEN(struct decoded_exec, request.stdin_data, request.stdin_len)}, \
-	{"args", FIELD_STRINGS, AT(struct decoded_exec, request.args)}, \
+	{"stdin", FIELD_BYTES, AT_LEN(struct decoded_run, request.stdin_data, request.stdin_len)}, \
+	{"args", FIELD_STRINGS, AT(struct decoded_run, request.args)}, \
 	{"files", FIELD_CUSTOM, .check = decode_files, .schema = FILES_SCHEMA, .description = "Relative path in the workspace to content."}, \
-	{"env_vars", FIELD_ENV, AT(struct decoded_exec, request.env)}
+	{"env_vars", FIELD_ENV, AT(struct decoded_run, request.env)}
 
 #define HANDLER_ROWS(C) \
 	{"event", FIELD_CUSTOM, .check = decode_event, .schema = EVENT_SCHEMA, \
@@ -51,15 +51,15 @@ extern const char *const decode_networks[]; /* in the order of enum box_network 
 /** decode_is_id - 1 to 64 letters, digits, '_' or '-'. */
 bool decode_is_id(const char *text);
 
-/* Of a struct decoded_exec; the context is a struct decode_limits. */
+/* Of a struct decoded_run; the context is a struct decode_limits. */
 field_fn decode_check_code;
 field_fn decode_files;
 
-/* decode_handler.c */
+/* decode_run.c */
 extern const struct field decode_context_rows[];
 extern const struct fields decode_context_fields;
 field_fn decode_check_handler;
 field_fn decode_event;
 field_fn decode_keep_context;
 /** decode_handler_end - after all fields: the handler's argument, timeout and language. */
-int decode_handler_end(struct decoded_exec *d, struct error *err) attr_must_check;
+int decode_handler_end(struct decoded_run *d, struct error *err) attr_must_check;

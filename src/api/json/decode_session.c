@@ -10,7 +10,6 @@
 
 static const char *const modes[] = {"ephemeral", "persistent", NULL};
 static_assert(ARRAY_SIZE(modes) == SESSION_MODE_COUNT + 1, "every mode has a word");
-static_assert(offsetof(struct decoded_run, exec) == 0, "rows of a program start there");
 
 static int take_dependencies(const struct field_value *v)
 {
@@ -35,14 +34,6 @@ static int take_fail_on_error(const struct field_value *v)
 static int refuse_max_output(const struct field_value *v)
 {
 	return error_field(v->err, v->path, "belongs to an execution, not to a session");
-}
-
-static int take_async(const struct field_value *v)
-{
-	struct decoded_run *run = v->out;
-
-	run->wait |= !json_is_true(v->value);
-	return 0;
 }
 
 /* clang-format off */
@@ -96,29 +87,6 @@ const struct fields decode_install_fields = {
 	.rows = (const struct field[]){INSTALL_ROWS(true), FIELDS_END},
 };
 
-const struct fields decode_run_fields = {
-	.name = "RunRequest",
-	.rows = (const struct field[]){
-		PROGRAM_ROWS,
-		{"language", FIELD_STRING, AT(struct decoded_exec, request.language), .min = 1, .schema = NAME_SCHEMA, .description = "Default: that of the session."},
-		{"stdin_open", FIELD_BOOL, AT(struct decoded_exec, request.stdin_open), .schema = "{\"default\": false}", .description = "Keep standard input open for `/executions/{id}/stdin`."},
-		{"timeout", FIELD_SECONDS, AT(struct decoded_exec, request.timeout_us), .min = 1, .max = DECODE_RUN_MAX, .schema = "{\"default\": 30}", .description = "Seconds."},
-		{"wait", FIELD_BOOL, AT(struct decoded_run, wait), .schema = "{\"default\": false}"},
-		{"async_mode", FIELD_BOOL, .check = take_async, .schema = "{\"default\": true}", .description = "The opposite of wait."},
-		{"stream", FIELD_BOOL, AT(struct decoded_exec, stream), .schema = "{\"default\": false}"},
-		FIELDS_END,
-	},
-};
-
-const struct fields decode_input_fields = {
-	.name = "Input",
-	.rows = (const struct field[]){
-		{"data", FIELD_BYTES, AT_LEN(struct decoded_input, data, len)},
-		{"end", FIELD_BOOL, AT(struct decoded_input, end), .schema = "{\"default\": false}", .description = "Close standard input after the data."},
-		FIELDS_END,
-	},
-};
-
 static const struct fields no_fields = {.rows = (const struct field[]){FIELDS_END}};
 /* clang-format on */
 
@@ -154,37 +122,6 @@ int decode_install(const char *body, size_t len, const char *language,
 	if (fields_decode_text(&decode_install_fields, body, len, NULL, ret_request, err) < 0)
 		return -1;
 	return check_language(language, err);
-}
-
-int decode_run(const char *body, size_t len, const struct decode_limits *limits,
-               struct decoded_run *ret_run, struct error *err)
-{
-	if (fields_decode_text(&decode_run_fields, body, len, limits, ret_run, err) < 0)
-		return -1;
-	if (ret_run->needs_language && !ret_run->exec.request.language)
-		return error_field(err, "language", "is missing");
-	return decode_handler_end(&ret_run->exec, err);
-}
-
-void decoded_run_done(struct decoded_run *d)
-{
-	decoded_exec_done(&d->exec);
-	*d = (struct decoded_run){0};
-}
-
-int decode_input(const char *body, size_t len, struct decoded_input *ret_input, struct error *err)
-{
-	if (fields_decode_text(&decode_input_fields, body, len, NULL, ret_input, err) < 0)
-		return -1;
-	if (!ret_input->data && !ret_input->end)
-		return error_field(err, "data", "is missing");
-	return 0;
-}
-
-void decoded_input_done(struct decoded_input *d)
-{
-	free(d->data);
-	*d = (struct decoded_input){0};
 }
 
 int decode_nothing(const char *body, size_t len, struct error *err)

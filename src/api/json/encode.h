@@ -16,6 +16,7 @@
 
 struct policy;
 struct principal;
+struct report;
 struct run_service;
 struct runners;
 struct template;
@@ -37,6 +38,20 @@ json_t *encode_template(const struct templates *all, const struct template *t,
                         const struct runners *runners) attr_must_check;
 json_t *encode_session(const struct session *session) attr_must_check;
 json_t *encode_session_stats(struct session *session) attr_must_check;
+
+/* encode_run.c. Values that the host does not measure are null. */
+
+/** encode_result_report - of the runner; empty if malformed. */
+void encode_result_report(const struct outcome *outcome, struct report *ret_report);
+/**
+ * encode_result_add - a result. @run: with the members of its record; NULL: not a session's.
+ * Return: 0 or -1: no room; @b then holds a part.
+ */
+int encode_result_add(struct buf *b, const struct outcome *outcome, const struct report *report,
+                      const struct run_record_info *run) attr_must_check;
+/** encode_result_brief - without output and code. */
+json_t *encode_result_brief(const struct outcome *outcome, const struct report *report,
+                            const struct run_record_info *run) attr_must_check;
 const char *encode_run_status_name(const struct run_record_info *info);
 /** encode_run_ticket - for a request that does not wait. */
 json_t *encode_run_ticket(const struct run_record *e) attr_must_check;

@@ -2,10 +2,23 @@
 #include "api/json/encode.h"
 
 #include "api/json/encode_file.h"
-#include "api/json/encode_result.h"
 #include "api/json/json.h"
+#include "api/json/markers.h"
 #include "api/json/report.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/size.h"
 #include "base/str.h"
+#include "core/run/outcome.h"
+#include "driver/driver.h"
+#include <math.h>
+#include <string.h>
+
+/*
+ * Theory of operation. A result has members before the output, the output, and members after it.
+ * Output may be megabytes and is written directly (json_add_text), the rest as objects. A session's
+ * run is a result with the members of its record.
+ */
 
 const char *encode_run_status_name(const struct run_record_info *info)
 {
@@ -86,64 +99,197 @@ static json_t *error_message(const struct run_record_info *info, const json_t *e
 	                                        : encode_text(info->failure->msg);
 }
 
-static json_t *head_of(const struct run_record_info *info)
+static json_t *milliseconds(uint64_t us)
+{
+	return us == COUNTER_UNKNOWN ? json_null() : json_real((double)us / 1000);
+}
+
+static json_t *counter(uint64_t value)
+{
+	return value == COUNTER_UNKNOWN ? json_null() : json_integer((json_int_t)value);
+}
+
+static json_t *megabytes(uint64_t bytes)
+{
+	if (bytes == COUNTER_UNKNOWN)
+		return json_null();
+	return json_real(round((double)bytes / (double)MIB * 1000) / 1000);
+}
+
+static json_t *metrics(const struct outcome *o)
 {
 	json_t *j = json_object();
 
-	json_set(j, "execution_id", json_string(info->id));
-	json_set(j, "id", json_string(info->id));
-	json_set(j, "session_id", json_string(info->session_id));
-	json_set(j, "status", json_string(encode_run_status_name(info)));
+	json_set(j, "duration_ms", milliseconds(o->duration_us));
+	json_set(j, "start_ms", milliseconds(o->start_us));
+	json_set(j, "queue_ms", milliseconds(o->queue_us));
+	json_set(j, "cpu_time_ms", milliseconds(o->cpu_us));
+	json_set(j, "memory_peak_mb", megabytes(o->memory_peak_bytes));
+	json_set(j, "peak_memory_mb", megabytes(o->memory_peak_bytes));
+	json_set(j, "io_read_bytes", counter(o->read_bytes));
+	json_set(j, "io_write_bytes", counter(o->write_bytes));
+	json_set(j, "processes_peak", counter(o->processes_peak));
+	json_set(j, "stdout_bytes", counter(o->stdout_bytes));
+	json_set(j, "stderr_bytes", counter(o->stderr_bytes));
 	return j;
 }
 
-static json_t *tail_of(const struct run_record_info *info, const struct report *report, bool brief)
+static json_t *denials(const struct outcome *o)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < o->denials_count && i < DENIALS_MAX; i++) {
+		const struct denial *d = &o->denials[i];
+		json_t *j = json_object();
+
+		json_set(j, "kind", json_string(d->kind));
+		json_set(j, "what", json_text(d->what, strnlen(d->what, sizeof(d->what))));
+		json_set(j, "rule", json_string(d->rule));
+		json_set(j, "count", counter(d->count));
+		json_append(list, j);
+	}
+	return list;
+}
+
+static json_t *isolation(const struct outcome *o)
 {
 	json_t *j = json_object();
 
-	json_set(j, "session_reset", json_boolean(info->session_reset));
-	if (info->outcome)
-		json_set(j, "artifacts",
-		         encode_artifacts(&info->outcome->artifacts, info->session_id));
-	if (!info->outcome)
-		json_set(j, "execution_time", json_null());
-	json_set(j, "language", encode_text(info->language));
+	json_set(j, "driver", encode_text(o->driver));
+	json_set(j, "layers", encode_layers(o->layers));
+	json_set(j, "missing", encode_layers(o->layers_missing));
+	json_set(j, "start", json_string(o->start == BOX_START_ZYGOTE ? "zygote" : "cold"));
+	json_set(j, "start_reason", encode_text(box_start_reason(o->start)));
+	json_set(j, "pooled", json_boolean(o->pooled));
+	return j;
+}
+
+void encode_result_report(const struct outcome *o, struct report *ret_report)
+{
+	/* Not our error: the program can write anything. */
+	if (report_read(o->report.data, o->report.len, ret_report) < 0)
+		log_ctx(LOG_LEVEL_DEBUG, NULL, "%s: ignoring a malformed report of the runner",
+		        o->execution_id);
+}
+
+/* Members before the output ... */
+static json_t *result_head(const struct outcome *o, const struct run_record_info *run)
+{
+	json_t *j = json_object();
+
+	json_set(j, "execution_id", json_string(run ? run->id : o->execution_id));
+	json_set(j, "session_id", run ? json_string(run->session_id) : json_null());
+	json_set(j, "status",
+	         json_string(run ? encode_run_status_name(run) : outcome_status_name(o->status)));
+	json_set(j, "exit_code", o->exited ? json_integer(o->exit_code) : json_null());
+	json_set(j, "signal", o->signal ? json_integer(o->signal) : json_null());
+	if (run)
+		json_set(j, "id", json_string(run->id));
+	return j;
+}
+
+static void set_record(json_t *j, const struct run_record_info *run, const struct report *report,
+                       bool brief)
+{
+	json_set(j, "language", encode_text(run->language));
 	json_set(j, "code",
-	         info->code && !brief ? json_text(info->code, info->code_len) : json_null());
-	json_set(j, "timeout", encode_seconds(info->timeout_us));
+	         run->code && !brief ? json_text(run->code, run->code_len) : json_null());
+	json_set(j, "timeout", encode_seconds(run->timeout_us));
 	json_set(j, "return_value", json_incref(report->result));
-	json_set(j, "error_message", error_message(info, report->error));
+	json_set(j, "error_message", error_message(run, report->error));
 	json_set(j, "retry_count", json_integer(0));
-	json_set(j, "created_at", encode_moment(info->created_ms));
-	json_set(j, "started_at", encode_moment(info->started_ms));
-	json_set(j, "completed_at", encode_moment(info->completed_ms));
+	json_set(j, "created_at", encode_moment(run->created_ms));
+	json_set(j, "started_at", encode_moment(run->started_ms));
+	json_set(j, "completed_at", encode_moment(run->completed_ms));
+}
+
+/* ... and those after it. @run may be NULL. */
+static json_t *result_tail(const struct outcome *o, const struct report *report,
+                           const struct run_record_info *run, bool brief)
+{
+	bool ended = !run || run->outcome;
+	json_t *j = json_object();
+
+	json_set(j, "stdout_truncated", json_boolean(o->out_truncated));
+	json_set(j, "stderr_truncated", json_boolean(o->err_truncated));
+	json_set(j, "result", json_incref(report->result));
+	json_set(j, "results", json_incref(report->results));
+	json_set(j, "error", json_incref(report->error));
+	json_set(j, "execution_time",
+	         ended ? json_real((double)o->duration_us / 1e6) : json_null());
+	json_set(j, "metrics", metrics(o));
+	json_set(j, "limit", encode_text(outcome_limit_name(o->limit)));
+	json_set(j, "denials", denials(o));
+	json_set(j, "artifacts", encode_artifacts(&o->artifacts, run ? run->session_id : NULL));
+	json_set(j, "artifacts_truncated", json_boolean(o->artifacts.truncated));
+	json_set(j, "session_reset", json_boolean(run && run->session_reset));
+	json_set(j, "isolation", isolation(o));
+	if (run)
+		set_record(j, run, report, brief);
 	return j;
 }
 
-int encode_run_add(struct buf *b, const struct run_record_info *info)
+static int add_output(struct buf *b, const char *key, const struct buf *output, bool marked)
+{
+	const char *text = output->data ? output->data : "";
+	size_t len = output->len;
+	cleanup_free char *stripped = marked ? markers_strip(text, len, &len) : NULL;
+
+	if (buf_addf(b, ",\"%s\":", key) < 0)
+		return -1;
+	return json_add_text(b, stripped ? stripped : text, len);
+}
+
+int encode_result_add(struct buf *b, const struct outcome *o, const struct report *report,
+                      const struct run_record_info *run)
+{
+	size_t joint;
+
+	if (json_add(b, result_head(o, run)) < 0)
+		return -1;
+	b->len--; /* replaces the brace */
+	if (add_output(b, "stdout", &o->out, o->handler) < 0 ||
+	    add_output(b, "stderr", &o->err, false) < 0)
+		return -1;
+	joint = b->len;
+	if (json_add(b, result_tail(o, report, run, false)) < 0)
+		return -1;
+	b->data[joint] = ',';
+	return 0;
+}
+
+json_t *encode_result_brief(const struct outcome *o, const struct report *report,
+                            const struct run_record_info *run)
+{
+	json_t *j = result_head(o, run);
+	cleanup_json json_t *tail = result_tail(o, report, run, true);
+	int r;
+
+	json_set(j, "stdout", json_null());
+	json_set(j, "stderr", json_null());
+	r = json_object_update(j, tail);
+	assert(r == 0);
+	(void)r;
+	return j;
+}
+
+int encode_run_add(struct buf *b, const struct run_record_info *run)
 {
 	cleanup_report struct report report = {0};
-	cleanup_json json_t *head = NULL, *tail = NULL;
-	const struct outcome *o = info->outcome ? info->outcome : &nothing;
+	const struct outcome *o = run->outcome ? run->outcome : &nothing;
 
 	encode_result_report(o, &report);
-	head = head_of(info);
-	tail = tail_of(info, &report, false);
-	return encode_result_add(b, o, &report, &(struct encode_result_extra){head, tail});
+	return encode_result_add(b, o, &report, run);
 }
 
 json_t *encode_run_brief(const struct run_record *e)
 {
 	cleanup_report struct report unread = {0};
-	cleanup_json json_t *head = NULL, *tail = NULL;
-	struct run_record_info info = {0};
+	struct run_record_info run = {0};
 
-	run_record_info(e, &info);
+	run_record_info(e, &run);
 	/* Parsing the reports of a page, perhaps megabytes of untrusted JSON each, would block the
 	 * loop. */
 	encode_result_report(&nothing, &unread);
-	head = head_of(&info);
-	tail = tail_of(&info, &unread, true);
-	return encode_result_brief(info.outcome ? info.outcome : &nothing, &unread,
-	                           &(struct encode_result_extra){head, tail});
+	return encode_result_brief(run.outcome ? run.outcome : &nothing, &unread, &run);
 }

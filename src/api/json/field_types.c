@@ -18,20 +18,10 @@
 #define WHOLE_MAX 9007199254740992.0
 #define WHAT_SIZE 160
 
-static void *member_at(const struct field_value *v, size_t at)
-{
-	return (char *)v->out + (at - 1);
-}
-
-static bool is_stored(const struct field_value *v)
-{
-	return v->field->at > 0;
-}
-
 /* Takes @text. A pointer that is set came from another name of the field. */
 static int store_text(const struct field_value *v, char *text, size_t len)
 {
-	char **target = is_stored(v) ? fields_target(v) : NULL;
+	char **target = fields_target(v);
 
 	if (!target || *target) {
 		free(text);
@@ -40,23 +30,25 @@ static int store_text(const struct field_value *v, char *text, size_t len)
 	}
 	*target = text;
 	if (v->field->len_at)
-		*(size_t *)member_at(v, v->field->len_at) = len;
+		*(size_t *)((char *)v->out + (v->field->len_at - 1)) = len;
 	return 0;
 }
 
 /* A query's text is borrowed, a body's copied. */
 static int store_copy(const struct field_value *v, const char *text, size_t len)
 {
+	const char **target = fields_target(v);
+
 	if (!v->text)
 		return store_text(v, xmemdup0(text, len), len);
-	if (is_stored(v))
-		*(const char **)fields_target(v) = text;
+	if (target)
+		*target = text;
 	return 0;
 }
 
 static int store_number(const struct field_value *v, uint64_t number)
 {
-	uint64_t *target = is_stored(v) ? fields_target(v) : NULL;
+	uint64_t *target = fields_target(v);
 
 	if (target && v->field->once && *target)
 		return error_field(v->err, v->path, "is given twice: it has another name");
@@ -67,8 +59,10 @@ static int store_number(const struct field_value *v, uint64_t number)
 
 static int store_json(const struct field_value *v)
 {
-	if (is_stored(v))
-		*(json_t **)fields_target(v) = json_incref((json_t *)(uintptr_t)v->value);
+	json_t **target = fields_target(v);
+
+	if (target)
+		*target = json_incref((json_t *)(uintptr_t)v->value);
 	return 0;
 }
 
@@ -168,10 +162,10 @@ static int take_word(const struct field_value *v)
 
 static int take_enum(const struct field_value *v)
 {
-	int i = find_word(v);
+	int i = find_word(v), *target = fields_target(v);
 
-	if (i >= 0 && is_stored(v))
-		*(int *)fields_target(v) = i;
+	if (i >= 0 && target)
+		*target = i;
 	return i < 0 ? -1 : 0;
 }
 
@@ -197,10 +191,12 @@ static int take_bytes(const struct field_value *v)
 
 static int take_bool(const struct field_value *v)
 {
+	bool *target = fields_target(v);
+
 	if (!json_is_boolean(v->value))
 		return fields_wrong(v, "true or false");
-	if (is_stored(v))
-		*(bool *)fields_target(v) = json_is_true(v->value);
+	if (target)
+		*target = json_is_true(v->value);
 	return 0;
 }
 
@@ -232,10 +228,12 @@ static int check_number(const struct field_value *v)
 
 static int take_number(const struct field_value *v)
 {
+	double *target = fields_target(v);
+
 	if (check_number(v) < 0)
 		return -1;
-	if (is_stored(v))
-		*(double *)fields_target(v) = json_number_value(v->value);
+	if (target)
+		*target = json_number_value(v->value);
 	return 0;
 }
 
@@ -299,7 +297,7 @@ static int take_cpu(const struct field_value *v)
 /* Takes @list, as store_text does. */
 static int store_list(const struct field_value *v, char **list)
 {
-	char ***target = is_stored(v) ? fields_target(v) : NULL;
+	char ***target = fields_target(v);
 
 	if (!target || *target) {
 		str_list_free(list);
@@ -394,7 +392,7 @@ static int take_object(const struct field_value *v)
 		return fields_wrong(v, "an object");
 	if (!v->field->fields)
 		return store_json(v);
-	if (is_stored(v))
+	if (fields_target(v))
 		object.out = fields_target(v);
 	return fields_decode_at(v->field->fields, &object);
 }
@@ -402,7 +400,8 @@ static int take_object(const struct field_value *v)
 static int take_objects(const struct field_value *v)
 {
 	const struct field *f = v->field;
-	size_t count = json_array_size(v->value), *used = member_at(v, f->len_at);
+	size_t count = json_array_size(v->value);
+	size_t *used = (size_t *)((char *)v->out + (f->len_at - 1));
 	char path[sizeof(v->err->field)];
 	struct field_value item = *v;
 	char *items;

@@ -16,8 +16,7 @@ const struct field *fields_find(const struct fields *fields, const char *name)
 
 void *fields_target(const struct field_value *v)
 {
-	assert(v->field->at > 0);
-	return (char *)v->out + (v->field->at - 1);
+	return v->field->at > 0 ? (char *)v->out + (v->field->at - 1) : NULL;
 }
 
 int fields_wrong(const struct field_value *v, const char *what)
@@ -81,39 +80,30 @@ static int check_known(const struct fields *fields, const struct field_value *ob
 	return 0;
 }
 
-static int take_member(const struct field_value *v)
-{
-	if (v->field->type != FIELD_CUSTOM && field_take(v) < 0)
-		return -1;
-	if (v->field->given_at)
-		*(bool *)((char *)v->out + (v->field->given_at - 1)) = true;
-	return v->field->check ? v->field->check(v) : 0;
-}
-
-static int take_fallback(struct field_value *v)
-{
-	cleanup_json json_t *value = json_loads(v->field->fallback, JSON_DECODE_ANY, NULL);
-
-	assert(value);
-	v->value = value;
-	return take_member(v);
-}
-
 /* @value NULL: absent. */
 static int take_row(const struct field *f, const struct field_value *object, const json_t *value)
 {
+	cleanup_json json_t *fallback = NULL;
 	char path[sizeof(object->err->field)];
 	struct field_value v = *object;
 
+	join_path(path, sizeof(path), object->path, f->name);
+	if (!value && f->required && !v.partial)
+		return error_field(v.err, path, "is missing");
+	if (!value && f->fallback) {
+		value = fallback = json_loads(f->fallback, JSON_DECODE_ANY, NULL);
+		assert(value);
+	}
+	if (!value)
+		return 0;
 	v.field = f;
 	v.path = path;
 	v.value = value;
-	join_path(path, sizeof(path), object->path, f->name);
-	if (value)
-		return take_member(&v);
-	if (f->required && !v.partial)
-		return error_field(v.err, path, "is missing");
-	return f->fallback ? take_fallback(&v) : 0;
+	if (f->type != FIELD_CUSTOM && field_take(&v) < 0)
+		return -1;
+	if (f->given_at)
+		*(bool *)((char *)v.out + (f->given_at - 1)) = true;
+	return f->check ? f->check(&v) : 0;
 }
 
 int fields_decode_at(const struct fields *fields, const struct field_value *object)

@@ -139,6 +139,7 @@ const struct field *fields_find(const struct fields *fields, const char *name);
 int fields_wrong(const struct field_value *v, const char *what);
 /** fields_refuse - @what for the value's path, with @code. Return: always -1. */
 int fields_refuse(const struct field_value *v, enum error_code code, const char *what);
+/** fields_target - NULL: the value is only checked. */
 void *fields_target(const struct field_value *v);
 
 /* For fields.c and field_types.c only. */

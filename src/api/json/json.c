@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #define INDEX_NONE SIZE_MAX
@@ -24,30 +25,21 @@ struct scan {
 	bool too_deep;
 };
 
-/* From after the opening quote. Return: index of the closing one, or @len. */
-static size_t skip_string(const char *text, size_t at, size_t len)
-{
-	while (at < len && text[at] != '"')
-		at += text[at] == '\\' ? 2 : 1;
-	return at < len ? at : len;
-}
-
-static void scan_open(struct scan *s, bool is_array)
-{
-	s->too_deep |= s->depth == JSON_DEPTH_MAX;
-	if (s->too_deep)
-		return;
-	s->frames[s->depth++] = (struct frame){.index = is_array ? 0 : INDEX_NONE};
-}
-
-static void scan_key(struct scan *s, const char *text, size_t len)
+/* @at is after the opening quote. Notes a key. Return: index of the closing quote, or @len. */
+static size_t scan_string(struct scan *s, const char *text, size_t at, size_t len)
 {
 	struct frame *top = s->depth ? &s->frames[s->depth - 1] : NULL;
+	size_t end = at;
 
-	if (!top || top->index != INDEX_NONE || top->in_value)
-		return;
-	top->key = text;
-	top->key_len = len;
+	while (end < len && text[end] != '"')
+		end += text[end] == '\\' ? 2 : 1;
+	if (end > len)
+		end = len;
+	if (top && top->index == INDEX_NONE && !top->in_value) {
+		top->key = text + at;
+		top->key_len = end - at;
+	}
+	return end;
 }
 
 static void scan_separator(struct scan *s, char c)
@@ -73,13 +65,13 @@ static void scan_run(struct scan *s, const char *text, size_t len)
 		char c = text[i];
 
 		if (c == '"') {
-			size_t end = skip_string(text, i + 1, len);
-
-			scan_key(s, text + i + 1, end - i - 1);
-			i = end;
+			i = scan_string(s, text, i + 1, len);
 		} else if (c == '{' || c == '[') {
 			s->values++;
-			scan_open(s, c == '[');
+			s->too_deep |= s->depth == JSON_DEPTH_MAX;
+			if (!s->too_deep)
+				s->frames[s->depth++] =
+					(struct frame){.index = c == '[' ? 0 : INDEX_NONE};
 		} else if (c == '}' || c == ']') {
 			s->depth -= s->depth > 0;
 		} else if (c == ',' || c == ':') {
@@ -185,4 +177,173 @@ void json_append(json_t *array, json_t *value)
 
 	assert(r == 0);
 	(void)r;
+}
+
+/*
+ * Writing. A program's output may be megabytes of any bytes, and writing it as JSON
+ * blocks the loop. So it is read and written once: runs of plain characters are found eight bytes
+ * at a time and copied whole; the rest is escaped or replaced in place. A library that requires
+ * valid text needs three more passes.
+ */
+
+/* 0.1 is written as 0.1. */
+#define REAL_DIGITS 15
+/* Longest escape of one byte: \u0000. */
+#define GROWTH 6
+/* Per step; the buffer has room for the worst case. */
+#define PIECE 65536u
+
+#define ONES      0x0101010101010101ull
+#define HIGH_BITS 0x8080808080808080ull
+
+static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
+
+/* Of the short escapes; 0: none. */
+static const char letters[256] = {
+	['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
+	['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't',
+};
+
+static uint64_t has_zero(uint64_t word)
+{
+	return (word - ONES) & ~word & HIGH_BITS;
+}
+
+/* Inexact for a byte after a match: says only whether there is one. */
+static bool is_plain_word(uint64_t w)
+{
+	uint64_t control = (w - ONES * 0x20) & ~w & HIGH_BITS;
+
+	return !((w & HIGH_BITS) | control | has_zero(w ^ ONES * '"') | has_zero(w ^ ONES * '\\'));
+}
+
+static size_t plain_run(const char *text, size_t len)
+{
+	size_t n = 0;
+
+	while (len - n >= sizeof(uint64_t)) {
+		uint64_t word;
+
+		memcpy(&word, text + n, sizeof(word));
+		if (!is_plain_word(word))
+			break;
+		n += sizeof(word);
+	}
+	for (; n < len; n++) {
+		unsigned char c = (unsigned char)text[n];
+
+		if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\')
+			break;
+	}
+	return n;
+}
+
+static char *put_escape(char *out, unsigned char c)
+{
+	static const char digits[] = "0123456789ABCDEF";
+
+	*out++ = '\\';
+	if (letters[c]) {
+		*out++ = letters[c];
+		return out;
+	}
+	*out++ = 'u';
+	*out++ = '0';
+	*out++ = '0';
+	*out++ = digits[c >> 4];
+	*out++ = digits[c & 15];
+	return out;
+}
+
+/* One character or maximal invalid part of @len > 0 bytes. Return: bytes read. */
+static size_t put_foreign(char **out, const char *text, size_t len)
+{
+	unsigned char c = (unsigned char)text[0];
+	bool valid = false;
+	/* Fast path: an attacker could send many that start no character. */
+	size_t n = c < 0xC2 || c > 0xF4 ? 1 : utf8_next(text, len, &valid);
+
+	if (valid) {
+		memcpy(*out, text, n);
+		*out += n;
+	} else {
+		memcpy(*out, replacement, sizeof(replacement) - 1);
+		*out += sizeof(replacement) - 1;
+	}
+	return n;
+}
+
+/*
+ * Write up to @some of the @len bytes, and up to three more for a character at the edge. Return:
+ * bytes read.
+ */
+static size_t put_piece(char **ret_out, const char *text, size_t some, size_t len)
+{
+	char *out = *ret_out;
+	size_t i = 0;
+
+	while (i < some) {
+		size_t plain = plain_run(text + i, some - i);
+		unsigned char c = (unsigned char)text[i];
+
+		if (plain > 0) {
+			memcpy(out, text + i, plain);
+			out += plain;
+			i += plain;
+		} else if (c < 0x80) {
+			out = put_escape(out, c);
+			i++;
+		} else {
+			i += put_foreign(&out, text + i, len - i);
+		}
+	}
+	*ret_out = out;
+	return i;
+}
+
+int json_add_text(struct buf *b, const char *text, size_t len)
+{
+	int r = buf_add(b, "\"", 1);
+
+	while (r == 0 && len > 0) {
+		size_t some = len < PIECE ? len : PIECE;
+		size_t read;
+		char *out;
+
+		r = buf_reserve(b, (some + 3) * GROWTH);
+		if (r < 0)
+			break;
+		out = b->data + b->len;
+		read = put_piece(&out, text, some, len);
+		b->len = (size_t)(out - b->data);
+		b->data[b->len] = '\0';
+		text += read;
+		len -= read;
+	}
+	return r < 0 ? r : buf_add(b, "\"", 1);
+}
+
+static int add_chunk(const char *text, size_t len, void *b)
+{
+	return buf_add(b, text, len);
+}
+
+int json_add(struct buf *b, json_t *value)
+{
+	int r = json_dump_callback(value, add_chunk, b,
+	                           JSON_COMPACT | JSON_ENCODE_ANY |
+	                                   JSON_REAL_PRECISION(REAL_DIGITS));
+
+	json_decref(value);
+	return r;
+}
+
+char *json_write(json_t *value, size_t *ret_len)
+{
+	cleanup_buf struct buf b = BUF_INIT(SIZE_MAX / 2);
+	int r = json_add(&b, value);
+
+	assert(r == 0); /* only memory can run out */
+	(void)r;
+	return buf_take(&b, ret_len);
 }

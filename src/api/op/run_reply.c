@@ -3,7 +3,6 @@
 
 #include "api/internal.h"
 #include "api/json/encode.h"
-#include "api/json/encode_result.h"
 #include "api/json/json.h"
 #include "api/json/report.h"
 #include "api/json/text_stream.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/se/se.h"
 
-#include "api/json/encode_result.h"
+#include "api/json/encode.h"
 #include "api/json/fields.h"
 #include "api/json/json.h"
 #include "api/json/report.h"

@@ -3,7 +3,7 @@
 
 #include "api/json/decode.h"
 #include "api/json/decode_fields.h"
-#include "api/json/encode_result.h"
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/markers.h"
 #include "api/json/report.h"
@@ -34,7 +34,7 @@ const struct fields se_handler_fields = {
 	.name = "SeHandler",
 	.flags = FIELDS_OPEN,
 	.rows = (const struct field[]){
-		{"handler_code", FIELD_STRING, AT_LEN(struct decoded_exec, request.code, request.code_len), .required = true, .min = 1, .check = decode_check_handler,
+		{"handler_code", FIELD_STRING, AT_LEN(struct decoded_run, request.code, request.code_len), .required = true, .min = 1, .check = decode_check_handler,
 		 .description = "Python that defines `handler(event)` or `handler(event, context)`. Its return value is `result`."},
 		HANDLER_ROWS(context_fields),
 		FIELDS_END,
@@ -152,7 +152,7 @@ static const struct run_encoder encoder = {.answer = answer_run};
 void se_v2_execute_code(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
-	cleanup_decoded_exec struct decoded_exec decoded = {0};
+	cleanup_decoded_run struct decoded_run decoded = {0};
 	const struct op_run_start start = {.request = &decoded.request, .who = args->principal};
 	struct run_record *record;
 	struct error err = {0};

@@ -8,7 +8,7 @@
 
 void tool_args_done(struct tool_args *args)
 {
-	decoded_exec_done(&args->exec);
+	decoded_run_done(&args->exec);
 	session_request_done(&args->session);
 	free(args->working_dir);
 	str_list_free(args->packages);

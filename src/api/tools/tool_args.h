@@ -18,7 +18,7 @@ enum tool_encoding {
 /* 0, NULL: not given. Pointers are owned. */
 struct tool_args {
 	/* First: the rows of decode_fields.h name its members. */
-	struct decoded_exec exec;
+	struct decoded_run exec;
 	char *working_dir;
 	char **packages;
 	json_t *options;

@@ -2,8 +2,8 @@
 #include "api/tools/tool_internal.h"
 
 #include "api/internal.h"
+#include "api/json/encode.h"
 #include "api/json/encode_file.h"
-#include "api/json/encode_result.h"
 #include "api/json/json.h"
 #include "api/json/markers.h"
 #include "api/json/report.h"

@@ -37,7 +37,7 @@ static const struct runner *find_runner(const struct call *call, const char *fal
                                         struct error *err)
 {
 	const struct runners *all = call->router->parts.runners;
-	const struct decoded_exec *exec = &call->args.exec;
+	const struct decoded_run *exec = &call->args.exec;
 	const char *language = call->tool->language;
 	const struct runner *runner;
 	char list[160] = "";
@@ -246,8 +246,8 @@ static void start_run(struct call *call, struct session *session)
 		(void)!op_run_start(call->router, &start, &record, &err);
 	}
 	/* Core has its own copy. */
-	decoded_exec_done(&call->args.exec);
-	call->args.exec = (struct decoded_exec){0};
+	decoded_run_done(&call->args.exec);
+	call->args.exec = (struct decoded_run){0};
 	if (!record) {
 		tool_refuse(call, &err);
 		return;

@@ -2,7 +2,7 @@
 #include "api/v1/v1.h"
 
 #include "api/json/decode.h"
-#include "api/json/encode_result.h"
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
 #include "api/json/report.h"
@@ -75,7 +75,7 @@ const struct fields v1_execute_query = {.rows = query_rows};
 void v1_execute(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
-	cleanup_decoded_exec struct decoded_exec decoded = {0};
+	cleanup_decoded_run struct decoded_run decoded = {0};
 	const struct op_run_start start = {.request = &decoded.request, .who = args->principal};
 	struct run_reply how = {.encoder = &encoder};
 	struct run_record *record;

@@ -39,7 +39,7 @@ const struct fields v1_events_query = {.rows = events_rows};
 
 static enum event_form form_of(const struct http_request *req, const struct decoded_run *decoded)
 {
-	return event_form_choose(http_header(req, "Accept"), decoded->exec.stream);
+	return event_form_choose(http_header(req, "Accept"), decoded->stream);
 }
 
 static int start_run(struct router *r, struct http_request *req, const struct route_args *args,
@@ -48,7 +48,7 @@ static int start_run(struct router *r, struct http_request *req, const struct ro
 	bool wait = decoded->wait; /* by the route */
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
 	struct session *session = lookup_session(r, args, err);
-	struct run_request *request = &decoded->exec.request;
+	struct run_request *request = &decoded->request;
 	struct session_info info = {0};
 	size_t len;
 	const char *body = http_body(req, &len);

@@ -141,13 +141,13 @@ enum question_kind {
 
 struct question {
 	enum question_kind kind;
-	struct decoded_exec exec;
+	struct decoded_run exec;
 	struct session_request request;
 };
 
 static void question_done(struct question *q)
 {
-	decoded_exec_done(&q->exec);
+	decoded_run_done(&q->exec);
 	session_request_done(&q->request);
 }
 

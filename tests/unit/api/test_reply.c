@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "api/json/encode_result.h"
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/report.h"
 #include "api/reply.h"

@@ -13,7 +13,7 @@ static const struct decode_limits limits = {.max_code_bytes = 100};
 
 static void refuse(const char *body, enum error_code code, const char *field, const char *words)
 {
-	cleanup_decoded_exec struct decoded_exec d = {0};
+	cleanup_decoded_run struct decoded_run d = {0};
 	struct error err = {0};
 
 	assert_int_equal(decode_exec(body, strlen(body), &limits, &d, &err), -1);
@@ -22,18 +22,18 @@ static void refuse(const char *body, enum error_code code, const char *field, co
 		         error_name(err.code), err.field, err.msg, error_name(code), field, words);
 }
 
-static void accept(const char *body, struct decoded_exec *ret)
+static void accept(const char *body, struct decoded_run *ret)
 {
 	struct error err = {0};
 
-	*ret = (struct decoded_exec){0};
+	*ret = (struct decoded_run){0};
 	if (decode_exec(body, strlen(body), &limits, ret, &err) < 0)
 		fail_msg("'%s' is refused: %s: %s", body, err.field, err.msg);
 }
 
 static void everything_asked_for_arrives(void **state)
 {
-	cleanup_decoded_exec struct decoded_exec d;
+	cleanup_decoded_run struct decoded_run d;
 	const struct run_request *r = &d.request;
 
 	(void)state;
@@ -72,7 +72,7 @@ static void everything_asked_for_arrives(void **state)
 
 static void absent_fields_are_zero(void **state)
 {
-	cleanup_decoded_exec struct decoded_exec d;
+	cleanup_decoded_run struct decoded_run d;
 
 	(void)state;
 	accept("{" GOOD "}", &d);
@@ -104,7 +104,7 @@ static void units_are_those_of_the_api(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cores); i++) {
 		cleanup_free char *body =
 			xasprintf("{" GOOD ",\"resources\":{\"cpu\":%s}}", cores[i].cpu);
-		cleanup_decoded_exec struct decoded_exec d;
+		cleanup_decoded_run struct decoded_run d;
 
 		accept(body, &d);
 		assert_int_equal(d.request.cpu_millicores, cores[i].millicores);
@@ -112,7 +112,7 @@ static void units_are_those_of_the_api(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		cleanup_free char *body =
 			xasprintf("{" GOOD ",\"resources\":{\"memory\":%s}}", sizes[i].memory);
-		cleanup_decoded_exec struct decoded_exec d;
+		cleanup_decoded_run struct decoded_run d;
 
 		accept(body, &d);
 		assert_int_equal(d.request.memory_bytes, sizes[i].bytes);
@@ -208,7 +208,7 @@ static void code_over_its_limit_is_too_large(void **state)
 {
 	cleanup_free char *fits = xasprintf("{\"language\":\"shell\",\"code\":\"%0100d\"}", 1);
 	cleanup_free char *large = xasprintf("{\"language\":\"shell\",\"code\":\"%0101d\"}", 1);
-	cleanup_decoded_exec struct decoded_exec d;
+	cleanup_decoded_run struct decoded_run d;
 
 	(void)state;
 	accept(fits, &d);
@@ -240,7 +240,7 @@ static void an_unknown_field_is_named_with_the_nearest_known(void **state)
 
 static void a_handler_gets_its_event_and_a_whole_context(void **state)
 {
-	cleanup_decoded_exec struct decoded_exec d;
+	cleanup_decoded_run struct decoded_run d;
 	cleanup_json json_t *ask = NULL;
 	const json_t *context;
 
@@ -282,7 +282,7 @@ static void time_of_a_handler_is_in_its_event(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		cleanup_free char *body = xasprintf(
 			"{\"language\":\"python\",\"code\":\"x\",\"event\":%s}", rows[i].event);
-		cleanup_decoded_exec struct decoded_exec d;
+		cleanup_decoded_run struct decoded_run d;
 
 		accept(body, &d);
 		assert_int_equal(d.request.timeout_us, rows[i].seconds * 1000000);
@@ -313,7 +313,7 @@ static void bad_handlers_are_named(void **state)
 static void a_long_unknown_name_is_cut_not_overrun(void **state)
 {
 	cleanup_free char *body = xasprintf("{" GOOD ",\"%0500d\":1}", 0);
-	cleanup_decoded_exec struct decoded_exec d = {0};
+	cleanup_decoded_run struct decoded_run d = {0};
 	struct error err = {0};
 
 	(void)state;

@@ -138,7 +138,7 @@ static void everything_asked_of_a_run_arrives(void **state)
 		"\"files\":{\"f\":\"\"},\"env_vars\":{\"B\":\"2\"},\"timeout\":3600,\"wait\":true,"
 		"\"stream\":true}";
 	cleanup_decoded_run struct decoded_run run = {0};
-	const struct run_request *r = &run.exec.request;
+	const struct run_request *r = &run.request;
 	struct error err = {0};
 
 	(void)state;
@@ -152,7 +152,7 @@ static void everything_asked_of_a_run_arrives(void **state)
 	assert_string_equal(r->env[0], "B=2");
 	assert_int_equal(r->timeout_us, 3600000000);
 	assert_true(run.wait);
-	assert_true(run.exec.stream);
+	assert_true(run.stream);
 }
 
 static void wrong_runs_are_refused_with_their_field(void **state)

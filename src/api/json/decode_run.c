@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/json/decode_fields.h"
+
+#include "api/json/json.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/str.h"
+#include "core/policy/policies.h"
+#include <string.h>
+
+/*
+ * Theory of operation. A handler is a function in the code that the runner calls with an event and
+ * a context (defaults, the caller's members, ids of the call). Both become one JSON text.
+ */
+
+#define ID_MAX    64
+#define EVENT_MAX (1u << 20)
+/* Member of the event: seconds. */
+#define TIMEOUT_FIELD   "__timeout"
+#define TIMEOUT_DEFAULT 300
+#define TIMEOUT_MAX     3600
+
+const char *const decode_networks[] = {"none", "allowlist", "bridge", "host", NULL};
+static_assert(ARRAY_SIZE(decode_networks) == BOX_NETWORK_COUNT + 1, "every network has a word");
+
+bool decode_is_id(const char *text)
+{
+	return id_is_valid(text, ID_MAX);
+}
+
+int decode_check_code(const struct field_value *v)
+{
+	const struct decode_limits *limits = v->ctx;
+	char what[64];
+
+	if (json_string_length(v->value) <= limits->max_code_bytes)
+		return 0;
+	(void)snprintf(what, sizeof(what), "exceeds %zu bytes", limits->max_code_bytes);
+	return fields_refuse(v, ERR_TOO_LARGE, what);
+}
+
+/* Its content is decoded as a field of its own. */
+static int take_file(const struct field_value *v, const char *name, json_t *content)
+{
+	static const struct field row = {"content", FIELD_BYTES,
+	                                 AT_LEN(struct run_request_file, data, len)};
+	struct run_request *request = &((struct decoded_run *)v->out)->request;
+	struct run_request_file *file = &request->files[request->files_count++];
+	char path[sizeof(v->err->field)];
+	struct field_value item = *v;
+
+	(void)snprintf(path, sizeof(path), "%s.%s", v->path, name);
+	file->name = xstrdup(name);
+	item.field = &row;
+	item.path = path;
+	item.value = content;
+	item.out = file;
+	return field_take(&item);
+}
+
+int decode_files(const struct field_value *v)
+{
+	struct decoded_run *d = v->out;
+	json_t *files = (json_t *)(uintptr_t)v->value, *content;
+	const char *name;
+
+	if (!json_is_object(files))
+		return fields_wrong(v, "an object of name: content");
+	if (json_object_size(files) == 0)
+		return 0;
+	d->request.files = xcalloc(json_object_size(files), sizeof(struct run_request_file));
+	json_object_foreach (files, name, content)
+		if (take_file(v, name, content) < 0)
+			return -1;
+	return 0;
+}
+
+/* The code has a handler; its event is empty if none is given. */
+int decode_check_handler(const struct field_value *v)
+{
+	struct decoded_run *d = v->out;
+
+	if (!d->event)
+		d->event = json_object();
+	return decode_check_code(v);
+}
+
+int decode_event(const struct field_value *v)
+{
+	struct decoded_run *d = v->out;
+	char what[64];
+
+	if (!json_is_object(v->value))
+		return fields_wrong(v, "an object");
+	if (json_dumpb(v->value, NULL, 0, JSON_COMPACT) > EVENT_MAX) {
+		(void)snprintf(what, sizeof(what), "exceeds %u bytes", EVENT_MAX);
+		return fields_refuse(v, ERR_TOO_LARGE, what);
+	}
+	json_decref(d->event);
+	/* A copy: a member is removed from it. */
+	d->event = json_copy((json_t *)(uintptr_t)v->value);
+	assert(d->event);
+	return 0;
+}
+
+/* clang-format off */
+const struct field decode_context_rows[] = {
+	{"function_name", FIELD_STRING, .min = 1, .max = 256, .fallback = "\"unknown-function\""},
+	{"function_version", FIELD_STRING, .min = 1, .max = 256, .fallback = "\"$LATEST\""},
+	{"remaining_time_in_millis", FIELD_INTEGER, .min = 100, .max = 300000, .fallback = "3000"},
+	{"memory_limit_in_mb", FIELD_INTEGER, .min = 128, .max = 3008, .fallback = "256"},
+	{"log_group_name", FIELD_STRING, .min = 1, .max = 256, .fallback = "\"/lambda-sandbox/logs\""},
+	FIELDS_END,
+};
+/* clang-format on */
+
+const struct fields decode_context_fields = {
+	.name = "HandlerContext",
+	.description = "Fields of the object that the handler may take as its second argument.",
+	.rows = decode_context_rows,
+};
+
+int decode_keep_context(const struct field_value *v)
+{
+	struct decoded_run *d = v->out;
+
+	d->context = json_incref((json_t *)(uintptr_t)v->value);
+	return 0;
+}
+
+/* Version 4. */
+static json_t *make_uuid(void)
+{
+	static const char hex[] = "0123456789abcdef";
+	unsigned char bytes[16];
+	char text[37];
+	size_t n = 0;
+
+	id_random_bytes(bytes, sizeof(bytes));
+	bytes[6] = (unsigned char)((bytes[6] & 0x0f) | 0x40);
+	bytes[8] = (unsigned char)((bytes[8] & 0x3f) | 0x80);
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			text[n++] = '-';
+		text[n++] = hex[bytes[i] >> 4];
+		text[n++] = hex[bytes[i] & 0x0f];
+	}
+	text[n] = '\0';
+	return json_string(text);
+}
+
+/* Of one call. Return: owned. */
+static json_t *make_context(const json_t *given)
+{
+	json_t *context = json_object();
+	json_t *request_id = make_uuid();
+
+	for (const struct field *f = decode_context_rows; f->name; f++) {
+		json_t *value = json_object_get(given, f->name);
+
+		json_set(context, f->name,
+		         value ? json_incref(value)
+		               : json_loads(f->fallback, JSON_DECODE_ANY, NULL));
+	}
+	json_set(context, "request_id", json_incref(request_id));
+	json_set(context, "aws_request_id", request_id);
+	json_set(context, "log_stream_name", make_uuid());
+	json_set(context, "invoked_function_arn",
+	         json_sprintf("arn:aws:lambda:local:000000000000:function:%s",
+	                      json_string_value(json_object_get(context, "function_name"))));
+	return context;
+}
+
+/* The handler does not see it. */
+static int take_timeout(struct decoded_run *d, struct error *err)
+{
+	json_t *value = json_object_get(d->event, TIMEOUT_FIELD);
+	struct run_request *request = &d->request;
+	double seconds = TIMEOUT_DEFAULT;
+
+	if (value && !json_is_number(value))
+		return error_field(err, "event." TIMEOUT_FIELD, "must be a number of seconds");
+	if (value && json_number_value(value) > 0)
+		seconds = json_number_value(value);
+	if (value)
+		(void)json_object_del(d->event, TIMEOUT_FIELD);
+	if (seconds > TIMEOUT_MAX)
+		seconds = TIMEOUT_MAX;
+	if (request->timeout_us == 0)
+		request->timeout_us = (uint64_t)(seconds * USEC_PER_SEC);
+	if (request->timeout_us < USEC_PER_MS)
+		request->timeout_us = USEC_PER_MS;
+	return 0;
+}
+
+int decode_handler_end(struct decoded_run *d, struct error *err)
+{
+	struct run_request *request = &d->request;
+	json_t *ask;
+
+	if (!request->code)
+		return error_field(err, "code", "is missing");
+	if (!d->event)
+		return d->context ? error_field(err, "context", "needs an event too") : 0;
+	if (take_timeout(d, err) < 0)
+		return -1;
+	if (!request->language)
+		request->language = xstrdup("python");
+	ask = json_object();
+	json_set(ask, "event", json_incref(d->event));
+	json_set(ask, "context", make_context(d->context));
+	request->ask = json_dumps(ask, JSON_COMPACT);
+	json_decref(ask);
+	assert(request->ask);
+	return 0;
+}
+
+static int take_async(const struct field_value *v)
+{
+	struct decoded_run *run = v->out;
+
+	run->wait |= !json_is_true(v->value);
+	return 0;
+}
+
+/* clang-format off */
+static const struct fields resources = {
+	.description = "Requested resources. Below the minimum is a 400. Beyond the maximum of policy and operator they are clamped to it, or it is a 403 where the policy says so: see `/api/v1/policy/explain`.",
+	.rows = (const struct field[]){
+		RESOURCE_ROWS(struct decoded_run, request.),
+		{"max_output", FIELD_SIZE, AT(struct decoded_run, request.max_output_bytes)},
+		FIELDS_END,
+	},
+};
+
+const struct fields decode_exec_fields = {
+	.name = "ExecuteRequest",
+	.description = "Either `language` and `code`, or `handler_code`.",
+	.rows = (const struct field[]){
+		{"language", FIELD_STRING, AT(struct decoded_run, request.language), .min = 1, .schema = "{\"minLength\": null, \"examples\": [\"python\", \"shell\"]}"},
+		PROGRAM_ROWS,
+		{"timeout", FIELD_SECONDS, AT(struct decoded_run, request.timeout_us), .schema = "{\"minimum\": 0.001, \"maximum\": 1000000000}",
+		 .description = "Seconds. Beyond the maximum of policy and operator it is clamped to it, or it is a 403 where the policy says so."},
+		{"resources", FIELD_OBJECT, .fields = &resources},
+		{"template_id", FIELD_STRING, AT(struct decoded_run, request.template_id), .min = 1, .schema = NAME_SCHEMA, .description = "Default: the root of the host and the defaults of the operator."},
+		POLICY_ROWS(struct decoded_run, request.),
+		{"stream", FIELD_BOOL, AT(struct decoded_run, stream), .schema = "{\"default\": false}"},
+		FIELDS_END,
+	},
+};
+
+const struct fields decode_run_fields = {
+	.name = "RunRequest",
+	.rows = (const struct field[]){
+		PROGRAM_ROWS,
+		{"language", FIELD_STRING, AT(struct decoded_run, request.language), .min = 1, .schema = NAME_SCHEMA, .description = "Default: that of the session."},
+		{"stdin_open", FIELD_BOOL, AT(struct decoded_run, request.stdin_open), .schema = "{\"default\": false}", .description = "Keep standard input open for `/executions/{id}/stdin`."},
+		{"timeout", FIELD_SECONDS, AT(struct decoded_run, request.timeout_us), .min = 1, .max = DECODE_RUN_MAX, .schema = "{\"default\": 30}", .description = "Seconds."},
+		{"wait", FIELD_BOOL, AT(struct decoded_run, wait), .schema = "{\"default\": false}"},
+		{"async_mode", FIELD_BOOL, .check = take_async, .schema = "{\"default\": true}", .description = "The opposite of wait."},
+		{"stream", FIELD_BOOL, AT(struct decoded_run, stream), .schema = "{\"default\": false}"},
+		FIELDS_END,
+	},
+};
+
+const struct fields decode_input_fields = {
+	.name = "Input",
+	.rows = (const struct field[]){
+		{"data", FIELD_BYTES, AT_LEN(struct decoded_input, data, len)},
+		{"end", FIELD_BOOL, AT(struct decoded_input, end), .schema = "{\"default\": false}", .description = "Close standard input after the data."},
+		FIELDS_END,
+	},
+};
+/* clang-format on */
+
+int decode_exec(const char *body, size_t len, const struct decode_limits *limits,
+                struct decoded_run *ret_exec, struct error *err)
+{
+	cleanup_json json_t *object = json_read_object(body, len, err);
+
+	return object ? decode_exec_object(object, limits, ret_exec, err) : -1;
+}
+
+int decode_exec_object(const json_t *object, const struct decode_limits *limits,
+                       struct decoded_run *ret_exec, struct error *err)
+{
+	if (fields_decode(&decode_exec_fields, object, limits, ret_exec, err) < 0)
+		return -1;
+	/* A handler is Python. */
+	if (!ret_exec->request.language && !ret_exec->event)
+		return error_field(err, "language", "is missing");
+	return decode_handler_end(ret_exec, err);
+}
+
+void decoded_run_done(struct decoded_run *d)
+{
+	run_request_done(&d->request);
+	json_decref(d->event);
+	json_decref(d->context);
+	*d = (struct decoded_run){0};
+}
+
+int decode_run(const char *body, size_t len, const struct decode_limits *limits,
+               struct decoded_run *ret_run, struct error *err)
+{
+	if (fields_decode_text(&decode_run_fields, body, len, limits, ret_run, err) < 0)
+		return -1;
+	if (ret_run->needs_language && !ret_run->request.language)
+		return error_field(err, "language", "is missing");
+	return decode_handler_end(ret_run, err);
+}
+
+int decode_input(const char *body, size_t len, struct decoded_input *ret_input, struct error *err)
+{
+	if (fields_decode_text(&decode_input_fields, body, len, NULL, ret_input, err) < 0)
+		return -1;
+	if (!ret_input->data && !ret_input->end)
+		return error_field(err, "data", "is missing");
+	return 0;
+}
+
+void decoded_input_done(struct decoded_input *d)
+{
+	free(d->data);
+	*d = (struct decoded_input){0};
+}
