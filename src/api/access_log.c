@@ -28,22 +28,16 @@ static const char *method_label(const char *method)
 	return "other";
 }
 
-static const char *status_label(int status)
-{
-	static const char *const classes[] = {CLIENT_LEFT, "1xx", "2xx", "3xx", "4xx", "5xx"};
-	unsigned class = (unsigned)status / 100;
-
-	return class < ARRAY_SIZE(classes) ? classes[class] : "other";
-}
-
 static void count_request(struct metrics *m, const struct http_request *req, const char *route,
                           const struct http_done *done)
 {
+	static const char *const classes[] = {CLIENT_LEFT, "1xx", "2xx", "3xx", "4xx", "5xx"};
 	const char *method = method_label(http_method(req));
 	enum error_code error = (enum error_code)http_tag(req, REQUEST_TAG_ERROR);
+	unsigned class = (unsigned)done->status / 100;
+	const char *status = class < ARRAY_SIZE(classes) ? classes[class] : "other";
 
-	metrics_count_for(m, METRIC_HTTP_REQUESTS,
-	                  METRIC_LABELS(route, method, status_label(done->status)), 1);
+	metrics_count_for(m, METRIC_HTTP_REQUESTS, METRIC_LABELS(route, method, status), 1);
 	metrics_observe_for(m, METRIC_HTTP_DURATION, METRIC_LABELS(route, method),
 	                    (double)done->duration_us / 1e6);
 	metrics_count(m, METRIC_HTTP_BYTES, (double)done->body_bytes);

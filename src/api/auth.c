@@ -56,14 +56,6 @@ static int check_scope(const struct principal *p, const struct route *route, str
 	                             "daemon have it, at the Unix socket");
 }
 
-static int check_rate(struct router *r, const struct principal *p, uint64_t *ret_wait_us,
-                      struct error *err)
-{
-	struct tenant *t = r->parts.tenants ? tenants_find(r->parts.tenants, p->tenant) : NULL;
-
-	return tenant_take_request(t, clock_us(), ret_wait_us, err);
-}
-
 static void refuse_request(struct http_request *req, const struct error *err, uint64_t wait_us)
 {
 	uint64_t seconds = (wait_us + USEC_PER_SEC - 1) / USEC_PER_SEC;
@@ -76,17 +68,21 @@ static void refuse_request(struct http_request *req, const struct error *err, ui
 
 int auth_check(struct router *r, struct http_request *req, const struct route *route)
 {
-	const struct principal *p = &anybody;
+	const struct principal *p;
 	struct error err = {0};
 	uint64_t wait_us = 0;
+	struct tenant *t;
 
 	if (!r->parts.identity || (route && route->scope == SCOPE_PUBLIC))
 		return 0;
 	p = authenticate(r, req, &err);
 	/* Also if refused: the logs name the caller. */
 	http_set_tag(req, REQUEST_TAG_PRINCIPAL, (uintptr_t)p);
-	if (p && check_scope(p, route, &err) == 0 && check_rate(r, p, &wait_us, &err) == 0)
-		return 0;
+	if (p && check_scope(p, route, &err) == 0) {
+		t = r->parts.tenants ? tenants_find(r->parts.tenants, p->tenant) : NULL;
+		if (tenant_take_request(t, clock_us(), &wait_us, &err) == 0)
+			return 0;
+	}
 	refuse_request(req, &err, wait_us);
 	return -1;
 }

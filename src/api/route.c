@@ -6,12 +6,6 @@
 #include "base/str.h"
 #include <string.h>
 
-static bool is_method(const char *method, const struct route *route)
-{
-	return str_equal(method, route->method) ||
-	       (str_equal(method, "HEAD") && str_equal(route->method, "GET"));
-}
-
 static void add_allowed(char *allow, const struct route *route)
 {
 	size_t used = strlen(allow);
@@ -74,43 +68,44 @@ bool route_at(const struct dialect *const *dialects, size_t index, struct route_
 	return false;
 }
 
+/* HEAD is a GET whose body the server leaves out. */
 int route_find(const struct dialect *const *dialects, const char *method, const char *path,
                struct route_match *ret_match, char ret_allow[ROUTE_ALLOW_LEN], struct error *err)
 {
-	struct route_match match;
+	const char *served = str_equal(method, "HEAD") ? "GET" : method;
 	struct route_args args;
 
 	ret_allow[0] = '\0';
-	for (size_t i = 0; route_at(dialects, i, &match); i++) {
-		if (!route_parse(match.route->path, path, &args))
-			continue;
-		if (is_method(method, match.route)) {
-			*ret_match = match;
-			return 0;
+	for (; *dialects; dialects++)
+		for (size_t i = 0; i < (*dialects)->count; i++) {
+			const struct route *route = &(*dialects)->routes[i];
+
+			if (!route_parse(route->path, path, &args))
+				continue;
+			if (str_equal(route->method, served) || str_equal(route->method, method)) {
+				*ret_match = (struct route_match){*dialects, route};
+				return 0;
+			}
+			add_allowed(ret_allow, route);
 		}
-		add_allowed(ret_allow, match.route);
-	}
 	if (ret_allow[0])
 		return error_set(err, ERR_BAD_METHOD, 0, "this path allows only %s", ret_allow);
 	return error_set(err, ERR_NOT_FOUND, 0, "no such path; see /openapi.json");
 }
 
 /* "/a" has "/a", "/a/b" and "/a:b", but not "/ab". */
-static bool is_below(const char *path, const char *prefix)
-{
-	size_t len = strlen(prefix);
-
-	return strncmp(path, prefix, len) == 0 && strchr("/:", path[len]); /* finds '\0', too */
-}
-
 const struct dialect *route_dialect(const struct dialect *const *dialects, const char *path)
 {
 	for (; *dialects; dialects++) {
 		const char *const *prefix = (*dialects)->prefixes;
 
-		for (; prefix && *prefix; prefix++)
-			if (is_below(path, *prefix))
+		for (; prefix && *prefix; prefix++) {
+			size_t len = strlen(*prefix);
+
+			/* strchr finds '\0', too. */
+			if (strncmp(path, *prefix, len) == 0 && strchr("/:", path[len]))
 				return *dialects;
+		}
 	}
 	return NULL;
 }

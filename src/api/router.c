@@ -144,13 +144,6 @@ static bool is_own_origin(const char *host, const char *origin)
 	return host && rest && strcasecmp(host, rest) == 0;
 }
 
-/* Browsers send Sec-Fetch-Site with every request, also with those of images and links, which have
- * no Origin. "none": the user typed the address. */
-static bool is_foreign_site(const char *site)
-{
-	return site && strcasecmp(site, "same-origin") != 0 && strcasecmp(site, "none") != 0;
-}
-
 int router_check_source(const struct config *config, bool is_unix, const char *host,
                         const char *origin, const char *site, struct error *err)
 {
@@ -162,46 +155,47 @@ int router_check_source(const struct config *config, bool is_unix, const char *h
 	if (origin && (is_unix || !is_own_origin(host, origin)) &&
 	    !is_in_list(config->allowed_origins, origin))
 		return error_set(err, ERR_FORBIDDEN, 0, "Origin is not allowed");
-	if (!origin && is_foreign_site(site))
+	/* Browsers send Sec-Fetch-Site with every request, also with those of images and links,
+	 * which have no Origin. "none": the user typed the address. */
+	if (!origin && site && strcasecmp(site, "same-origin") != 0 &&
+	    strcasecmp(site, "none") != 0)
 		return error_set(err, ERR_FORBIDDEN, 0,
 		                 "pages of other sites may not use this daemon (Sec-Fetch-Site)");
 	return 0;
 }
 
-static const char *skip_blanks(const char *s)
-{
-	return s + strspn(s, " \t");
-}
-
 bool router_is_json(const char *value)
 {
-	static const char type[] = "application/json", charset[] = "charset=";
+	static const char type[] = "application/json", charset[] = "charset=", blanks[] = " \t";
 	const char *s;
 
 	if (!value)
 		return false;
-	s = skip_blanks(value);
+	s = value + strspn(value, blanks);
 	if (strncasecmp(s, type, sizeof(type) - 1) != 0)
 		return false;
-	s = skip_blanks(s + sizeof(type) - 1);
+	s += sizeof(type) - 1;
+	s += strspn(s, blanks);
 	if (s[0] == '\0')
 		return true;
 	if (s[0] != ';')
 		return false;
-	s = skip_blanks(s + 1);
+	s += 1 + strspn(s + 1, blanks);
 	if (strncasecmp(s, charset, sizeof(charset) - 1) != 0)
 		return s[0] == '\0';
 	s += sizeof(charset) - 1;
 	return strcasecmp(s, "utf-8") == 0 || strcasecmp(s, "\"utf-8\"") == 0;
 }
 
-static int check_form(const struct route *route, struct http_request *req, struct error *err)
+static int check_route(const struct router *r, const struct route *route, struct http_request *req,
+                       struct error *err)
 {
 	if (http_is_crowded(req) && !route->always)
 		return error_set(err, ERR_BUSY, 0, "too many connections");
 	if (route->body == ROUTE_BODY_JSON && !router_is_json(http_header(req, "Content-Type")))
 		return error_set(err, ERR_BAD_MEDIA, 0, "Content-Type must be application/json");
-	return 0;
+	/* Where an audit log is required, nothing changes that cannot be logged. */
+	return str_equal(route->method, "GET") ? 0 : audit_check(r->parts.audit, err);
 }
 
 static int refuse_request(struct http_request *req, const struct error *err, const char *allow)
@@ -211,12 +205,6 @@ static int refuse_request(struct http_request *req, const struct error *err, con
 	else
 		reply_error(req, err);
 	return -1;
-}
-
-/* Where an audit log is required, nothing changes that cannot be logged. */
-static int check_audit(const struct router *r, const struct route *route, struct error *err)
-{
-	return str_equal(route->method, "GET") ? 0 : audit_check(r->parts.audit, err);
 }
 
 static struct route_args args_of(const struct route *route, const struct http_request *req)
@@ -229,11 +217,6 @@ static struct route_args args_of(const struct route *route, const struct http_re
 	return args;
 }
 
-static void set_dialect(struct http_request *req, const struct dialect *dialect)
-{
-	http_set_tag(req, REQUEST_TAG_DIALECT, (uintptr_t)dialect);
-}
-
 /* The route and dialect stay with the request. NULL with *err: none. */
 static const struct route *find_route(const struct router *r, struct http_request *req,
                                       char ret_allow[ROUTE_ALLOW_LEN], struct error *err)
@@ -244,7 +227,7 @@ static const struct route *find_route(const struct router *r, struct http_reques
 	               err) < 0)
 		return NULL;
 	http_set_tag(req, REQUEST_TAG_ROUTE, (uintptr_t)match.route);
-	set_dialect(req, match.dialect);
+	http_set_tag(req, REQUEST_TAG_DIALECT, (uintptr_t)match.dialect);
 	return match.route;
 }
 
@@ -256,7 +239,8 @@ static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 	struct error err = {0};
 
 	/* For errors before a row is found. */
-	set_dialect(req, route_dialect(r->parts.dialects, http_path(req)));
+	http_set_tag(req, REQUEST_TAG_DIALECT,
+	             (uintptr_t)route_dialect(r->parts.dialects, http_path(req)));
 	if (router_check_source(r->config, http_is_unix(req), http_header(req, "Host"),
 	                        http_header(req, "Origin"), http_header(req, "Sec-Fetch-Site"),
 	                        &err) < 0)
@@ -266,7 +250,7 @@ static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 	route = find_route(r, req, allow, &err);
 	if (auth_check(r, req, route) < 0)
 		return -1;
-	if (!route || check_form(route, req, &err) < 0 || check_audit(r, route, &err) < 0)
+	if (!route || check_route(r, route, req, &err) < 0)
 		return refuse_request(req, &err, allow);
 	*ret_max_body = route->body == ROUTE_BODY_NONE ? 0 : r->config->max_body_bytes;
 	if (*ret_max_body > 0)
@@ -280,23 +264,17 @@ static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 	return 0;
 }
 
-/* A caller must not believe that its body was read. */
-static int check_body(const struct route *route, const struct http_request *req, struct error *err)
-{
-	size_t len;
-	const char *body = http_body(req, &len);
-
-	return route->body == ROUTE_BODY_OPTIONAL ? decode_nothing(body, len, err) : 0;
-}
-
 static void on_request(void *ctx, struct http_request *req)
 {
 	const struct route *route = (const struct route *)http_tag(req, REQUEST_TAG_ROUTE);
 	const struct route_args args = args_of(route, req);
 	struct router *r = ctx;
 	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
 
-	if (check_body(route, req, &err) < 0)
+	/* A caller must not believe that its body was read. */
+	if (route->body == ROUTE_BODY_OPTIONAL && decode_nothing(body, len, &err) < 0)
 		reply_error(req, &err);
 	else if (auth_holds(r, args.principal, &err) < 0)
 		reply_unauthenticated(req, &err);
@@ -310,7 +288,8 @@ static void on_error(void *ctx, struct http_request *req, const struct error *er
 	struct router *r = ctx;
 
 	if (!dialect_of(req))
-		set_dialect(req, route_dialect(r->parts.dialects, http_path(req)));
+		http_set_tag(req, REQUEST_TAG_DIALECT,
+		             (uintptr_t)route_dialect(r->parts.dialects, http_path(req)));
 	reply_error(req, err);
 }
 

@@ -68,18 +68,6 @@ static int refuse_unknown(const struct fields *fields, const struct field_value 
 	return fields_refuse(&v, ERR_UNKNOWN_FIELD, what);
 }
 
-static int check_known(const struct fields *fields, const struct field_value *object)
-{
-	json_t *members = (json_t *)(uintptr_t)object->value; /* jansson's iterator lacks const */
-	const char *name;
-	json_t *member;
-
-	json_object_foreach (members, name, member)
-		if (!fields_find(fields, name))
-			return refuse_unknown(fields, object, name);
-	return 0;
-}
-
 /* @value NULL: absent. */
 static int take_row(const struct field *f, const struct field_value *object, const json_t *value)
 {
@@ -108,13 +96,17 @@ static int take_row(const struct field *f, const struct field_value *object, con
 
 int fields_decode_at(const struct fields *fields, const struct field_value *object)
 {
+	json_t *members = (json_t *)(uintptr_t)object->value, *member;
 	struct field_value v = *object;
+	const char *name;
 
 	v.open |= (fields->flags & FIELDS_OPEN) != 0;
 	v.loose |= (fields->flags & FIELDS_LOOSE) != 0;
 	v.partial = fields->flags & FIELDS_PARTIAL;
-	if (!v.open && check_known(fields, &v) < 0)
-		return -1;
+	json_object_foreach (members, name, member) {
+		if (!v.open && !fields_find(fields, name))
+			return refuse_unknown(fields, &v, name);
+	}
 	for (const struct field *f = fields->rows; f->name; f++) {
 		const json_t *value = json_object_get(object->value, f->name);
 

@@ -250,8 +250,6 @@ static bool answer_early_ping(const struct mcp_post *p, json_t *body)
 	size_t len;
 	char *text;
 
-	if (http_header(p->req, "Mcp-Session-Id"))
-		return false;
 	rpc_classify(body, &m);
 	if (m.kind != RPC_REQUEST || !str_equal(m.method, "ping"))
 		return false;
@@ -268,7 +266,7 @@ static void take_body(struct mcp_post *p, json_t *body)
 		begin_session(p, body);
 		return;
 	}
-	if (answer_early_ping(p, body))
+	if (!http_header(p->req, "Mcp-Session-Id") && answer_early_ping(p, body))
 		return;
 	p->array = json_is_array(body);
 	p->session = find_session_of(p->mcp, p->req, p->who);

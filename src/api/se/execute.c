@@ -5,7 +5,7 @@
 #include "api/json/fields.h"
 #include "api/json/json.h"
 #include "api/json/report.h"
-#include "api/op/run_reply.h"
+#include "api/op/run.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -60,14 +60,15 @@ static const struct run_encoder encoder = {.answer = answer_run};
 static void run_in_session(struct router *r, struct http_request *req,
                            const struct route_args *args, const struct run_request *request)
 {
-	struct op_run_start start = {.request = request, .who = args->principal};
+	struct op_run_start start = {
+		.request = request, .who = args->principal, .request_id = http_request_id(req)};
 	struct run_record *record;
 	struct error err = {0};
 
 	start.session = se_session(r, req, args);
 	if (!start.session)
 		return;
-	if (run_reply_start(r, req, &start, &record, &err) < 0)
+	if (op_run_start(r, &start, &record, &err) < 0)
 		reply_error(req, &err);
 	else
 		run_reply(r, req, record,

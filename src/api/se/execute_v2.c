@@ -7,7 +7,7 @@
 #include "api/json/json.h"
 #include "api/json/markers.h"
 #include "api/json/report.h"
-#include "api/op/run_reply.h"
+#include "api/op/run.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -153,15 +153,16 @@ void se_v2_execute_code(struct router *r, struct http_request *req, const struct
 {
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
 	cleanup_decoded_run struct decoded_run decoded = {0};
-	const struct op_run_start start = {.request = &decoded.request, .who = args->principal};
+	const struct op_run_start start = {.request = &decoded.request,
+	                                   .who = args->principal,
+	                                   .request_id = http_request_id(req)};
 	struct run_record *record;
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
 
 	if (fields_decode_text(&se_handler_fields, body, len, &limits, &decoded, &err) < 0 ||
-	    decode_handler_end(&decoded, &err) < 0 ||
-	    run_reply_start(r, req, &start, &record, &err) < 0) {
+	    decode_handler_end(&decoded, &err) < 0 || op_run_start(r, &start, &record, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}

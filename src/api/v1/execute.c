@@ -6,7 +6,7 @@
 #include "api/json/json.h"
 #include "api/json/query.h"
 #include "api/json/report.h"
-#include "api/op/run_reply.h"
+#include "api/op/run.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -76,7 +76,9 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 {
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
 	cleanup_decoded_run struct decoded_run decoded = {0};
-	const struct op_run_start start = {.request = &decoded.request, .who = args->principal};
+	const struct op_run_start start = {.request = &decoded.request,
+	                                   .who = args->principal,
+	                                   .request_id = http_request_id(req)};
 	struct run_reply how = {.encoder = &encoder};
 	struct run_record *record;
 	struct error err = {0};
@@ -93,7 +95,7 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 		return;
 	}
 	parsed_us = clock_us();
-	if (run_reply_start(r, req, &start, &record, &err) < 0) {
+	if (op_run_start(r, &start, &record, &err) < 0) {
 		reply_error_retry(req, &err, run_service_retry_after(r->runs));
 		return;
 	}

@@ -7,7 +7,7 @@
 #include "api/json/query.h"
 #include "api/lookup.h"
 #include "api/op/listing.h"
-#include "api/op/run_reply.h"
+#include "api/op/run.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/parse.h"
@@ -37,35 +37,28 @@ static const struct field events_rows[] = {
 const struct fields v1_sync_query = {.rows = sync_rows};
 const struct fields v1_events_query = {.rows = events_rows};
 
-static enum event_form form_of(const struct http_request *req, const struct decoded_run *decoded)
-{
-	return event_form_choose(http_header(req, "Accept"), decoded->stream);
-}
-
 static int start_run(struct router *r, struct http_request *req, const struct route_args *args,
                      struct decoded_run *decoded, struct run_record **ret_record, struct error *err)
 {
 	bool wait = decoded->wait; /* by the route */
 	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
-	struct session *session = lookup_session(r, args, err);
-	struct run_request *request = &decoded->request;
-	struct session_info info = {0};
+	const struct op_run_start start = {
+		.session = lookup_session(r, args, err),
+		.request = &decoded->request,
+		.who = args->principal,
+		.request_id = http_request_id(req),
+	};
 	size_t len;
 	const char *body = http_body(req, &len);
 
-	if (!session || decode_run(body, len, &limits, decoded, err) < 0)
+	if (!start.session || decode_run(body, len, &limits, decoded, err) < 0)
 		return -1;
-	session_info(session, &info);
 	decoded->wait |= wait;
 	/* Who does not wait gets only what is certain: a persisted record. */
-	request->durable = !decoded->wait && form_of(req, decoded) == EVENT_FORM_NONE;
-	if (!request->language)
-		request->language = xstrdup(info.language);
-	return run_reply_start(r, req,
-	                       &(struct op_run_start){.session = session,
-	                                              .request = request,
-	                                              .who = args->principal},
-	                       ret_record, err);
+	decoded->request.durable =
+		!decoded->wait &&
+		event_form_choose(http_header(req, "Accept"), decoded->stream) == EVENT_FORM_NONE;
+	return op_run_start(r, &start, ret_record, err);
 }
 
 /* Clients of the control plane's later versions expect 422. */
@@ -92,7 +85,7 @@ static void execute_in_session(struct router *r, struct http_request *req,
 			reply_error(req, &err);
 		return;
 	}
-	how.form = form_of(req, &decoded);
+	how.form = event_form_choose(http_header(req, "Accept"), decoded.stream);
 	if (decoded.wait || how.form != EVENT_FORM_NONE)
 		run_reply(r, req, record, &how);
 	else
