@@ -320,6 +320,7 @@ static uid_t own_id(const struct daemon *d)
 static int open_sockets(struct daemon *d, struct error *err)
 {
 	const struct config *c = d->config;
+	gid_t group;
 
 	if (c->listen[0]) {
 		if (http_listen_tcp(c->listen, &d->tcp_fd, err) < 0)
@@ -332,10 +333,13 @@ static int open_sockets(struct daemon *d, struct error *err)
 			log_warn("open a sock_diag socket: %s; without keys, TCP will serve nobody",
 			         strerror(-d->diag_fd));
 	}
-	if (c->socket[0] && (home_make_parent(c->socket, own_id(d), err) < 0 ||
-	                     http_listen_unix(c->socket, SOCKET_MODE, &d->unix_fd, err) < 0))
+	if (!c->socket[0])
+		return 0;
+	if (preflight_socket_group(c, &group, err) < 0 ||
+	    home_make_parent(c->socket, own_id(d), c->socket_group[0], err) < 0 ||
+	    http_listen_unix(c->socket, SOCKET_MODE, &d->unix_fd, err) < 0)
 		return -1;
-	return 0;
+	return home_share_socket(c->socket, group, err);
 }
 
 static int give_up_root(struct daemon *d, struct error *err)
@@ -351,8 +355,8 @@ static int give_up_root(struct daemon *d, struct error *err)
 	if (home_give_state(d->config->state_dir, d->state_lock, uid, gid, err) < 0)
 		return -1;
 	if (socket[0]) {
-		/* The configured user's group may use the socket. */
-		if (lchown(socket, uid, gid) < 0)
+		/* Without a group of its own, the configured user's may use the socket. */
+		if (lchown(socket, uid, d->config->socket_group[0] ? (gid_t)-1 : gid) < 0)
 			return error_set(err, ERR_SYSTEM, errno, "chown %s", socket);
 		if (socket_guard_start(&d->socket_guard, socket, d->state_lock, err) < 0)
 			return -1;

@@ -164,14 +164,14 @@ int home_state_failed(const char *dir, struct error *err)
 	                 (unsigned)geteuid(), dir);
 }
 
-int home_make_parent(const char *path, uid_t own, struct error *err)
+int home_make_parent(const char *path, uid_t own, bool shared, struct error *err)
 {
 	cleanup_free char *copy = xstrdup(path);
 	const char *dir = dirname(copy);
 	cleanup_close int fd = -1;
 	struct stat st;
 
-	if (open_dir(dir, geteuid() == 0 ? 0755 : 0700, &fd, err) < 0)
+	if (open_dir(dir, geteuid() == 0 || shared ? 0755 : 0700, &fd, err) < 0)
 		return -1;
 	if (fstat(fd, &st) < 0)
 		return error_set(err, ERR_CONFIG, errno, "stat directory %s", dir);
@@ -183,4 +183,15 @@ int home_make_parent(const char *path, uid_t own, struct error *err)
 	if ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX))
 		return error_set(err, ERR_CONFIG, 0, "other users may write to directory %s", dir);
 	return 0;
+}
+
+int home_share_socket(const char *path, gid_t gid, struct error *err)
+{
+	if (gid == (gid_t)-1 || lchown(path, (uid_t)-1, gid) == 0)
+		return 0;
+	if (errno == EPERM)
+		return error_set(err, ERR_CONFIG, errno,
+		                 "socket_group: user %u is not a member of group %u",
+		                 (unsigned)geteuid(), (unsigned)gid);
+	return error_set(err, ERR_SYSTEM, errno, "socket_group: chown %s", path);
 }

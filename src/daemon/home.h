@@ -8,6 +8,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include <stdbool.h>
 #include <sys/types.h>
 
 /**
@@ -31,6 +32,9 @@ int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid,
 int home_state_failed(const char *dir, struct error *err);
 /**
  * home_make_parent - create the directory of @path. An existing one must belong to root or @own,
- * the daemon's current or future id, and let no one else rename in it.
+ * the daemon's current or future id, and let no one else rename in it. @shared: other users may
+ * pass through one that it creates.
  */
-int home_make_parent(const char *path, uid_t own, struct error *err) attr_must_check;
+int home_make_parent(const char *path, uid_t own, bool shared, struct error *err) attr_must_check;
+/** home_share_socket - let members of @gid connect to @path; (gid_t)-1: no change. */
+int home_share_socket(const char *path, gid_t gid, struct error *err) attr_must_check;

@@ -4,11 +4,13 @@
 #include "api/tools/tool.h"
 #include "base/attr.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "core/config/config.h"
 #include "core/identity/identity.h"
 #include "core/policy/policies.h"
 #include "http/server.h"
 #include <errno.h>
+#include <grp.h>
 #include <pwd.h>
 #include <unistd.h>
 
@@ -55,6 +57,30 @@ const struct passwd *preflight_user(const char *user)
 	return getpwnam(user);
 }
 
+int preflight_socket_group(const struct config *c, gid_t *ret_gid, struct error *err)
+{
+	const struct group *group;
+	uint64_t number;
+
+	*ret_gid = (gid_t)-1;
+	if (!c->socket_group[0])
+		return 0;
+	if (parse_u64(c->socket_group, &number) == 0) {
+		if (number >= (gid_t)-1)
+			return error_set(err, ERR_CONFIG, 0, "socket_group: %s is not a group id",
+			                 c->socket_group);
+		*ret_gid = (gid_t)number;
+		return 0;
+	}
+	errno = 0;
+	group = getgrnam(c->socket_group);
+	if (!group)
+		return error_set(err, ERR_CONFIG, errno, "socket_group: there is no group '%s'",
+		                 c->socket_group);
+	*ret_gid = group->gr_gid;
+	return 0;
+}
+
 struct policies *preflight_policies(const struct config *c, const char *const *files,
                                     struct error *err)
 {
@@ -75,12 +101,18 @@ int preflight_check_policies(const struct config *c, const char *const *files, s
 
 int preflight_settings(const struct config *c, struct error *err)
 {
+	gid_t gid;
+
 	if (c->user[0] && !preflight_user(c->user))
 		return error_set(err, ERR_CONFIG, errno, "user: there is no user '%s'", c->user);
 	if (!c->tls_cert[0] != !c->tls_key[0])
 		return error_set(err, ERR_CONFIG, 0, "tls.cert and tls.key: set both or neither");
 	if (c->tls_cert[0] && !c->listen[0])
 		return error_set(err, ERR_CONFIG, 0, "tls.cert: no TCP address is set");
+	if (c->socket_group[0] && !c->socket[0])
+		return error_set(err, ERR_CONFIG, 0, "socket_group: no Unix socket is set");
+	if (preflight_socket_group(c, &gid, err) < 0)
+		return -1;
 	if (tools_check(c, err) < 0)
 		return -1;
 	if (!c->listen[0] && !c->socket[0])

@@ -8,6 +8,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include <sys/types.h>
 
 struct config;
 struct identity;
@@ -25,6 +26,12 @@ int preflight_keys(const struct config *config, const struct identity *identity,
 int preflight_listen_failed(const struct config *config, struct error *err);
 /** preflight_user - Return: NULL if unknown, with errno if the lookup failed. */
 const struct passwd *preflight_user(const char *user);
+/**
+ * preflight_socket_group - id of the group that the Unix socket gets, or (gid_t)-1 if none is
+ * configured.
+ */
+int preflight_socket_group(const struct config *config, gid_t *ret_gid,
+                           struct error *err) attr_must_check;
 /** preflight_policies - the configured ones; @files (may be NULL) replace those of the same
  * name. */
 struct policies *preflight_policies(const struct config *config, const char *const *files,

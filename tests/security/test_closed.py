@@ -4,6 +4,7 @@
 import json
 import os
 import socket
+import subprocess
 
 import pytest
 from support import host, second_user
@@ -114,6 +115,64 @@ def test_with_keys_another_user_needs_one(make_daemon):
     client = KeyClient(d.tcp_address(), key)
     assert client.get("/api/v1/sessions").status == 200
     client.close()
+
+
+GROUP = 61986
+
+
+@only_root
+def test_the_group_of_the_socket_is_a_setting(make_daemon):
+    d = make_daemon(config=f"socket_group: {GROUP}\n").start()
+    found = os.stat(d.socket)
+    assert (found.st_gid, found.st_mode & 0o777) == (GROUP, 0o660)
+    request = DIALECTS["v1"][0]
+    ((stranger, why),) = second_user.ask(d.socket, [request])
+    assert (stranger, why) == (0, "PermissionError")
+    member, admin = second_user.ask(d.socket, [request, ("GET", "/api/v1/keys", None, {})], groups=[GROUP])
+    assert member[0] == 200 and "served" in member[1], member
+    assert admin[0] == 403, admin
+
+
+def test_a_group_that_does_not_exist_is_refused_by_name(make_daemon):
+    for value, why in (("no-such-group", "there is no group 'no-such-group'"), ("4294967295", "4294967295 is not a group id")):
+        d = make_daemon(config=f"socket_group: '{value}'\n").start(ready=False)
+        assert d.process.wait(20) == 3 and f"socket_group: {why}" in d.log(), d.log()
+
+
+@pytest.mark.phases("user")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may give a socket to any group")
+def test_an_ordinary_user_cannot_take_a_group_that_is_not_its_own(make_daemon):
+    d = make_daemon(config="socket_group: 0\n").start(ready=False)
+    assert d.process.wait(20) != 0
+    assert "socket_group: user" in d.log() and "is not a member of group 0" in d.log()
+
+
+@only_root
+def test_the_command_line_finds_the_systems_daemon(make_daemon, build):
+    """At /run/millibox, in a mount namespace where that is the daemon's directory."""
+    d = make_daemon(config=f"socket_group: {GROUP}\n").start()
+    shell = f"mount -t tmpfs none /run && mkdir /run/millibox && mount --bind {d.home} /run/millibox && ln -s sock {d.home}/millibox.sock && exec " + (
+        f"setpriv --reuid {second_user.UID} --regid {second_user.UID} --groups $1 {build}/millibox session list"
+    )
+
+    def list_sessions(group):
+        try:
+            return subprocess.run(
+                ["unshare", "-m", "sh", "-c", shell, "sh", str(group)],
+                env={"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": "/nonexistent"}, capture_output=True, text=True, timeout=60,
+            )  # fmt: skip
+        finally:
+            (d.home / "millibox.sock").unlink(missing_ok=True)
+
+    served = list_sessions(GROUP)
+    assert served.returncode == 0, served
+    barred = list_sessions(second_user.UID)
+    assert barred.returncode != 0 and "serves members of its group" in barred.stderr, barred
+    # Somebody else's directory is not the system's.
+    os.chown(d.home, second_user.UID, second_user.UID)
+    planted = list_sessions(GROUP)
+    os.chown(d.home, 0, 0)
+    assert planted.returncode != 0 and "no daemon listens at /nonexistent" in planted.stderr, planted
 
 
 @only_root

@@ -114,8 +114,11 @@ int api_endpoint(const struct endpoint_options *options, struct endpoint *ret_en
 	if (!ret_endpoint->chosen && !endpoint_is_served(ret_endpoint))
 		return error_set(err, ERR_UNAVAILABLE, 0,
 		                 "no daemon listens at %s; start milliboxd, or give --socket "
-		                 "or --url",
-		                 ret_endpoint->socket);
+		                 "or --url%s",
+		                 ret_endpoint->socket,
+		                 ret_endpoint->barred ? "; that of the system, at " ENDPOINT_SYSTEM
+		                                        ", serves members of its group"
+		                                      : "");
 	return 0;
 }
 

@@ -35,7 +35,13 @@ int endpoint_find(const struct endpoint_options *options, struct endpoint *ret_e
 		.uid = geteuid(),
 	};
 
-	return endpoint_choose(&source, ret_endpoint, err);
+	if (endpoint_choose(&source, ret_endpoint, err) < 0)
+		return -1;
+	/* Without a system daemon for this user, commands use or start the user's own. */
+	if (!ret_endpoint->chosen && source.uid != 0 && !endpoint_is_served(ret_endpoint))
+		ret_endpoint->barred =
+			endpoint_use_system(ret_endpoint, ENDPOINT_SYSTEM, 0) == -EACCES;
+	return 0;
 }
 
 static int choose_url(const char *url, struct endpoint *ret_endpoint, struct error *err)
@@ -83,7 +89,7 @@ static int choose_place(const struct endpoint_source *source, struct endpoint *r
 	if (is_given(source->env_url))
 		return choose_url(source->env_url, ret_endpoint, err);
 	if (source->uid == 0)
-		path = xstrdup("/run/millibox/millibox.sock");
+		path = xstrdup(ENDPOINT_SYSTEM);
 	else if (runtime && runtime[0] == '/') /* the daemon ignores a relative one too */
 		path = xasprintf("%s/millibox/millibox.sock", runtime);
 	else
@@ -130,8 +136,8 @@ int endpoint_connect(const char *path)
 	return 0;
 }
 
-/* Any user can create /tmp/millibox-UID and read code sent to a socket there. */
-static bool is_directory_ours(const char *path)
+/* Whether only @owner can put a socket at @path: its directory is @owner's, and no link. */
+static bool is_directory_of(const char *path, uid_t owner)
 {
 	cleanup_free char *dir = xstrdup(path);
 	char *slash = strrchr(dir, '/');
@@ -142,13 +148,25 @@ static bool is_directory_ours(const char *path)
 	*slash = '\0';
 	if (lstat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
 		return false;
-	return st.st_uid == geteuid() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+	return st.st_uid == owner && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+int endpoint_use_system(struct endpoint *endpoint, const char *path, uid_t owner)
+{
+	int r = is_directory_of(path, owner) ? endpoint_connect(path) : -EPERM;
+
+	if (r < 0)
+		return r;
+	free(endpoint->socket);
+	endpoint->socket = xstrdup(path);
+	return 0;
 }
 
 bool endpoint_is_served(const struct endpoint *endpoint)
 {
+	/* Any user can create /tmp/millibox-UID and read code sent to a socket there. */
 	if (!endpoint->chosen && str_has_prefix(endpoint->socket, "/tmp/") &&
-	    !is_directory_ours(endpoint->socket))
+	    !is_directory_of(endpoint->socket, geteuid()))
 		return false;
 	return endpoint_connect(endpoint->socket) == 0;
 }

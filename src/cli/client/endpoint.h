@@ -31,9 +31,13 @@ struct endpoint {
 	char *socket;  /* owned; NULL: TCP */
 	char *url;     /* owned; no trailing slash */
 	bool chosen;   /* by the user: use no other daemon */
+	bool barred;   /* the system's daemon does not let this user connect */
 	char *key;     /* owned; NULL: none */
 	char *ca_file; /* owned; NULL: the system's */
 };
+
+/* Of a daemon that root started: systemd's, and by default any. */
+#define ENDPOINT_SYSTEM "/run/millibox/millibox.sock"
 
 /* Remedies. */
 #define ENDPOINT_UNTRUSTED "give the certificate of its signer with --ca-file"
@@ -45,7 +49,10 @@ struct endpoint {
 	.ca_file = (endpoint)->ca_file, .untrusted = ENDPOINT_UNTRUSTED,                           \
 	.unreached = ENDPOINT_UNREACHED
 
-/** endpoint_find - endpoint_choose with @options and the environment. */
+/**
+ * endpoint_find - endpoint_choose with @options and the environment. If no daemon of the user's own
+ * listens at its default socket, that of the system is chosen if it lets this user connect.
+ */
 int endpoint_find(const struct endpoint_options *options, struct endpoint *ret_endpoint,
                   struct error *err) attr_must_check;
 /** endpoint_choose - reads only the key file. Return: 0, or -1 (ERR_INVALID). */
@@ -53,6 +60,11 @@ int endpoint_choose(const struct endpoint_source *source, struct endpoint *ret_e
                     struct error *err) attr_must_check;
 void endpoint_done(struct endpoint *endpoint);
 #define cleanup_endpoint attr_cleanup(endpoint_done)
+/**
+ * endpoint_use_system - choose the socket @path if a daemon listens there and only @owner can have
+ * put it there. Return: 0; or -EPERM: untrusted, or another errno.
+ */
+int endpoint_use_system(struct endpoint *endpoint, const char *path, uid_t owner) attr_must_check;
 /** endpoint_connect - Return: 0, or a negative errno. */
 int endpoint_connect(const char *path) attr_must_check;
 /**

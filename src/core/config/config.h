@@ -16,8 +16,9 @@
 #include <stdio.h>
 
 struct config {
-	char *listen; /* "127.0.0.1:8000"; "" for none */
-	char *socket; /* path; "" for none */
+	char *listen;       /* "127.0.0.1:8000"; "" for none */
+	char *socket;       /* path; "" for none */
+	char *socket_group; /* name or number; "": that of the daemon's user */
 	char *state_dir;
 	char *runtime_dir; /* the engine's locks */
 	char *user;        /* run as this user when started as root; "": an id of its own */

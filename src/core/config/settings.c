@@ -25,6 +25,7 @@
 static const struct setting table[] = {
 	{"listen",      SETTING_ADDR, AT(listen),      "127.0.0.1:8000", 0, 0, "TCP address of the API; \"\" for none. An address other than loopback requires API keys; without keys only root and the user who started the daemon are served"},
 	{"socket",      SETTING_PATH, AT(socket),      NULL, 0, 0, "Unix socket of the API; \"\" for none"},
+	{"socket_group", SETTING_TEXT, AT(socket_group), "", 0, 0, "Group whose members may connect to the Unix socket, a name or a number; \"\" for the group of the daemon's user"},
 	{"state_dir",   SETTING_PATH, AT(state_dir),   NULL, 0, 0, "State that must survive a restart"},
 	{"runtime_dir", SETTING_PATH, AT(runtime_dir), NULL, 0, 0, "The engine's locks"},
 	{"user",        SETTING_TEXT, AT(user),        "",   0, 0, "User the daemon runs as when started as root; \"\" for an id of its own"},

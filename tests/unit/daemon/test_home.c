@@ -115,13 +115,13 @@ static void a_directory_that_others_may_change_is_refused(void **state)
 	cleanup_free char *sock = xasprintf("%s/sock", p->sub);
 	struct error err = {0};
 
-	assert_int_equal(home_make_parent(sock, geteuid(), &err), 0);
+	assert_int_equal(home_make_parent(sock, geteuid(), false, &err), 0);
 	assert_int_equal(chmod(p->sub, 0777), 0);
-	assert_int_equal(home_make_parent(sock, geteuid(), &err), -1);
+	assert_int_equal(home_make_parent(sock, geteuid(), false, &err), -1);
 	assert_non_null(strstr(err.msg, "other users may write"));
 	error_clear(&err);
 	assert_int_equal(chmod(p->sub, 01777), 0);
-	assert_int_equal(home_make_parent(sock, geteuid(), &err), 0);
+	assert_int_equal(home_make_parent(sock, geteuid(), false, &err), 0);
 }
 
 static void a_directory_of_another_user_is_refused(void **state)
@@ -134,19 +134,19 @@ static void a_directory_of_another_user_is_refused(void **state)
 	if (geteuid() != 0)
 		skip(); /* cannot change owners */
 	assert_int_equal(mkdir(p->sub, 0755), 0);
-	assert_int_equal(home_make_parent(sock, daemon, &err), 0);
+	assert_int_equal(home_make_parent(sock, daemon, false, &err), 0);
 	assert_int_equal(chown(p->sub, daemon, 0), 0);
-	assert_int_equal(home_make_parent(sock, daemon, &err), 0);
+	assert_int_equal(home_make_parent(sock, daemon, false, &err), 0);
 	assert_int_equal(chown(p->sub, stranger, 0), 0);
-	assert_int_equal(home_make_parent(sock, daemon, &err), -1);
+	assert_int_equal(home_make_parent(sock, daemon, false, &err), -1);
 	assert_non_null(strstr(err.msg, "belongs to user 4000000002"));
 	error_clear(&err);
 	/* Its owner may rename in it even if it is sticky. */
 	assert_int_equal(chmod(p->sub, 01777), 0);
-	assert_int_equal(home_make_parent(sock, daemon, &err), -1);
+	assert_int_equal(home_make_parent(sock, daemon, false, &err), -1);
 	error_clear(&err);
 	/* For a daemon of another user /tmp is fine. */
-	assert_int_equal(home_make_parent("/tmp/sock", daemon, &err), 0);
+	assert_int_equal(home_make_parent("/tmp/sock", daemon, false, &err), 0);
 }
 
 int main(void)

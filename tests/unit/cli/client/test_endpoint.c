@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "cli/client/endpoint.h"
@@ -122,6 +123,42 @@ static void a_default_directory_that_others_can_write_is_not_trusted(void **stat
 	assert_true(is_believed(0777, true, true));
 }
 
+/* Whether the socket of a system's daemon in a directory of @mode is used, if @owner is its owner.
+ */
+static int try_system(unsigned mode, uid_t owner, bool listening)
+{
+	char dir[] = "/tmp/mbxunit-XXXXXX";
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct endpoint e = {.socket = strdup("/nonexistent")};
+	cleanup_close int fd = fd_socket(AF_UNIX, SOCK_STREAM, 0);
+	int r;
+
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(chmod(dir, mode), 0);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", dir);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	if (listening)
+		assert_int_equal(listen(fd, 1), 0);
+	r = endpoint_use_system(&e, address.sun_path, owner);
+	assert_string_equal(e.socket, r == 0 ? address.sun_path : "/nonexistent");
+	assert_int_equal(unlink(address.sun_path), 0);
+	assert_int_equal(rmdir(dir), 0);
+	endpoint_done(&e);
+	return r;
+}
+
+static void the_systems_daemon_is_used_if_nobody_else_can_pose_as_it(void **state)
+{
+	(void)state;
+	assert_int_equal(try_system(0755, geteuid(), true), 0);
+	assert_int_equal(try_system(0755, geteuid(), false), -ECONNREFUSED);
+	/* Another user's directory, and one where another user may put a socket. */
+	assert_int_equal(try_system(0755, geteuid() + 1, true), -EPERM);
+	assert_int_equal(try_system(0777, geteuid(), true), -EPERM);
+	assert_int_equal(try_system(01777, geteuid(), true), -EPERM);
+	assert_int_equal(try_system(0775, geteuid(), true), -EPERM);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +166,7 @@ int main(void)
 		cmocka_unit_test(invalid_endpoints_are_rejected),
 		cmocka_unit_test(only_a_listening_socket_is_served),
 		cmocka_unit_test(a_default_directory_that_others_can_write_is_not_trusted),
+		cmocka_unit_test(the_systems_daemon_is_used_if_nobody_else_can_pose_as_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
