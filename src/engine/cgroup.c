@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -84,6 +86,21 @@ static int make_dir_at(int dir, const char *name)
 	return open_dir_at(dir, name);
 }
 
+/* -ENODEV: another file system covers the mount point; limits written there would limit nothing. */
+static int open_group(const struct cgroup_mount *mount, const char *path)
+{
+	cleanup_close int dir = fd_open(path, O_RDONLY | O_DIRECTORY, 0);
+	struct statfs fs;
+
+	if (dir < 0)
+		return dir;
+	if (fstatfs(dir, &fs) < 0)
+		return -errno;
+	if (fs.f_type != (mount->v2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC))
+		return -ENODEV;
+	return TAKE_FD(dir);
+}
+
 /* An unusable tree is no error: the missing layers are reported. */
 static void open_tree_of(const struct cgroup_mount *mount, uint32_t kinds, bool privileged,
                          struct cgroups *groups)
@@ -96,7 +113,7 @@ static void open_tree_of(const struct cgroup_mount *mount, uint32_t kinds, bool 
 	if (str_format(path, sizeof(path), "%s%s", mount->point, own) < 0 ||
 	    str_format(tree.path, sizeof(tree.path), "%s%s/" HOME_NAME, mount->root, own) < 0)
 		return;
-	tree.parent = fd_open(path, O_RDONLY | O_DIRECTORY, 0);
+	tree.parent = open_group(mount, path);
 	if (tree.parent < 0)
 		return;
 	tree.owned = !own[0] || is_delegated(path);
@@ -400,9 +417,9 @@ static void probe_mount(const struct cgroup_mount *mount, bool privileged, const
 	choose_parent(mount, privileged, own);
 	if (str_format(path, sizeof(path), "%s%s", mount->point, own) < 0)
 		return;
-	dir = fd_open(path, O_RDONLY | O_DIRECTORY, 0);
+	dir = open_group(mount, path);
 	if (dir < 0)
-		lack = ": not readable";
+		lack = dir == -ENODEV ? ": covered by another mount" : ": not readable";
 	else if (faccessat(dir, ".", W_OK, 0) < 0)
 		lack = ": not delegated to this user";
 	else if (mount->v2 && name && !has_controller(dir, "cgroup.controllers", name))
