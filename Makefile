@@ -7,6 +7,7 @@ MESON_ARGS ?=
 PREFIX     ?= /usr/local
 DESTDIR    ?=
 LISTEN     ?= 127.0.0.1:8000
+ISOLATION  ?=
 SECONDS    ?=
 # Debian's interpreter, because Debian's pytest belongs to it.
 PYTHON     ?= /usr/bin/python3
@@ -27,9 +28,9 @@ setup-%:
 	@tools/setup $*
 
 # Neither installs nor builds what only tests need.
-run: setup-run ## set up, build, start the daemon: make run [LISTEN=127.0.0.1:8000]
+run: setup-run ## set up, build, start the daemon: make run [LISTEN=127.0.0.1:8000] [ISOLATION=strict]
 	@$(MAKE) --no-print-directory all MESON_ARGS="-Dtests=disabled $(MESON_ARGS)"
-	@tools/run $(BUILD) $(LISTEN)
+	@tools/run $(BUILD) $(LISTEN) $(ISOLATION)
 
 # Adds the tests to a build directory that was made without them.
 with-tests: $(BUILD)/build.ninja

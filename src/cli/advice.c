@@ -7,42 +7,12 @@
 #include "base/str.h"
 #include "wire/layer.h"
 
-#define KERNEL_OPTION(name)                                                                        \
-	"use a kernel with " name "=y (distribution kernels have it); inside a container, run "    \
-	"Millibox on the host or in a privileged container"
 #define NEWER_KERNEL "use kernel 5.12 or newer; Debian 12 has 6.1"
-#define USER_NAMESPACES                                                                            \
-	"start milliboxd as root, or allow user namespaces: sysctl -w "                            \
-	"user.max_user_namespaces=15000 kernel.unprivileged_userns_clone=1; inside a container, "  \
-	"run Millibox on the host or in a privileged container"
-#define DELEGATE                                                                                   \
-	"start milliboxd as root, or with its systemd unit; as an ordinary user: "                 \
-	"systemd-run --user --scope -p Delegate=yes milliboxd"
 
-/*
- * Names are those of 'millibox-engine --probe'. A layer's loss is NULL: results and doctor share
- * wire/layer's text. Needs are those of the native driver in strict mode.
- */
+/* Names are those of 'millibox-engine --probe'. Layers have theirs in wire/layer, which results and
+ * the daemon's log share. */
 /* clang-format off */
 static const struct advice advices[] = {
-	/* layers */
-	{"user", NEED_ALWAYS, NULL, USER_NAMESPACES},
-	{"pid", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_PID_NS")},
-	{"mnt", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_NAMESPACES")},
-	{"net", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_NET_NS")},
-	{"ipc", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_IPC_NS")},
-	{"uts", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_UTS_NS")},
-	{"cgroup", NEED_AS_ROOT, NULL, KERNEL_OPTION("CONFIG_CGROUPS")},
-	{"time", NEED_NEVER, NULL, KERNEL_OPTION("CONFIG_TIME_NS")},
-	{"uid_range", NEED_AS_ROOT, NULL, "start milliboxd as root, or give the user subordinate ids: apt install uidmap && usermod --add-subuids 200000-265535 --add-subgids 200000-265535 $USER"},
-	{"cgroup.memory", NEED_AS_ROOT, NULL, DELEGATE},
-	{"cgroup.pids", NEED_AS_ROOT, NULL, DELEGATE},
-	{"cgroup.cpu", NEED_AS_ROOT, NULL, DELEGATE},
-	{"caps", NEED_ALWAYS, NULL, NEWER_KERNEL},
-	{"no_new_privs", NEED_ALWAYS, NULL, NEWER_KERNEL},
-	{"seccomp", NEED_ALWAYS, NULL, KERNEL_OPTION("CONFIG_SECCOMP_FILTER")},
-	{"landlock", NEED_NEVER, NULL, "use a kernel with CONFIG_SECURITY_LANDLOCK=y and add landlock to its lsm= parameter; cat /sys/kernel/security/lsm shows the current list"},
-	{"rlimits", NEED_ALWAYS, NULL, "start milliboxd with hard limits no lower than those of a box; ulimit -H -a shows them"},
 	/* kernel features the engine needs */
 	{"procfs", NEED_ALWAYS, "boxes cannot be built: their processes would have no /proc", "run Millibox on the host, or in a container whose /proc is not masked (docker run --privileged, or --security-opt systempaths=unconfined)"},
 	{"tmpfs_inodes", NEED_ALWAYS, "boxes cannot be built: the number of files could not be limited", NEWER_KERNEL},
@@ -60,24 +30,27 @@ static const struct advice advices[] = {
 };
 /* clang-format on */
 
-static const char *loss_of_layer(const char *name)
+#define ADVICES_COUNT (LAYER_COUNT + ARRAY_SIZE(advices))
+
+/* Layers first, then the table. */
+static struct advice advice_at(size_t i)
 {
-	for (unsigned i = 0; i < LAYER_COUNT; i++) {
-		if (str_equal(layer_name((enum wire_layer)i), name))
-			return layer_loss((enum wire_layer)i);
-	}
-	return NULL;
+	enum wire_layer layer = (enum wire_layer)i;
+	enum check_need need = NEED_NEVER;
+
+	if (i >= LAYER_COUNT)
+		return advices[i - LAYER_COUNT];
+	if (LAYER_BIT(i) & LAYERS_STRICT)
+		need = LAYER_BIT(i) & LAYERS_BEST_EFFORT ? NEED_ALWAYS : NEED_STRICT;
+	return (struct advice){layer_name(layer), need, layer_loss(layer), layer_remedy(layer)};
 }
 
 int advice_find(const char *name, struct advice *ret_advice)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
-		if (!str_equal(advices[i].name, name))
-			continue;
-		*ret_advice = advices[i];
-		if (!ret_advice->loss)
-			ret_advice->loss = loss_of_layer(name);
-		return 0;
+	for (size_t i = 0; i < ADVICES_COUNT; i++) {
+		*ret_advice = advice_at(i);
+		if (str_equal(ret_advice->name, name))
+			return 0;
 	}
 	return -ENOENT;
 }
@@ -93,28 +66,30 @@ int checks_advise(const struct checks *checks, const struct check *check, struct
 	return r;
 }
 
-static bool is_needed(const struct advice *advice, bool is_root)
+static bool is_layer(const char *name)
 {
-	return advice->need == NEED_ALWAYS || (advice->need == NEED_AS_ROOT && is_root);
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		if (str_equal(layer_name((enum wire_layer)i), name))
+			return true;
+	return false;
 }
 
-bool check_is_optional(const struct check *check, bool is_root)
+bool check_is_optional(const struct check *check)
 {
 	struct advice advice;
 
-	return check->state == CHECK_MISSING && loss_of_layer(check->name) &&
-	       advice_find(check->name, &advice) == 0 && !is_needed(&advice, is_root);
+	return check->state == CHECK_MISSING && is_layer(check->name) &&
+	       advice_find(check->name, &advice) == 0 && advice.need == NEED_NEVER;
 }
 
-bool checks_are_strict(const struct checks *checks, bool is_root)
+bool checks_meet(const struct checks *checks, enum check_need need)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(advices); i++) {
-		const struct check *check = checks_find(checks, advices[i].name);
+	for (size_t i = 0; i < ADVICES_COUNT; i++) {
+		struct advice advice = advice_at(i);
+		const struct check *check = checks_find(checks, advice.name);
 
-		if (!is_needed(&advices[i], is_root))
-			continue;
 		/* A check not printed counts as missing. */
-		if (!check || check->state != CHECK_OK)
+		if (advice.need >= need && (!check || check->state != CHECK_OK))
 			return false;
 	}
 	return true;

@@ -79,14 +79,28 @@ static int add_daemon(struct checks *checks, const struct doctor_options *option
 	return 0;
 }
 
-static void print_text(const struct checks *checks, bool strict)
+/* The last line. */
+static void print_verdict(const struct checks *checks, size_t optional)
 {
-	bool is_root = geteuid() == 0;
+	if (!checks_meet(checks, NEED_ALWAYS))
+		(void)puts("\nA required layer is missing: no program can run.");
+	else if (!checks_meet(checks, NEED_STRICT))
+		(void)puts("\nA required layer is missing: milliboxd does not start unless told to "
+		           "accept the loss, with --isolation best-effort.");
+	else if (optional == 0)
+		(void)puts("\nAll required layers are available.");
+	else
+		(void)printf("\nAll required layers are available; %zu optional layer%s missing.\n",
+		             optional, optional == 1 ? " is" : "s are");
+}
+
+static void print_text(const struct checks *checks)
+{
 	size_t optional = 0;
 
 	for (size_t i = 0; i < checks->count; i++) {
 		const struct check *check = &checks->items[i];
-		bool is_optional = check_is_optional(check, is_root);
+		bool is_optional = check_is_optional(check);
 		struct advice advice;
 
 		optional += is_optional;
@@ -100,13 +114,7 @@ static void print_text(const struct checks *checks, bool strict)
 		(void)printf("         loss:   %s\n         remedy: %s\n", advice.loss,
 		             advice.remedy);
 	}
-	if (!strict)
-		(void)puts("\nA required layer is missing: strict mode refuses to run programs.");
-	else if (optional == 0)
-		(void)puts("\nAll required layers are available.");
-	else
-		(void)printf("\nAll required layers are available; %zu optional layer%s missing.\n",
-		             optional, optional == 1 ? " is" : "s are");
+	print_verdict(checks, optional);
 }
 
 static json_t *check_json(const struct checks *checks, const struct check *check)
@@ -119,15 +127,17 @@ static json_t *check_json(const struct checks *checks, const struct check *check
 		return object;
 	(void)json_object_set_new(object, "loss", json_string(advice.loss));
 	(void)json_object_set_new(object, "remedy", json_string(advice.remedy));
-	if (check_is_optional(check, geteuid() == 0))
+	if (check_is_optional(check))
 		(void)json_object_set_new(object, "optional", json_true());
 	return object;
 }
 
-static void print_json(const struct checks *checks, bool strict)
+static void print_json(const struct checks *checks)
 {
 	json_t *list = json_array();
-	json_auto_t *object = json_pack("{s:b, s:o}", "strict", strict, "checks", list);
+	json_auto_t *object =
+		json_pack("{s:b, s:b, s:o}", "strict", checks_meet(checks, NEED_STRICT),
+	                  "best_effort", checks_meet(checks, NEED_ALWAYS), "checks", list);
 
 	for (size_t i = 0; i < checks->count; i++)
 		(void)json_array_append_new(list, check_json(checks, &checks->items[i]));
@@ -138,7 +148,6 @@ static int run_doctor(const void *values, const struct args *args attr_unused, s
 {
 	const struct doctor_options *options = values;
 	cleanup_checks struct checks checks = {0};
-	bool strict;
 
 	if (add_probe(&checks, err) < 0)
 		return -1;
@@ -148,12 +157,11 @@ static int run_doctor(const void *values, const struct args *args attr_unused, s
 		           runtimes[i].path);
 	if (add_daemon(&checks, options, err) < 0)
 		return -1;
-	strict = checks_are_strict(&checks, geteuid() == 0);
 	if (options->json)
-		print_json(&checks, strict);
+		print_json(&checks);
 	else
-		print_text(&checks, strict);
-	return strict ? CLI_OK : CLI_FAILED;
+		print_text(&checks);
+	return checks_meet(&checks, NEED_STRICT) ? CLI_OK : CLI_FAILED;
 }
 
 #define AT(member) offsetof(struct doctor_options, member)

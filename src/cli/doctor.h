@@ -27,11 +27,11 @@ struct checks {
 	size_t count;
 };
 
-/* When strict mode requires a check. */
+/* Which isolation requires a check; each includes those after it. */
 enum check_need {
 	NEED_NEVER,
-	NEED_ALWAYS,
-	NEED_AS_ROOT, /* optional for others: results name the missing layer */
+	NEED_STRICT,
+	NEED_ALWAYS, /* also best-effort */
 	CHECK_NEED_COUNT
 };
 
@@ -60,7 +60,7 @@ int advice_find(const char *name, struct advice *ret_advice) attr_must_check;
  */
 int checks_advise(const struct checks *checks, const struct check *check,
                   struct advice *ret_advice) attr_must_check;
-/** check_is_optional - a missing layer that strict mode does not require. */
-bool check_is_optional(const struct check *check, bool is_root);
-/** checks_are_strict - every required check is ok. */
-bool checks_are_strict(const struct checks *checks, bool is_root);
+/** check_is_optional - a missing layer that strict isolation does not require. */
+bool check_is_optional(const struct check *check);
+/** checks_meet - every check that @need (not NEED_NEVER) requires is ok. */
+bool checks_meet(const struct checks *checks, enum check_need need);

@@ -30,6 +30,7 @@
 #include "daemon/dialects.h"
 #include "daemon/home.h"
 #include "daemon/importer.h"
+#include "daemon/isolation.h"
 #include "daemon/lockdown.h"
 #include "daemon/loop_lag.h"
 #include "daemon/preflight.h"
@@ -43,7 +44,6 @@
 #include "http/server.h"
 #include "http/tcp_owner.h"
 #include "io/loop.h"
-#include "wire/layer.h"
 #include <errno.h>
 #include <pwd.h>
 #include <signal.h>
@@ -271,7 +271,7 @@ static int start_engine(struct daemon *d, struct error *err)
 		.disk_max_bytes = c->disk_max_bytes,
 		.processes_max = c->processes_max,
 		.cpu_max_millicores = c->cpu_max_millicores,
-		.strict = c->strict,
+		.strict = c->isolation == CONFIG_ISOLATION_STRICT,
 		.handover = d->handover,
 		.lease_us = c->session_survive_us,
 		.on_engine_lost = on_engine_lost,
@@ -283,9 +283,16 @@ static int start_engine(struct daemon *d, struct error *err)
 	(void)snprintf(d->handover, sizeof(d->handover), "custody-%s", name);
 	/* Boxes of an earlier daemon bring descriptors. */
 	raise_descriptor_limit();
-	if (native_spawn(&native, &d->driver, err) < 0)
+	if (native_spawn(&native, &d->driver, err) < 0) {
+		log_warn("'millibox doctor' reports what this host lacks, and the remedy");
 		return error_wrap(err, "start the engine %s", c->engine_path);
+	}
 	return 0;
+}
+
+static int check_isolation(struct daemon *d, struct error *err)
+{
+	return isolation_check(d->config, &d->driver->caps, err);
 }
 
 /* The configured user, or the id that the engine reserves for us. */
@@ -454,6 +461,8 @@ static void measure_http(void *ctx, struct metrics *m)
 static void start_metrics(struct daemon *d)
 {
 	d->core_parts = (struct metrics_core_parts){d->config, d->runs, d->sessions, d->store};
+	metrics_set_for(d->metrics, METRIC_ISOLATION_INFO,
+	                METRIC_LABELS(config_isolation_name(d->config->isolation)), 1);
 	metrics_set(d->metrics, METRIC_START_TIME, (double)clock_real_ms() / 1e3);
 	metrics_add_source(d->metrics, metrics_process, NULL);
 	if (d->audit)
@@ -527,12 +536,18 @@ static void audit_daemon(const struct daemon *d, const char *action)
 	                                  .result = d->exit == DAEMON_STOPPED ? "ok" : "failed"});
 }
 
+static void audit_isolation(const struct daemon *d)
+{
+	if (d->config->isolation == CONFIG_ISOLATION_BEST_EFFORT)
+		audit_write(d->audit, &(struct audit_event){
+					      .action = "daemon.isolation",
+					      .object = config_isolation_name(d->config->isolation),
+					      .result = "ok"});
+}
+
 static void log_startup(const struct daemon *d)
 {
-	for (int layer = 0; layer < LAYER_COUNT; layer++)
-		if (!(d->driver->caps.layers & LAYER_BIT(layer)))
-			log_debug("this host lacks %s: %s", layer_name((enum wire_layer)layer),
-			          layer_loss((enum wire_layer)layer));
+	isolation_log(d->config, &d->driver->caps);
 	log_info("listening on %s%s%s", d->tcp_name,
 	         d->tcp_name[0] && d->config->socket[0] ? " and " : "", d->config->socket);
 }
@@ -677,12 +692,12 @@ static int lock_down(struct daemon *d, struct error *err)
 
 static const struct phase phases[] = {
 	{check_config, DAEMON_BAD_CONFIG},  {open_state, DAEMON_BAD_PLACE},
-	{start_engine, DAEMON_NO_ENGINE},   {load_runners, DAEMON_BAD_CONFIG},
-	{load_policies, DAEMON_BAD_CONFIG}, {load_tls, DAEMON_BAD_CONFIG},
-	{open_sockets, DAEMON_BAD_PLACE},   {drop_ids, DAEMON_NO_LOCKDOWN},
-	{open_store, DAEMON_BAD_PLACE},     {load_identity, DAEMON_BAD_CONFIG},
-	{load_templates, DAEMON_BAD_PLACE}, {lock_down, DAEMON_NO_LOCKDOWN},
-	{start_http, DAEMON_BAD_PLACE},
+	{start_engine, DAEMON_NO_ENGINE},   {check_isolation, DAEMON_NO_ENGINE},
+	{load_runners, DAEMON_BAD_CONFIG},  {load_policies, DAEMON_BAD_CONFIG},
+	{load_tls, DAEMON_BAD_CONFIG},      {open_sockets, DAEMON_BAD_PLACE},
+	{drop_ids, DAEMON_NO_LOCKDOWN},     {open_store, DAEMON_BAD_PLACE},
+	{load_identity, DAEMON_BAD_CONFIG}, {load_templates, DAEMON_BAD_PLACE},
+	{lock_down, DAEMON_NO_LOCKDOWN},    {start_http, DAEMON_BAD_PLACE},
 };
 
 static int run_phases(struct daemon *d)
@@ -770,6 +785,7 @@ enum daemon_exit daemon_run(const struct config *config)
 	if (run_phases(&d) == 0) {
 		log_startup(&d);
 		audit_daemon(&d, "daemon.start");
+		audit_isolation(&d);
 		loop_run(d.loop);
 	}
 	/* Ours only if we listen there: if it was in use, leave it. */

@@ -21,6 +21,7 @@ static const struct flag table[] = {
 	{"--listen", "ADDR:PORT", "listen", 0, "TCP address to serve; \"\" for none"},
 	{"--socket", "PATH", "socket", 0, "Unix socket to serve; \"\" for none"},
 	{"--state-dir", "DIR", "state_dir", 0, "keep state in DIR"},
+	{"--isolation", "MODE", "isolation", 0, "strict (the default) or best-effort"},
 	{"--log-level", "LEVEL", "log_level", 0, "error, warn, info or debug"},
 	{"--log-format", "FORMAT", "log_format", 0, "text or json"},
 	{"--check-config", NULL, NULL, FIELD(check_config), "check the settings and exit"},
@@ -105,5 +106,6 @@ void flags_help(FILE *out)
 	(void)fprintf(out,
 	              "\nExit status: 0 stopped by a signal, 1 the engine died, 2 wrong usage,\n"
 	              "3 wrong settings, 4 a directory, an address or a socket cannot be used,\n"
-	              "5 the engine cannot start, 6 privileges cannot be dropped.\n");
+	              "5 the engine cannot start or a required layer is missing, 6 privileges "
+	              "cannot be dropped.\n");
 }

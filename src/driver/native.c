@@ -24,14 +24,11 @@
  *
  * Required layers:
  *
- *   strict     user pid mnt net ipc uts caps no_new_privs seccomp rlimits, everywhere;
- *              cgroup.memory cgroup.pids cgroup.cpu cgroup_ns uid_range if the engine is
- *              privileged: every supported host can have them. An ordinary user has them only
- *              by delegation: rlimits replace them and the receipt says so.
- *   otherwise  user pid mnt net caps no_new_privs seccomp: less is no isolation at all.
+ *   strict       LAYERS_STRICT, whoever started the daemon. An ordinary user has cgroups and ids
+ *                only by delegation; without them nothing runs.
+ *   best-effort  LAYERS_BEST_EFFORT; rlimits replace missing groups, and the receipt says so.
  *
- * time and landlock are never required: a supported kernel may lack them, and other layers do the
- * same. Engine layers are checked at CREATED, before a byte goes to the agent; for the agent's own
+ * Engine layers are checked at CREATED, before a byte goes to the agent; for the agent's own
  * see link.c.
  */
 
@@ -46,24 +43,6 @@ struct native_waiting {
 static struct native *native(struct driver *d)
 {
 	return CONTAINER_OF(d, struct native, base);
-}
-
-uint32_t native_required_layers(const struct engine_probe *probe, bool strict)
-{
-	static const uint32_t always = LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_PID) |
-	                               LAYER_BIT(LAYER_MNT) | LAYER_BIT(LAYER_NET) |
-	                               LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS) |
-	                               LAYER_BIT(LAYER_SECCOMP);
-	static const uint32_t in_strict =
-		LAYER_BIT(LAYER_IPC) | LAYER_BIT(LAYER_UTS) | LAYER_BIT(LAYER_RLIMITS);
-	static const uint32_t privileged = LAYER_BIT(LAYER_CGROUP_MEMORY) |
-	                                   LAYER_BIT(LAYER_CGROUP_PIDS) |
-	                                   LAYER_BIT(LAYER_CGROUP_CPU) |
-	                                   LAYER_BIT(LAYER_CGROUP_NS) | LAYER_BIT(LAYER_UID_RANGE);
-
-	if (!strict)
-		return always;
-	return always | in_strict | (probe->ids == ENGINE_IDS_RANGE ? privileged : 0);
 }
 
 static void drop_waiting(struct native *n)
@@ -294,7 +273,7 @@ static struct driver_caps caps_of(const struct engine_probe *probe, bool strict,
 
 	return (struct driver_caps){
 		.layers = probe->layers,
-		.required_layers = native_required_layers(probe, strict),
+		.required_layers = strict ? LAYERS_STRICT : LAYERS_BEST_EFFORT,
 		.landlock_abi = probe->landlock_abi,
 		.boxes_max = probe->boxes_max,
 		.daemon_uid = probe->daemon_uid,

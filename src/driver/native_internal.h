@@ -137,7 +137,6 @@ int native_start_engine(const struct native_config *config, int *ret_sock, pid_t
                         struct engine_probe *ret_probe, struct error *err) attr_must_check;
 /** native_wait_engine - reap it within @timeout_us. Return: wait status, or -ETIMEDOUT. */
 int native_wait_engine(pid_t pid, uint64_t timeout_us);
-uint32_t native_required_layers(const struct engine_probe *probe, bool strict);
 
 /** native_zygote - number of @spec's zygote; 0: none available. */
 uint32_t native_zygote(struct native *n, const struct box_spec *spec);

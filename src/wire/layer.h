@@ -31,8 +31,18 @@ enum wire_layer {
 
 #define LAYER_BIT(layer) (1u << (layer))
 #define LAYERS_ALL       ((1u << LAYER_COUNT) - 1)
+/* Required in strict isolation: all but what a supported kernel may lack and other layers repeat.
+ */
+#define LAYERS_STRICT (LAYERS_ALL & ~(LAYER_BIT(LAYER_TIME) | LAYER_BIT(LAYER_LANDLOCK)))
+/* Required also in best-effort isolation: less is no isolation at all. */
+#define LAYERS_BEST_EFFORT                                                                         \
+	(LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_PID) | LAYER_BIT(LAYER_MNT) |                     \
+	 LAYER_BIT(LAYER_NET) | LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS) |            \
+	 LAYER_BIT(LAYER_SECCOMP))
 
 /** layer_name - "user", "cgroup.memory": as in API, CLI and docs. */
 const char *layer_name(enum wire_layer layer);
 /** layer_loss - what its absence means, for people. */
 const char *layer_loss(enum wire_layer layer);
+/** layer_remedy - what the operator can do about its absence. */
+const char *layer_remedy(enum wire_layer layer);

@@ -392,12 +392,12 @@ def test_doctor_has_a_remedy_for_each_missing_check(daemon):
 
 @pytest.mark.phases("system", "user")
 def test_doctor_agrees_with_the_daemon(daemon, client):
-    """If the doctor reports strict, a strict daemon runs."""
+    """A daemon has the layers that the doctor reports."""
     report = json.loads(millibox("doctor", "--json").stdout)
-    missing = client.shell("true")["isolation"]["missing"]
+    receipt = client.shell("true")["isolation"]
     states = {check["name"]: check["state"] for check in report["checks"]}
-    assert report["strict"]
-    for layer in missing:
+    assert report["best_effort"] and receipt["mode"] == ("strict" if report["strict"] else "best-effort")
+    for layer in receipt["missing"]:
         assert states.get(layer) != "ok", layer
 
 

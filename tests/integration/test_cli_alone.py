@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from support import host
+from support import host, isolation
 from support.daemon import BUILD
 
 pytestmark = pytest.mark.phases("system", "user")
@@ -32,6 +32,7 @@ def environment(home, **extra):
         "TMPDIR": str(home / "tmp"),
         "XDG_RUNTIME_DIR": str(home),
         "MILLIBOX_RUNTIME_DIR": str(home / "run"),
+        **isolation.environment(),
     }
     return {**env, **extra}
 

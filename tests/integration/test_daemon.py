@@ -10,7 +10,7 @@ import threading
 import time
 
 import pytest
-from support import host
+from support import host, isolation
 from support.daemon import BUILD, ROOT, is_sanitized
 
 pytestmark = pytest.mark.phases("system", "user")
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.phases("system", "user")
 def run(*args, env=None):
     return subprocess.run(
         [str(BUILD / "milliboxd"), *args], capture_output=True, text=True, timeout=30,
-        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **(env or {})},
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **isolation.environment(), **(env or {})},
     )  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def test_dumped_config_is_accepted(tmp_path):
         ("limits:\n  timeout: -1\n", ["2", "timeout"]),
         ("limits: [1, 2]\n", ["limits"]),
         ("limits:\n  timeout: 3s\n  timeout: 4s\n", ["3", "timeout"]),
-        ("strict: perhaps\n", ["1", "strict"]),
+        ("isolation: perhaps\n", ["1", "isolation", "strict or best-effort"]),
         ("a: [\n", []),
         ("\tx: 1\n", []),
     ],

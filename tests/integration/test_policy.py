@@ -12,7 +12,7 @@ import tempfile
 
 import pytest
 
-from support import host
+from support import host, isolation
 from support.daemon import BUILD, ROOT, Daemon
 
 pytestmark = pytest.mark.phases("system", "user")
@@ -319,7 +319,7 @@ def test_sighup_with_an_error_keeps_the_old_set(make_daemon, policies):
 )
 def test_a_daemon_does_not_start_on_bad_policies(policies, tmp_path, files, settings, message):
     (tmp_path / "c.yaml").write_text(config_of(policies(**files), **settings))
-    command = [str(BUILD / "milliboxd"), "--config", str(tmp_path / "c.yaml"), "--state-dir", str(tmp_path / "s")]
+    command = [str(BUILD / "milliboxd"), "--config", str(tmp_path / "c.yaml"), "--state-dir", str(tmp_path / "s"), "--isolation", isolation.mode()]
     for more in (["--check-config"], ["--socket", str(tmp_path / "sock"), "--listen", ""]):
         ended = subprocess.run(command + more, capture_output=True, text=True, timeout=60)
         assert ended.returncode == 3 and message in ended.stderr, ended.stderr

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-from support import host, sanitizer
+from support import host, isolation, sanitizer
 from support.client import Client
 from support.sanitizer import BUILD, REPORT, ROOT, is_sanitized
 
@@ -51,7 +51,7 @@ class Daemon:
         ]
 
     def start(self, ready=True):
-        env = {"PATH": "/usr/bin:/bin", "MILLIBOX_RUNTIME_DIR": str(self.home / "run"), **self.env}
+        env = {"PATH": "/usr/bin:/bin", "MILLIBOX_RUNTIME_DIR": str(self.home / "run"), **isolation.environment(), **self.env}
         # No pools and zygotes by default: tests count processes and boxes.
         if not host.POOLED:
             env.setdefault("MILLIBOX_ZYGOTES_ENABLED", "false")

@@ -154,8 +154,10 @@ static json_t *denials(const struct outcome *o)
 static json_t *isolation(const struct outcome *o)
 {
 	json_t *j = json_object();
+	bool has_mode = o->isolation && o->isolation[0];
 
 	json_set(j, "driver", encode_text(o->driver));
+	json_set(j, "mode", has_mode ? json_string(o->isolation) : json_null());
 	json_set(j, "layers", encode_layers(o->layers));
 	json_set(j, "missing", encode_layers(o->layers_missing));
 	json_set(j, "start", json_string(o->start == BOX_START_ZYGOTE ? "zygote" : "cold"));

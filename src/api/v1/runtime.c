@@ -52,6 +52,7 @@ static json_t *view_runtime(const struct router *r, const struct principal *p)
 	json_set(j, "cgroup", json_string(d->caps.cgroup ? d->caps.cgroup : "none"));
 	json_set(j, "ids", json_string(d->caps.ids ? d->caps.ids : "none"));
 	json_set(j, "can_pause", json_boolean(d->caps.can_freeze));
+	json_set(j, "isolation", json_string(config_isolation_name(r->config->isolation)));
 	json_set(j, "layers", encode_layers(d->caps.layers));
 	json_set(j, "last_heartbeat_at", encode_moment(clock_real_ms()));
 	return j;
@@ -97,6 +98,7 @@ void v1_runtime_health(struct router *r, struct http_request *req, const struct 
 	json_set(j, "status", json_string(is_healthy(r) ? "healthy" : "unhealthy"));
 	json_set(j, "healthy", json_boolean(is_healthy(r)));
 	json_set(j, "reason", r->unready ? json_string(r->unready) : json_null());
+	json_set(j, "isolation", json_string(config_isolation_name(r->config->isolation)));
 	json_set(j, "layers", encode_layers(driver_of(r)->caps.layers));
 	json_set(j, "missing_layers", encode_layers(LAYERS_ALL & ~driver_of(r)->caps.layers));
 	reply_json(req, HTTP_OK, j);

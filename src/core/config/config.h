@@ -15,6 +15,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
+enum config_isolation {
+	CONFIG_ISOLATION_STRICT,      /* refuse to start while a required layer is missing */
+	CONFIG_ISOLATION_BEST_EFFORT, /* only by name: run with the layers there are */
+	CONFIG_ISOLATION_COUNT
+};
+
 struct config {
 	char *listen;       /* "127.0.0.1:8000"; "" for none */
 	char *socket;       /* path; "" for none */
@@ -33,7 +39,7 @@ struct config {
 	enum log_level log_level;
 	enum log_format log_format;
 	enum log_level log_requests; /* level at which each request is logged */
-	bool strict;
+	enum config_isolation isolation;
 	uint64_t uid_base;
 
 	/* HTTP */
@@ -115,6 +121,8 @@ struct config_override {
 	const char *value;
 };
 
+/** config_isolation_name - "strict" or "best-effort", as in settings and receipts; a literal. */
+const char *config_isolation_name(enum config_isolation isolation);
 void config_free(struct config *c);
 static inline void config_freep(struct config **c)
 {

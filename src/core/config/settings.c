@@ -41,7 +41,7 @@ static const struct setting table[] = {
 	{"log_level",   SETTING_LOG_LEVEL,  AT(log_level),  "info", 0, 0, "error, warn, info or debug"},
 	{"log_format",  SETTING_LOG_FORMAT, AT(log_format), "text", 0, 0, "text or json"},
 	{"log_requests", SETTING_LOG_LEVEL, AT(log_requests), "debug", 0, 0, "Level at which each finished request is logged; info shows them all"},
-	{"strict",      SETTING_BOOL, AT(strict),      "true", 0, 0, "Refuse to run anything while a required layer of isolation is missing"},
+	{"isolation",   SETTING_ISOLATION, AT(isolation), "strict", 0, 0, "strict: refuse to start while a required layer of isolation is missing. best-effort: run with the layers that this host has; the log and each result name it"},
 	{"uid_base",    SETTING_UINT, AT(uid_base),    "1879048192", 65536, UINT32_MAX - 64ULL * 65536, "First host user id for boxes, when started as root"},
 
 	{"http.max_connections",          SETTING_UINT, AT(max_connections),          "512",  1, 65536, "Concurrent connections"},
@@ -330,6 +330,28 @@ static int set_log_format(void *field, const char *text)
 	return r < 0 ? r : 0;
 }
 
+static const char *const isolation_names[] = {
+	[CONFIG_ISOLATION_STRICT] = "strict",
+	[CONFIG_ISOLATION_BEST_EFFORT] = "best-effort",
+};
+static_assert(ARRAY_SIZE(isolation_names) == CONFIG_ISOLATION_COUNT, "every mode has a name");
+
+const char *config_isolation_name(enum config_isolation isolation)
+{
+	return isolation_names[isolation];
+}
+
+static int set_isolation(void *field, const char *text)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(isolation_names); i++) {
+		if (!str_equal(text, isolation_names[i]))
+			continue;
+		*(enum config_isolation *)field = (enum config_isolation)i;
+		return 0;
+	}
+	return -EINVAL;
+}
+
 static void print_quoted(const char *text, FILE *out)
 {
 	(void)fputc('"', out);
@@ -392,6 +414,11 @@ static void print_log_format(const void *field, FILE *out)
 	(void)fputs(names[*(const enum log_format *)field], out);
 }
 
+static void print_isolation(const void *field, FILE *out)
+{
+	(void)fputs(config_isolation_name(*(const enum config_isolation *)field), out);
+}
+
 static void done_text(void *field)
 {
 	free(TAKE_PTR(*(char **)field));
@@ -425,6 +452,7 @@ static const struct setting_ops types[] = {
 	[SETTING_CPU]        = {"a number of cores such as 1, 0.5 or 500m", NULL, NULL, NULL, parse_cpu, format_cpu},
 	[SETTING_LOG_LEVEL]  = {"error, warn, info or debug", set_log_level, print_log_level, NULL, NULL, NULL},
 	[SETTING_LOG_FORMAT] = {"text or json", set_log_format, print_log_format, NULL, NULL, NULL},
+	[SETTING_ISOLATION]  = {"strict or best-effort", set_isolation, print_isolation, NULL, NULL, NULL},
 };
 /* clang-format on */
 static_assert(ARRAY_SIZE(types) == SETTING_TYPE_COUNT, "every type has a row");

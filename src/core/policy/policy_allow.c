@@ -238,9 +238,9 @@ int policy_allow_isolation(struct policy_deciding *in)
 		[POLICY_MIN_STANDARD] = STANDARD_LAYERS,
 		[POLICY_MIN_FULL] = LAYERS_ALL,
 	};
-	static const struct policy_rule strict = {.by = POLICY_BY_SETTING, .path = "strict"};
+	static const struct policy_rule strict = {.by = POLICY_BY_SETTING, .path = "isolation"};
 
-	if (in->rules->config->strict &&
+	if (in->rules->config->isolation == CONFIG_ISOLATION_STRICT &&
 	    require_layers(in, in->rules->caps->required_layers, &strict) < 0)
 		return -1;
 	for (size_t i = 0; i < in->policies_count; i++) {

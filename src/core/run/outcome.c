@@ -233,7 +233,7 @@ static const struct {
 static const char *literal(const json_t *text)
 {
 	static const char *const words[] = {KIND_SYSCALL, KIND_LIMIT, RULE_SECCOMP, "native",
-	                                    "fake"};
+	                                    "fake",       "strict",   "best-effort"};
 	const char *s = json_string_value(text);
 
 	for (size_t i = 0; s && i < ARRAY_SIZE(words); i++)
@@ -296,9 +296,10 @@ char *outcome_to_json(const struct outcome *outcome, bool session_reset)
 			denials, json_pack("{s:s, s:s, s:s, s:I}", "kind", d->kind, "what", d->what,
 		                           "rule", d->rule, "count", (json_int_t)d->count));
 	}
-	j = json_pack("{s:s, s:s?, s:s, s:o, s:i, s:i}", "status", status_names[outcome->status],
-	              "limit", limit_names[outcome->limit], "driver",
-	              outcome->driver ? outcome->driver : "", "denials", denials,
+	j = json_pack("{s:s, s:s?, s:s, s:s, s:o, s:i, s:i}", "status",
+	              status_names[outcome->status], "limit", limit_names[outcome->limit], "driver",
+	              outcome->driver ? outcome->driver : "", "isolation",
+	              outcome->isolation ? outcome->isolation : "", "denials", denials,
 	              "artifacts_truncated", outcome->artifacts.truncated, "session_reset",
 	              session_reset);
 	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
@@ -355,6 +356,7 @@ int outcome_from_json(const char *text, struct outcome *ret_outcome, bool *ret_s
 	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
 		set_member(&o, i, json_integer_value(json_object_get(j, members[i].name)));
 	o.driver = literal(json_object_get(j, "driver"));
+	o.isolation = literal(json_object_get(j, "isolation"));
 	read_denials(json_object_get(j, "denials"), &o);
 	o.artifacts.truncated |= json_integer_value(json_object_get(j, "artifacts_truncated")) != 0;
 	*ret_session_reset = json_integer_value(json_object_get(j, "session_reset")) != 0;

@@ -72,8 +72,9 @@ struct outcome {
 	unsigned denials_count;
 	uint32_t layers; /* masks of enum wire_layer */
 	uint32_t layers_missing;
-	const char *driver; /* literal */
-	uint32_t start;     /* enum box_start */
+	const char *driver;    /* literal */
+	const char *isolation; /* literal, see config_isolation_name; "": not recorded */
+	uint32_t start;        /* enum box_start */
 	struct artifacts artifacts;
 	struct trace trace;
 };

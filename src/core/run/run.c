@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/config/config.h"
 #include "core/language/runners.h"
 #include "core/run/run_internal.h"
 #include "core/run/run_record_internal.h"
@@ -103,6 +104,7 @@ struct run *run_new(struct run_service *s, struct run_record *record,
 	r->left[OUTPUT_STDOUT] = r->left[OUTPUT_STDERR] = decision->output_bytes;
 	r->outcome.trace.us[TRACE_DECIDED] = r->arrived_us;
 	r->outcome.driver = s->config.driver->ops->name;
+	r->outcome.isolation = config_isolation_name(s->config.config->isolation);
 	r->outcome.handler = decision->handler;
 	buf_init(&r->outcome.report, decision->report_bytes);
 	return r;

@@ -28,6 +28,7 @@ static struct outcome sample(void)
 		.layers = LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_SECCOMP),
 		.layers_missing = LAYER_BIT(LAYER_LANDLOCK),
 		.driver = "native",
+		.isolation = "strict",
 	};
 
 	assert_int_equal(buf_add(&o.out, "42\n", 3), 0);
@@ -67,7 +68,8 @@ static void the_result_is_the_documented_object_to_the_letter(void **state)
 		"\"io_write_bytes\":0,\"processes_peak\":2,\"stdout_bytes\":3,\"stderr_bytes\":0},"
 		"\"limit\":null,\"denials\":[],\"artifacts\":[],\"artifacts_truncated\":false,"
 		"\"session_reset\":false,"
-		"\"isolation\":{\"driver\":\"native\",\"layers\":[\"user\",\"seccomp\"],"
+		"\"isolation\":{\"driver\":\"native\",\"mode\":\"strict\","
+		"\"layers\":[\"user\",\"seccomp\"],"
 		"\"missing\":[\"landlock\"],\"start\":\"cold\",\"start_reason\":null,\"pooled\":"
 		"false}}";
 	struct outcome o = sample();

@@ -15,31 +15,24 @@ int __wrap_fd_send(int sock, const void *data, size_t len, const int *fds, size_
 	return __real_fd_send(sock, data, len, fds, count);
 }
 
-#define BITS_NOT_STRICT                                                                            \
-	(LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_PID) | LAYER_BIT(LAYER_MNT) |                     \
-	 LAYER_BIT(LAYER_NET) | LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS) |            \
-	 LAYER_BIT(LAYER_SECCOMP))
-#define BITS_STRICT                                                                                \
-	(BITS_NOT_STRICT | LAYER_BIT(LAYER_IPC) | LAYER_BIT(LAYER_UTS) | LAYER_BIT(LAYER_RLIMITS))
-#define BITS_PRIVILEGED                                                                            \
-	(BITS_STRICT | LAYER_BIT(LAYER_CGROUP_MEMORY) | LAYER_BIT(LAYER_CGROUP_PIDS) |             \
-	 LAYER_BIT(LAYER_CGROUP_CPU) | LAYER_BIT(LAYER_UID_RANGE) | LAYER_BIT(LAYER_CGROUP_NS))
-
-static void required_layers_follow_the_rule(void **state)
+static void required_layers_do_not_depend_on_who_starts(void **state)
 {
-	struct engine_probe probe = {.ids = ENGINE_IDS_RANGE};
+	static const enum engine_ids ids[] = {ENGINE_IDS_RANGE, ENGINE_IDS_SUBID,
+	                                      ENGINE_IDS_SINGLE};
 
 	(void)state;
-	assert_int_equal(native_required_layers(&probe, true), BITS_PRIVILEGED);
-	assert_int_equal(native_required_layers(&probe, false), BITS_NOT_STRICT);
-	/* time and landlock are all that even a privileged strict box may lack */
-	assert_int_equal(LAYERS_ALL & ~BITS_PRIVILEGED,
-	                 LAYER_BIT(LAYER_TIME) | LAYER_BIT(LAYER_LANDLOCK));
-	probe.ids = ENGINE_IDS_SUBID;
-	assert_int_equal(native_required_layers(&probe, true), BITS_STRICT);
-	probe.ids = ENGINE_IDS_SINGLE;
-	assert_int_equal(native_required_layers(&probe, true), BITS_STRICT);
-	assert_int_equal(native_required_layers(&probe, false), BITS_NOT_STRICT);
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		const struct engine_probe probe = {.ids = ids[i]};
+		struct native_config config = {.strict = true};
+		struct driver *d = native_new(&config, -1, 0, &probe);
+
+		assert_int_equal(d->caps.required_layers, LAYERS_STRICT);
+		driver_free(d);
+		config.strict = false;
+		d = native_new(&config, -1, 0, &probe);
+		assert_int_equal(d->caps.required_layers, LAYERS_BEST_EFFORT);
+		driver_free(d);
+	}
 }
 
 static void capabilities_come_from_the_probe(void **state)
@@ -49,7 +42,7 @@ static void capabilities_come_from_the_probe(void **state)
 
 	assert_string_equal(rig->driver->ops->name, "native");
 	assert_int_equal(caps->layers, LAYERS_ALL);
-	assert_int_equal(caps->required_layers, BITS_PRIVILEGED);
+	assert_int_equal(caps->required_layers, LAYERS_STRICT);
 	assert_int_equal(caps->landlock_abi, 4);
 	assert_int_equal(caps->boxes_max, 3);
 	assert_int_equal(caps->daemon_uid, 77);
@@ -167,7 +160,7 @@ static void freeing_kills_what_is_left_without_a_callback(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(required_layers_follow_the_rule),
+		TEST(required_layers_do_not_depend_on_who_starts),
 		TEST(capabilities_come_from_the_probe),
 		TEST(the_end_of_the_engine_is_the_end_of_all_boxes),
 		TEST(a_box_requested_after_the_engines_death_is_refused),

@@ -46,7 +46,7 @@ static void defaults_are_the_documented_ones(void **state)
 
 	(void)state;
 	assert_string_equal(c->listen, "127.0.0.1:8000");
-	assert_true(c->strict);
+	assert_int_equal(c->isolation, CONFIG_ISOLATION_STRICT);
 	assert_int_equal(c->log_level, LOG_LEVEL_INFO);
 	assert_int_equal(c->log_format, LOG_FORMAT_TEXT);
 	assert_int_equal(c->uid_base, 1879048192);
@@ -112,15 +112,18 @@ static void errors_name_file_line_and_key(void **state)
 		{"limits: [1]\n", {"c.yaml:1: ", "'limits' must be a mapping", "not a list"}},
 		{"limits: 5\n", {"c.yaml:1: ", "'limits' must be a mapping", "not a value"}},
 		{"limits: \"\"\n", {"c.yaml:1: ", "'limits' must be a mapping", "not a value"}},
-		{"strict: [true]\n", {"c.yaml:1: ", "'strict' must be a value", "not a list"}},
-		{"strict: {a: b}\n", {"c.yaml:1: ", "'strict' must be a value", "not a mapping"}},
+		{"isolation: [strict]\n",
+	         {"c.yaml:1: ", "'isolation' must be a value", "not a list"}},
+		{"isolation: {a: b}\n",
+	         {"c.yaml:1: ", "'isolation' must be a value", "not a mapping"}},
 		{"allowed_hosts: x\n", {"c.yaml:1: ", "'allowed_hosts' must be a list", ""}},
 		{"allowed_hosts: [[x]]\n", {"c.yaml:1: ", "'allowed_hosts'", "plain names"}},
 		{"allowed_hosts: ['a,b']\n", {"c.yaml:1: ", "'allowed_hosts'", "plain names"}},
 		{"allowed_hosts: ['']\n", {"c.yaml:1: ", "'allowed_hosts'", "plain names"}},
-		{"a: 1\nstrict:\n", {"c.yaml:1: ", "unknown key 'a'", ""}},
-		{"strict:\n", {"c.yaml:1: ", "'strict' has no value", ""}},
-		{"strict: true\nstrict: false\n", {"c.yaml:2: ", "'strict' is given twice", ""}},
+		{"a: 1\nisolation:\n", {"c.yaml:1: ", "unknown key 'a'", ""}},
+		{"isolation:\n", {"c.yaml:1: ", "'isolation' has no value", ""}},
+		{"isolation: strict\nisolation: strict\n",
+	         {"c.yaml:2: ", "'isolation' is given twice", ""}},
 		{"limits: {timeout: 2s, timeout_max: 1s}\n",
 	         {"'limits.timeout' is above 'limits.timeout_max'", "", ""}},
 		{"http: {max_body: 1Ki}\n", {"'http.max_code' is above 'http.max_body'", "", ""}},
@@ -220,7 +223,7 @@ static void a_misspelled_variable_is_reported(void **state)
 static void invalid_flags_are_reported(void **state)
 {
 	const struct config_override unknown = {"limits.tim", "1"};
-	const struct config_override wrong = {"strict", "perhaps"};
+	const struct config_override wrong = {"isolation", "perhaps"};
 	struct error err = {0};
 
 	(void)state;
@@ -228,15 +231,16 @@ static void invalid_flags_are_reported(void **state)
 	assert_non_null(strstr(err.msg, "command line: unknown key 'limits.tim'"));
 	error_clear(&err);
 	assert_null(config_load(NULL, &wrong, 1, &err));
-	assert_non_null(strstr(err.msg, "command line: 'strict' must be true or false"));
+	assert_non_null(strstr(err.msg, "command line: 'isolation' must be strict or best-effort"));
 }
 
 static void dump_loads_to_the_same(void **state)
 {
-	attr_cleanup(config_freep) struct config *first = parse_good(
-		"listen: '[::1]:9'\nuser: \"q\\\"b\\\\s\"\nallowed_hosts: [a, b]\nstrict: no\n"
-		"log_level: warn\nlog_format: json\nuid_base: 70000\n"
-		"limits: {cpu: 0.25, timeout: 1.000001, output: 1025, disk: 3Mi}\n");
+	attr_cleanup(config_freep) struct config *first =
+		parse_good("listen: '[::1]:9'\nuser: \"q\\\"b\\\\s\"\nallowed_hosts: [a, "
+	                   "b]\nisolation: best-effort\n"
+	                   "log_level: warn\nlog_format: json\nuid_base: 70000\n"
+	                   "limits: {cpu: 0.25, timeout: 1.000001, output: 1025, disk: 3Mi}\n");
 	cleanup_free char *once = dump(first);
 	attr_cleanup(config_freep) struct config *second = parse_good(once);
 	cleanup_free char *twice = dump(second);
@@ -247,7 +251,7 @@ static void dump_loads_to_the_same(void **state)
 	assert_int_equal(second->timeout_us, 1000001);
 	assert_int_equal(second->cpu_millicores, 250);
 	assert_int_equal(second->output_bytes, 1025);
-	assert_false(second->strict);
+	assert_int_equal(second->isolation, CONFIG_ISOLATION_BEST_EFFORT);
 	assert_non_null(strstr(once, "\nlimits:\n  # "));
 }
 
@@ -261,11 +265,11 @@ static void file_is_read(void **state)
 	(void)state;
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
-	assert_int_equal(write(fd, "strict: false\n", 14), 14);
+	assert_int_equal(write(fd, "isolation: best-effort\n", 23), 23);
 	(void)close(fd);
 	c = config_load(path, NULL, 0, &err);
 	assert_non_null(c);
-	assert_false(c->strict);
+	assert_int_equal(c->isolation, CONFIG_ISOLATION_BEST_EFFORT);
 	config_free(c);
 	assert_int_equal(truncate(path, 0), 0);
 	c = config_load(path, NULL, 0, &err);

@@ -533,7 +533,7 @@ static void missing_layer_is_refused_when_strict(void **state)
 	assert_int_equal(decide(f), -1);
 	assert_int_equal(f->err.code, ERR_UNAVAILABLE);
 	assert_non_null(strstr(f->err.msg, layer_name(LAYER_SECCOMP)));
-	f->config->strict = false;
+	f->config->isolation = CONFIG_ISOLATION_BEST_EFFORT;
 	expect_decided(f);
 	assert_int_equal(f->decision.spec.required_layers, 0);
 }

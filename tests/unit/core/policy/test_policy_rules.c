@@ -417,7 +417,7 @@ static void isolation_is_demanded_by_name_or_level(void **state)
 {
 	struct fixture *f = *state;
 
-	f->config->strict = false;
+	f->config->isolation = CONFIG_ISOLATION_BEST_EFFORT;
 	f->caps.layers = LAYERS_ALL & ~LAYER_BIT(LAYER_LANDLOCK);
 	expect_allowed(ask(f));
 	assert_int_equal(f->result.decision.spec.required_layers, 0);

@@ -30,6 +30,7 @@ static void all_values_but_bytes_round_trip(void **state)
 		.layers = UINT32_MAX,
 		.layers_missing = 1,
 		.driver = "native",
+		.isolation = "best-effort",
 	};
 	cleanup_free char *text = NULL;
 	struct outcome out;
@@ -41,6 +42,7 @@ static void all_values_but_bytes_round_trip(void **state)
 	assert_int_equal(outcome_from_json(text, &out, &reset), 0);
 	assert_true(reset);
 	assert_string_equal(out.driver, in.driver);
+	assert_string_equal(out.isolation, in.isolation);
 	assert_int_equal(out.denials_count, 1);
 	assert_string_equal(out.denials[0].kind, "syscall");
 	assert_string_equal(out.denials[0].what, "mount");

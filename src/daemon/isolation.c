@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/isolation.h"
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "core/config/config.h"
+#include "driver/driver.h"
+#include "wire/layer.h"
+
+#define NAMES_MAX 160
+
+static void add_names(uint32_t layers, struct buf *names)
+{
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		if ((layers & LAYER_BIT(i)) &&
+		    buf_addf(names, "%s%s", names->len ? ", " : "", layer_name(i)) < 0)
+			return; /* full: the first ones are named */
+}
+
+int isolation_check(const struct config *config, const struct driver_caps *caps, struct error *err)
+{
+	uint32_t missing = caps->required_layers & ~caps->layers;
+	bool has_least = (LAYERS_BEST_EFFORT & missing) == 0;
+	cleanup_buf struct buf names = BUF_INIT(NAMES_MAX);
+
+	if (missing == 0)
+		return 0;
+	add_names(missing, &names);
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		if (missing & LAYER_BIT(i))
+			log_warn("this host lacks %s: %s; remedy: %s", layer_name(i), layer_loss(i),
+			         layer_remedy(i));
+	return error_set(err, ERR_UNAVAILABLE, 0, "isolation is %s and %s is missing%s",
+	                 config_isolation_name(config->isolation), names.data,
+	                 has_least ? "; to accept the loss, set isolation: best-effort" : "");
+}
+
+void isolation_log(const struct config *config, const struct driver_caps *caps)
+{
+	uint32_t missing = LAYERS_STRICT & ~caps->layers;
+
+	for (unsigned i = 0; i < LAYER_COUNT; i++) {
+		if (caps->layers & LAYER_BIT(i))
+			continue;
+		log_ctx(missing & LAYER_BIT(i) ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG, NULL,
+		        "this host lacks %s: %s", layer_name(i), layer_loss(i));
+	}
+	if (config->isolation == CONFIG_ISOLATION_STRICT)
+		log_info("isolation: strict");
+	else if (missing == 0)
+		log_warn("isolation: best-effort, although no required layer is missing");
+	else
+		log_warn("isolation: best-effort; programs run without the layers above, and every "
+		         "result says so");
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the setting `isolation` against the layers that the driver has found on this host. In strict
+ * mode a missing layer ends the start; best-effort is logged.
+ */
+
+#include "base/attr.h"
+#include "base/error.h"
+
+struct config;
+struct driver_caps;
+
+/** isolation_check - logs loss and remedy of each required layer that is missing. */
+int isolation_check(const struct config *config, const struct driver_caps *caps,
+                    struct error *err) attr_must_check;
+/** isolation_log - the mode that the daemon starts with, and in best-effort what is missing. */
+void isolation_log(const struct config *config, const struct driver_caps *caps);
