@@ -52,7 +52,7 @@ void zygotes_init(struct zygotes *zygotes, const struct host *host, int epoll, u
 {
 	*zygotes = (struct zygotes){.host = host, .epoll = epoll, .watch = watch};
 	for (unsigned i = 0; i < ENGINE_ZYGOTES_MAX; i++) {
-		zygotes->all[i] = (struct zygote){.number = i + 1, .sock = -1};
+		zygotes->all[i] = (struct zygote){.number = i + 1, .sock = -1, .files = -1};
 		build_init(&zygotes->all[i].build, host, NULL, NULL);
 	}
 }
@@ -72,6 +72,7 @@ static void end_zygote(struct zygotes *zygotes, struct zygote *z)
 	if (z->sock >= 0)
 		(void)epoll_ctl(zygotes->epoll, EPOLL_CTL_DEL, z->sock, NULL);
 	z->sock = fd_close(z->sock);
+	z->files = fd_close(z->files);
 	if (z->build.pidfd >= 0)
 		(void)pidfd_send_signal(z->build.pidfd, SIGKILL, NULL, 0);
 	set_state(z, ZYGOTE_ENDING);
@@ -164,6 +165,8 @@ static bool needs_replacement(const struct zygotes *zygotes, const struct zygote
 
 static void on_news(struct zygotes *zygotes, struct zygote *z, const struct inject_news *news)
 {
+	if (news->word == INJECT_FILES)
+		return;
 	if (news->word == INJECT_READY && z->state == ZYGOTE_STARTING) {
 		set_state(z, ZYGOTE_READY);
 		z->failures = 0;
@@ -182,14 +185,30 @@ static void on_news(struct zygotes *zygotes, struct zygote *z, const struct inje
 	}
 }
 
+/* The descriptor of FILES; others are closed. */
+static void take_files(struct zygote *z, const struct inject_news *news, int *fds, size_t count)
+{
+	while (count > 0) {
+		int fd = fds[--count];
+
+		if (news->word == INJECT_FILES && z->state == ZYGOTE_STARTING && z->files < 0)
+			z->files = fd;
+		else
+			(void)fd_close(fd);
+	}
+}
+
 static void read_news(struct zygotes *zygotes, struct zygote *z)
 {
 	while (z->sock >= 0) {
 		struct inject_news news = {0};
-		ssize_t n = fd_recv(z->sock, &news, sizeof(news), NULL, NULL);
+		int fds[FD_PASS_MAX];
+		size_t count = 0;
+		ssize_t n = fd_recv(z->sock, &news, sizeof(news), fds, &count);
 
 		if (n == -EAGAIN || n == -EINTR)
 			return;
+		take_files(z, &news, fds, count);
 		if (n == sizeof(news) && news.magic == INJECT_MAGIC)
 			on_news(zygotes, z, &news);
 		else

@@ -42,6 +42,7 @@ struct zygote {
 	char *env[ZYGOTE_WORDS_MAX];
 	struct build build;  /* only for its process and groups */
 	int sock;            /* owned; -1: none */
+	int files;           /* owned: the mount namespace of its interpreter; -1: none */
 	uint32_t forks;      /* children requested of this process */
 	uint32_t unanswered; /* requests without an answer */
 	unsigned failures;   /* since it was last ready */

@@ -165,6 +165,17 @@ static int child_root(struct build *b, struct error *err)
 	return step_pivot(b, err);
 }
 
+/* Children leave this namespace. While the engine keeps it, their /proc/PID/exe shows the
+ * interpreter's whole path. */
+static int child_files(int sock, struct error *err)
+{
+	const struct inject_news news = {.magic = INJECT_MAGIC, .word = INJECT_FILES};
+	cleanup_close int files = fd_open("/proc/self/ns/mnt", O_RDONLY, 0);
+	int r = files < 0 ? files : fd_send(sock, &news, sizeof(news), &files, 1);
+
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "pass on the mount namespace") : 0;
+}
+
 static int child_descriptors(struct build *b, int sock, struct error *err)
 {
 	int null = fd_open("/dev/null", O_RDWR, 0);
@@ -202,8 +213,8 @@ static void run_child(struct zygote *z, int sock)
 
 	if (child_begin(b, &err) == 0 && step_cgroup_join(b, &err) == 0 &&
 	    (b->host->groups.count == 0 || step_cgroup_verify(b, &err) == 0) &&
-	    child_root(b, &err) == 0 && child_descriptors(b, sock, &err) == 0 &&
-	    child_caps(&err) == 0) {
+	    child_root(b, &err) == 0 && child_files(sock, &err) == 0 &&
+	    child_descriptors(b, sock, &err) == 0 && child_caps(&err) == 0) {
 		(void)execve(z->argv[0], z->argv, z->env);
 		(void)error_set(&err, ERR_BOX_FAILED, errno, "execute '%s'", z->argv[0]);
 	}

@@ -51,9 +51,10 @@ static int on_setup(struct agent *a, const struct frame *frame)
 		(void)error_set(&err, ERR_UNAVAILABLE, 0, "the kernel has no Landlock");
 	else
 		(void)complete_ruleset(a, &err);
-	if (!error_is_set(&err))
-		return 0;
-	return agent_fail(a, 0, &err) < 0 ? -EIO : 1;
+	if (error_is_set(&err))
+		return agent_fail(a, 0, &err) < 0 ? -EIO : 1;
+	inject_enter(a);
+	return 0;
 }
 
 static int on_put_begin(struct agent *a, const struct frame *frame)

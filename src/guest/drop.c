@@ -150,11 +150,8 @@ static int step_descriptors(const struct drop_plan *plan)
 	return r;
 }
 
-static int step_ids(const struct drop_plan *plan)
+static int drop_ids(uid_t uid, gid_t gid)
 {
-	uid_t uid = plan->setup->uid;
-	gid_t gid = plan->setup->gid;
-
 	/*
 	 * Only one id is mapped. What keeps the payload off the agent then is that it is not
 	 * dumpable, PID 1's immunity to signals, the filter and Landlock; for the agent's directory
@@ -171,16 +168,23 @@ static int step_ids(const struct drop_plan *plan)
 }
 
 /* The bounding and ambient sets are empty and locked since the agent started. */
-static int step_capabilities(const struct drop_plan *plan)
+int drop_privileges(uid_t uid, gid_t gid)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	const struct __user_cap_data_struct none[2] = {0};
+	int r = drop_ids(uid, gid);
 
-	(void)plan;
-	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
+	if (r >= 0 && syscall(SYS_capset, &head, none) < 0)
+		r = -errno;
+	return r;
 }
 
 static int step_privileges(const struct drop_plan *plan)
+{
+	return drop_privileges(plan->setup->uid, plan->setup->gid);
+}
+
+static int step_no_new_privs(const struct drop_plan *plan)
 {
 	(void)plan;
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
@@ -218,22 +222,16 @@ struct step {
 
 /*
  * In this order. Descriptors: the sources of stdio and the directory must be open before, and
- * NOFILE may be lower than the numbers in use only when nothing is opened any more. Ids before
- * capabilities, which they need. no_new_privs before Landlock and the filter, which require it
- * without capabilities. The filter last: it forbids what the other steps do.
+ * NOFILE may be lower than the numbers in use only when nothing is opened any more. no_new_privs
+ * before Landlock and the filter, which require it without capabilities. The filter last: it
+ * forbids what the other steps do.
  */
 static const struct step steps[] = {
-	{"reset signals", step_signals},
-	{"start a session", step_session},
-	{"set up stdio", step_stdio},
-	{"enter the workspace", step_directory},
-	{"set resource limits", step_limits},
-	{"close descriptors", step_descriptors},
-	{"change ids", step_ids},
-	{"drop capabilities", step_capabilities},
-	{"set no_new_privs", step_privileges},
-	{"apply Landlock", step_landlock},
-	{"install the system call filter", step_filter},
+	{"reset signals", step_signals},      {"start a session", step_session},
+	{"set up stdio", step_stdio},         {"enter the workspace", step_directory},
+	{"set resource limits", step_limits}, {"close descriptors", step_descriptors},
+	{"drop privileges", step_privileges}, {"set no_new_privs", step_no_new_privs},
+	{"apply Landlock", step_landlock},    {"install the system call filter", step_filter},
 };
 
 int drop_to_payload(const struct drop_plan *plan, struct error *err)

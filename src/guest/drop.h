@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "wire/msg.h"
 #include <stdbool.h>
+#include <sys/types.h>
 
 #define DROP_CHANNEL 3 /* a runner's request channel */
 #define DROP_STDIN   4 /* stdin that a prepared program may get */
@@ -30,6 +31,9 @@ struct drop_plan {
  * exec @status and the ruleset. On failure the process must exit.
  */
 int drop_to_payload(const struct drop_plan *plan, struct error *err) attr_must_check;
+
+/** drop_privileges - take these ids and drop all capabilities. Return: 0 or a negative errno. */
+int drop_privileges(uid_t uid, gid_t gid) attr_must_check;
 
 /** drop_enter - @cwd is below the workspace; "" is the workspace. */
 int drop_enter(const char *cwd, struct error *err) attr_must_check;

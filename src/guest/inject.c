@@ -183,6 +183,19 @@ static void log_fallback(struct agent *a, const char *why, int sys)
 	(void)r; /* the channel is full */
 }
 
+void inject_enter(struct agent *a)
+{
+	struct inject *in = a->inject;
+	const struct inject_enter msg = {
+		.magic = INJECT_MAGIC, .uid = a->setup.uid, .gid = a->setup.gid};
+	int r = in->sock < 0 ? 0 : fd_send(in->sock, &msg, sizeof(msg), NULL, 0);
+
+	if (r >= 0)
+		return;
+	log_fallback(a, "it does not enter the box", -r);
+	in->sock = fd_close(in->sock);
+}
+
 int inject_spawn(struct agent *a, struct drop_plan *plan, struct job *job,
                  struct spawned *ret_child, struct error *err)
 {
@@ -194,7 +207,7 @@ int inject_spawn(struct agent *a, struct drop_plan *plan, struct job *job,
 			return 0;
 		log_fallback(a, "it does not accept the order", -r);
 	}
-	/* It does not fit, and still has privileges. */
+	/* It does not fit: let it exit. */
 	a->inject->sock = fd_close(a->inject->sock);
 	return spawn_payload(plan, job_execute, job, ret_child, err);
 }

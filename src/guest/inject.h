@@ -33,6 +33,8 @@ struct inject {
 
 /** inject_open - Return: 0 or a negative errno. */
 int inject_open(struct agent *a, char **argv) attr_must_check;
+/** inject_enter - once the agent is set up: let the child drop its privileges. */
+void inject_enter(struct agent *a);
 /**
  * inject_spawn - start @job in the zygote's child if it fits, else execute it. Takes what @job
  * owns.

@@ -8,6 +8,7 @@
  *
  *   engine -> zygote  inject_fill   fork a child for this box
  *   zygote -> engine  inject_news   ready; child forked, or why not
+ *   agent -> child    inject_enter  enter the box, drop all privileges, wait
  *   agent -> child    inject_order  become this program
  *
  * The child answers over the status socket of the order, like every child of the agent
@@ -48,6 +49,7 @@ struct inject_fill {
 };
 
 enum inject_word {
+	INJECT_FILES, /* once, with a descriptor: the zygote's mount namespace */
 	INJECT_READY, /* once: the zygote can fork */
 	INJECT_FILLED,
 };
@@ -56,6 +58,14 @@ struct inject_news {
 	uint32_t magic;
 	uint32_t word; /* enum inject_word */
 	int32_t sys;   /* FILLED: 0, or errno: no child */
+	uint32_t unused;
+};
+
+/* Sent when the box is set up: nothing waits in a box with a capability. */
+struct inject_enter {
+	uint32_t magic;
+	uint32_t uid; /* the payload's */
+	uint32_t gid;
 	uint32_t unused;
 };
 

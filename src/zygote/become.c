@@ -23,6 +23,10 @@
  * (harden.c) and its children (drop.c), from the same sources; by hand what exec does (close
  * descriptors, become dumpable again) and what the interpreter does at start (ignore SIGPIPE).
  *
+ * It happens in two parts. When the agent is set up, the child enters the box and drops all
+ * privileges; the rest needs the order. In between it waits as a process of the payload's ids, not
+ * dumpable, in a box in which no program has run.
+ *
  * The child sees no byte of a request before the order, and only the interpreter, as the payload,
  * interprets it. On any error the process exits, and the agent executes the program instead.
  */
@@ -106,6 +110,22 @@ static int assign_fds(const struct order *order, const int *fds, size_t count,
 	return 0;
 }
 
+static bool is_closed(int agent)
+{
+	char byte;
+
+	return recv(agent, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static void receive_enter(int agent, struct inject_enter *ret_msg)
+{
+	ssize_t n = fd_recv(agent, ret_msg, sizeof(*ret_msg), NULL, NULL);
+
+	/* An agent that has executed another program meanwhile has closed its end. */
+	if (n != sizeof(*ret_msg) || ret_msg->magic != INJECT_MAGIC || is_closed(agent))
+		_exit(EXIT_NOT_STARTED);
+}
+
 /* If the agent is gone, so is the box: exit silently. */
 static void receive_order(int agent, struct order *ret_order, struct given *ret_given)
 {
@@ -166,6 +186,19 @@ static int drop_agent_caps(struct error *err)
 	return 0;
 }
 
+/* No order has come, so no socket to report to: the agent notices the exit. */
+static void enter_box(const struct fill *fill, unsigned *ret_filters)
+{
+	struct inject_enter msg;
+	struct error err = {0};
+
+	receive_enter(fill->agent, &msg);
+	if (enter_namespaces(fill, &err) < 0 || check_inside(ret_filters, &err) < 0 ||
+	    become_agent(&fill->msg, &err) < 0 || drop_agent_caps(&err) < 0 ||
+	    drop_privileges(msg.uid, msg.gid) < 0)
+		_exit(EXIT_NOT_STARTED);
+}
+
 static int finish_like_exec(const struct given *given, struct error *err)
 {
 	if (prctl(PR_SET_DUMPABLE, 1) < 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
@@ -188,12 +221,14 @@ void become(const struct fill *fill, struct order *ret_order)
 {
 	struct given given = {.status = -1};
 	struct error err = {0};
+	unsigned filters = 0;
 
+	enter_box(fill, &filters);
 	receive_order(fill->agent, ret_order, &given);
-	if (enter_namespaces(fill, &err) < 0 || check_namespaces(&err) < 0 ||
-	    become_agent(&fill->msg, &err) < 0 || drop_agent_caps(&err) < 0 ||
-	    drop_to_payload(&given.plan, &err) < 0 || finish_like_exec(&given, &err) < 0 ||
-	    drop_enter(last_word(ret_order), &err) < 0 || check_payload(given.plan.setup, &err) < 0)
+	filters += given.plan.setup->data_limit > 0 ? 2 : 1; /* as step_filter in drop.c */
+	if (drop_to_payload(&given.plan, &err) < 0 || finish_like_exec(&given, &err) < 0 ||
+	    drop_enter(last_word(ret_order), &err) < 0 ||
+	    check_payload(given.plan.setup, filters, &err) < 0)
 		fail_start(&given, &err);
 	if (drop_report(given.status, DROP_READY, NULL) < 0)
 		_exit(EXIT_NOT_STARTED);

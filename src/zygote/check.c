@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/parse.h"
 #include "base/str.h"
 #include "zygote/internal.h"
 
@@ -50,7 +51,7 @@ static int compare_ns(const struct ns_dirs *p, const char *own, const char *of_a
 	return str_equal(a, b) ? 0 : -EXDEV;
 }
 
-int check_namespaces(struct error *err)
+static int check_namespaces(struct error *err)
 {
 	cleanup_close int own = fd_open("/proc/self/ns", O_PATH | O_DIRECTORY, 0);
 	cleanup_close int agents = fd_open("/proc/1/ns", O_PATH | O_DIRECTORY, 0);
@@ -71,6 +72,62 @@ int check_namespaces(struct error *err)
 	return 0;
 }
 
+/* Relative to the box's cgroup namespace, so both files are the same. */
+static int check_groups(struct error *err)
+{
+	char own[STATUS_MAX], agents[STATUS_MAX];
+	int r = file_read_text_at(AT_FDCWD, "/proc/self/cgroup", own, sizeof(own));
+
+	if (r >= 0)
+		r = file_read_text_at(AT_FDCWD, "/proc/1/cgroup", agents, sizeof(agents));
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "read /proc/self/cgroup");
+	return str_equal(own, agents)
+	               ? 0
+	               : error_set(err, ERR_BOX_FAILED, 0, "not in the box's groups");
+}
+
+static int count_filters(const char *path, unsigned *ret_count)
+{
+	static const char name[] = "\nSeccomp_filters:\t";
+	char text[STATUS_MAX];
+	char *at;
+	uint64_t count = 0;
+	int r = file_read_text_at(AT_FDCWD, path, text, sizeof(text));
+
+	if (r < 0)
+		return r;
+	at = strstr(text, name);
+	if (!at)
+		return -ENODATA;
+	at += sizeof(name) - 1;
+	at[strcspn(at, "\n")] = '\0';
+	r = parse_u64(at, &count);
+	*ret_count = (unsigned)count;
+	return r;
+}
+
+static int check_filters(unsigned *ret_filters, struct error *err)
+{
+	unsigned agents = 0;
+	int r = count_filters("/proc/self/status", ret_filters);
+
+	if (r >= 0)
+		r = count_filters("/proc/1/status", &agents);
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "count filters");
+	return *ret_filters == agents
+	               ? 0
+	               : error_set(err, ERR_BOX_FAILED, 0, "%u filters, the agent has %u",
+	                           *ret_filters, agents);
+}
+
+int check_inside(unsigned *ret_filters, struct error *err)
+{
+	return check_namespaces(err) < 0 || check_groups(err) < 0 ? -1
+	                                                          : check_filters(ret_filters, err);
+}
+
 /* The whole line "NAME:<tab>VALUE". */
 static bool has_line(const char *text, const char *name, const char *value)
 {
@@ -85,16 +142,18 @@ static bool has_line(const char *text, const char *name, const char *value)
 	return at && (at[len] == '\n' || at[len] == '\0');
 }
 
-int check_payload(const struct msg_setup *setup, struct error *err)
+int check_payload(const struct msg_setup *setup, unsigned filters, struct error *err)
 {
 	static const char none[] = "0000000000000000";
-	char text[STATUS_MAX], uids[64], gids[64];
+	char text[STATUS_MAX], uids[64], gids[64], count[16];
 	const struct {
 		const char *name, *value;
 	} lines[] = {
-		{"Uid", uids},    {"Gid", gids},       {"CapInh", none},
-		{"CapPrm", none}, {"CapEff", none},    {"CapBnd", none},
-		{"CapAmb", none}, {"NoNewPrivs", "1"}, {"Seccomp", "2"},
+		{"Uid", uids},    {"Gid", gids},
+		{"CapInh", none}, {"CapPrm", none},
+		{"CapEff", none}, {"CapBnd", none},
+		{"CapAmb", none}, {"NoNewPrivs", "1"},
+		{"Seccomp", "2"}, {"Seccomp_filters", count},
 	};
 	int r = file_read_text_at(AT_FDCWD, "/proc/self/status", text, sizeof(text));
 
@@ -102,6 +161,7 @@ int check_payload(const struct msg_setup *setup, struct error *err)
 		return error_set(err, ERR_BOX_FAILED, -r, "read /proc/self/status");
 	(void)snprintf(uids, sizeof(uids), "%u\t%u\t%u\t%u", setup->uid, setup->uid, setup->uid,
 	               setup->uid);
+	(void)snprintf(count, sizeof(count), "%u", filters);
 	(void)snprintf(gids, sizeof(gids), "%u\t%u\t%u\t%u", setup->gid, setup->gid, setup->gid,
 	               setup->gid);
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)

@@ -40,11 +40,15 @@ void become_alone(struct fill *fill);
  */
 int zygote_act_as(uid_t owner) attr_must_check;
 /**
- * become - in the child: wait for the agent's order, enter the box, drop all privileges, verify.
- * Returns as the payload; on failure reports to the agent and exits.
+ * become - in the child: enter the box and drop all privileges when the agent is set up; at the
+ * agent's order become the payload, and verify. On failure reports to the agent and exits.
  */
 void become(const struct fill *fill, struct order *ret_order);
-/** check_namespaces - this process is in all namespaces of PID 1. */
-int check_namespaces(struct error *err) attr_must_check;
-/** check_payload - ids, capabilities and filter, by /proc/self/status. */
-int check_payload(const struct msg_setup *setup, struct error *err) attr_must_check;
+/**
+ * check_inside - with privileges: this process has all namespaces and groups of PID 1, and as many
+ * filters.
+ */
+int check_inside(unsigned *ret_filters, struct error *err) attr_must_check;
+/** check_payload - ids, capabilities and @filters, by /proc/self/status. */
+int check_payload(const struct msg_setup *setup, unsigned filters,
+                  struct error *err) attr_must_check;

@@ -35,8 +35,8 @@
  * After clone3 it only makes a call: the zygote would see what it wrote into this frame. The child
  * has its own copy and may return.
  *
- * The child waits for the agent's order before it enters the other namespaces (become.c). Until
- * then it has the zygote's privileges and only waits in a system call.
+ * The child enters the other namespaces and drops its privileges as soon as the agent is set up
+ * (become.c), and then waits for its order. Before that nothing else runs in the box.
  */
 
 static inline __attribute__((always_inline)) long clone_sharing(const struct clone_args *args)
@@ -198,14 +198,31 @@ static bool fill_box(const struct fill *fill, int home)
 	return false;
 }
 
+/* Leaves the mount namespace for one with an empty, read-only root: a zygote opens nothing any
+ * more. Landlock is no way to get there: children inherit it and could not open files of their box.
+ */
+static int leave_files(void)
+{
+	const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+
+	/* On /proc, which was needed only to load this library. */
+	if (unshare(CLONE_NEWNS) < 0 || umount2("/proc", MNT_DETACH) < 0 ||
+	    mount("tmpfs", "/proc", "tmpfs", flags, "size=4k,nr_inodes=1,mode=500") < 0 ||
+	    chdir("/proc") < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+	    umount2(".", MNT_DETACH) < 0 || chdir("/") < 0 ||
+	    mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | flags, NULL) < 0)
+		return -errno;
+	return 0;
+}
+
 int zygote_harden(void)
 {
+	int r;
+
 	if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
-	/* It was needed to load this library. */
-	if (umount2("/proc", MNT_DETACH) < 0)
-		return -errno;
-	return filter_install(FILTER_ZYGOTE);
+	r = leave_files();
+	return r < 0 ? r : filter_install(FILTER_ZYGOTE);
 }
 
 /* Undoes the engine's pin_to_this_cpu(): children must not inherit it. */

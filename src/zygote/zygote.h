@@ -14,7 +14,8 @@ struct fill;
  */
 void zygote_move_text(void);
 /**
- * zygote_harden - once, before the first child: become untraceable, install the zygote's filter.
+ * zygote_harden - once, before the first child: become untraceable, leave the filesystem, install
+ * the zygote's filter.
  * Return: 0 or a negative errno.
  */
 int zygote_harden(void) attr_must_check;

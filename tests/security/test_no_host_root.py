@@ -12,6 +12,7 @@ import signal
 import pytest
 from support import host
 from support.daemon import Daemon
+from support.sessions import Session
 
 pytestmark = [pytest.mark.phases("system"), pytest.mark.vm,
               pytest.mark.skipif(not host.is_root(), reason="needs root: only root can enter the engine's namespaces")]
@@ -26,11 +27,20 @@ ROLES = ("engine", "helper", "zygote")
 libc = ctypes.CDLL(None, use_errno=True)
 
 
+def start_of_runner(client):
+    """How the runner of a new session was started."""
+    session = Session(client, mode="persistent")
+    start = session.run("1")["isolation"]["start"]
+    session.delete()
+    return start
+
+
 @pytest.fixture(scope="module")
 def daemon():
     d = Daemon(env={"MILLIBOX_ZYGOTES_ENABLED": "true"}).start()
     with d.client() as c:
         assert c.python("print(42)")["stdout"] == "42\n"
+        host.wait_until(lambda: start_of_runner(c) == "zygote", 30, "a zygote for sessions")
     host.wait_until(d.zygote_pids, 20, "a zygote")
     yield d
     assert d.stop() == 0, d.log()
@@ -90,9 +100,10 @@ def can_unlock(path):
 
 
 def look_around(descriptors):
-    pids = [name for name in os.listdir("/proc") if name.isdigit()]
+    # A zygote's root is empty.
+    pids = [name for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc") else []
     roots = ["", *(f"/proc/{pid}/root" for pid in pids)]
-    device = f"/proc/{os.getpid()}/cwd/probe-device"
+    device = "probe-device"
     made = call(133, device.encode(), 0o60600, os.makedev(7, 0)) == 0  # mknod
     if made:
         os.unlink(device)
@@ -178,6 +189,34 @@ def test_a_process_that_serves_is_not_root_of_the_host(daemon, role):
     assert all(int(first) >= host.UID_BASE for first in maps[1::3]), maps
     for name in ("user", "pid", "mnt", "net", "ipc", "uts"):
         assert os.readlink(f"/proc/{pid}/ns/{name}") != os.readlink(f"/proc/self/ns/{name}"), name
+
+
+def test_a_zygote_reaches_no_file_at_all(daemon):
+    pid = processes(daemon)["zygote"]
+    assert not os.listdir(f"/proc/{pid}/root") and os.statvfs(f"/proc/{pid}/root").f_flag & os.ST_RDONLY
+    assert len(pathlib.Path(f"/proc/{pid}/mountinfo").read_text().splitlines()) == 1
+    assert os.listdir(f"/proc/{processes(daemon)['engine']}/root")  # control
+
+
+def test_what_waits_in_a_box_has_no_capability(daemon):
+    """The zygote's child for a session that has not run a program."""
+    with daemon.client() as c:
+        before = set(daemon.box_pids())
+        session = Session(c, mode="persistent")
+        assert c.request("PUT", f"{session.path}/files/f", body=b"x",
+                         headers={"Content-Type": "application/octet-stream"}).status == 201
+        child = host.wait_until(lambda: [pid for pid in daemon.box_pids() if pid not in before
+                                         and host.comm(pid) == "python3"], 20, "a child that waits")[0]
+        host.wait_until(lambda: int(status(child)["CapEff"], 16) == 0, 20, lambda: str(status(child)))
+        now, agent = status(child), status(int(status(child)["PPid"]))
+        assert not any(int(now[name], 16) for name in now if name.startswith("Cap")), now
+        assert len(set(now["Uid"].split())) == 1 and now["Uid"].split()[0] != agent["Uid"].split()[0]
+        assert int(agent["CapEff"], 16) != 0  # control
+        for name in ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup"):
+            assert os.readlink(f"/proc/{child}/ns/{name}") == os.readlink(f"/proc/{now['PPid']}/ns/{name}"), name
+        assert session.run("1 + 1")["isolation"]["start"] == "zygote"
+        assert host.is_alive(child)  # it was the one
+        session.delete()
 
 
 def test_only_guards_stay_root_and_they_hold_nothing(daemon):
