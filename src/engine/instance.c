@@ -122,6 +122,12 @@ uint32_t ids_payload(const struct ids *ids, uint32_t slot)
 	return ids->mode == ENGINE_IDS_SINGLE ? ids->first : ids->first + 2 * slot + 1;
 }
 
+uint32_t ids_of_images(const struct ids *ids)
+{
+	/* Without a range they belong to the user who started the engine. */
+	return ids->mode == ENGINE_IDS_RANGE ? ids->first + ids->count : 0;
+}
+
 static void lock_name(uint32_t number, char *ret_name, size_t size)
 {
 	(void)snprintf(ret_name, size, "engine-%u.lock", number);

@@ -19,6 +19,8 @@
 /* Ids inside a box. */
 #define BOX_AGENT_ID   0
 #define BOX_PAYLOAD_ID 1000
+/* The first of IDS_RESERVED that own the files of images; no process has them. */
+#define BOX_FILES_ID 65533
 
 /* The engine's own root, a tmpfs. See template.c. */
 #define ROOT_TEMPLATE  "/template"
@@ -28,6 +30,7 @@
 /* See roots.c. */
 #define ROOT_BASES    "/roots"
 #define ROOT_SKELETON "/skeleton"
+#define ROOT_LOWER    "/lower"
 #define ROOT_AREA     "/area"
 #define ROOT_LAYERED  "/layered"
 
@@ -51,8 +54,8 @@ struct options {
 	uint64_t zygote_memory;              /* ... or above this many bytes */
 };
 
-/* Mapped after the ids of boxes: the owner of imported files. */
-#define IDS_RESERVED 1
+/* Mapped after the ids of boxes: the owners of images' files, which are root and the daemon. */
+#define IDS_RESERVED 2
 
 /* Ids of this instance. */
 struct ids {
@@ -170,6 +173,8 @@ struct ids ids_of_instance(const struct privilege *privilege, uint32_t number);
 uint32_t ids_slots(const struct ids *ids);
 uint32_t ids_agent(const struct ids *ids, uint32_t slot);
 uint32_t ids_payload(const struct ids *ids, uint32_t slot);
+/** ids_of_images - the first owner of images' files, as the engine numbers it. */
+uint32_t ids_of_images(const struct ids *ids);
 
 /* handover.c */
 /** handover_open - listen in the runtime directory. Must run before template_enter(). */
@@ -200,23 +205,12 @@ int slots_take(struct slots *slots) attr_must_check;
 void slots_put(struct slots *slots, uint32_t slot);
 
 /* template.c: the tree that boxes clone, and the engine's own root */
-int template_build(int runners, const struct bases *bases, struct error *err) attr_must_check;
+int template_build(int runners, const struct ids *ids, const struct bases *bases,
+                   struct error *err) attr_must_check;
 /** template_load - copy a program or library into a sealed memfd. Return: the memfd, or -1. */
 int template_load(const char *path, struct error *err) attr_must_check;
 /** template_enter - pivot from the host's tree into the one that was built. */
 int template_enter(struct error *err) attr_must_check;
-
-/* roots.c: boxes on roots other than the host's */
-
-int bases_open(const char *const *paths, size_t count, struct bases *ret_bases,
-               struct error *err) attr_must_check;
-void bases_close(struct bases *bases);
-/** roots_build - make what boxes on a named root need below @stage. */
-int roots_build(int stage, const struct bases *bases, struct error *err) attr_must_check;
-/** roots_work - whether overlayfs can be mounted. Call after template_enter(). */
-bool roots_work(void);
-/** roots_unmount - undo step_layers in the engine; the box has its own copy. */
-void roots_unmount(void);
 
 /* step_*.c */
 typedef int (*step_fn)(struct build *b, struct error *err);

@@ -15,6 +15,7 @@
 #include "engine/internal.h"
 #include "engine/probe.h"
 #include "engine/request.h"
+#include "engine/roots.h"
 #include "engine/start.h"
 
 /*
@@ -171,7 +172,7 @@ static int leave(const struct options *options, struct host *host, struct collec
 
 	if (r < 0)
 		return -1;
-	if (template_build(c->runners, &c->bases, err) < 0 || template_enter(err) < 0)
+	if (template_build(c->runners, &host->ids, &c->bases, err) < 0 || template_enter(err) < 0)
 		return error_wrap(err, "template");
 	release_collected(c);
 	host->facts.has_images = roots_work();

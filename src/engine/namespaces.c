@@ -22,6 +22,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "engine/roots.h"
 
 /*
  * Theory of operation. The engine, its helper, zygotes and boxes live beneath a user namespace that
@@ -35,10 +36,11 @@
  * Started by root, the owner of the user namespace is the instance's first id, not root: the kernel
  * counts some resources of all boxes for that owner, and they must not be root's.
  *
- * Named roots (--roots) are mounted by root outside, with their ids mapped: files of root belong to
- * the engine, imported ones to an id that no box has. Otherwise overlayfs could not copy them up.
- * The engine gets a copy of those mounts with its mount namespace; as that belongs to another user
- * namespace, the kernel locks their flags: the engine cannot write there, nor clear nosuid.
+ * Named roots (--roots) are mounted by root outside, with their ids mapped: files of root and of
+ * the daemon, which imports, belong to ids that no process has. Otherwise overlayfs could not copy
+ * them up. The engine gets a copy of those mounts with its mount namespace; as that belongs to
+ * another user namespace, the kernel locks their flags: the engine cannot write there, nor clear
+ * nosuid.
  */
 
 #define INSIDE      (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS)
@@ -244,8 +246,8 @@ static int open_file_ids(const struct ids *ids, struct error *err)
 		lend_namespace(parent);
 	if (pid < 0)
 		return error_set(err, ERR_UNAVAILABLE, errno, "user namespace for named roots");
-	r = str_format(map, sizeof(map), "0 %u 1\n%u %u 1\n", ids->host_root, ids->daemon_uid,
-	               ids->host_first + ids->count);
+	r = str_format(map, sizeof(map), "0 %u 1\n%u %u 1\n", ids->host_first + ids->count,
+	               ids->daemon_uid, ids->host_first + ids->count + 1);
 	if (r >= 0)
 		r = write_map((pid_t)pid, "uid_map", map);
 	if (r >= 0)

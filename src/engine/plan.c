@@ -87,10 +87,13 @@ static void describe_idmap(const struct plan *plan, char *ret_text, size_t size)
 
 static void describe_root(const struct plan *plan, char *ret_text, size_t size)
 {
-	(void)snprintf(ret_text, size, "%s",
-	               plan->flags & ENGINE_FLAG_IMAGE
-	                       ? "clone the overlay; mount devices and runners on it"
-	                       : "clone the read-only template tree");
+	(void)snprintf(
+		ret_text, size, "%s",
+		plan->flags & ENGINE_FLAG_IMAGE
+			? "mount an overlay: a tmpfs of the box over the names that every box "
+			  "has over the named root; system directories read-only; devices "
+			  "and runners"
+			: "clone the read-only template tree");
 }
 
 static void describe_writable(const struct plan *plan, char *ret_text, size_t size)
@@ -139,10 +142,9 @@ static const struct row rows[STEP_COUNT] = {
 	},
 	[STEP_LAYERS] = {
 		.name = "layers", .phase = PLAN_PREPARE, .flags = ENGINE_FLAG_IMAGE,
-		.text = "overlay: a tmpfs of the box as the upper layer, over the names that every box has, over "
-		        "the named root, read-only",
-		.why = "the file owners are mapped in the engine, not in the box; the child inherits the mount, "
-		       "and the engine unmounts it after the clone",
+		.text = "bind the named root to a fixed place, read-only",
+		.why = "the box may not search the directory above it; the child inherits the mount, and the "
+		       "engine unmounts it after the clone",
 	},
 	[STEP_CLONE] = {
 		.name = "clone", .phase = PLAN_PREPARE, .layers = NAMESPACES, .what = describe_clone,

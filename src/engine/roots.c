@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/internal.h"
+#include "engine/roots.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "engine/etc_files.h"
 #include "engine/mount.h"
+#include "wire/system_dirs.h"
 
 /*
  * Theory of operation. A box may use a root other than the host's: a subdirectory of a directory
@@ -28,9 +29,14 @@
  * The skeleton is above the named root: whatever that has at a mount point (a link, a file,
  * nothing), the box finds a directory.
  *
- * The engine mounts the layers, not the box: files of a root belong to ids that are not mapped in
- * the box, and copy-up needs the right to chown to them. The layers are mounted in the engine's
- * root only while the child is cloned, which inherits them with its mount namespace.
+ * The engine binds the root to a fixed place before it clones the child, which inherits that mount.
+ * The child mounts the layers, in the box's user namespace: overlayfs acts with the credentials of
+ * who mounted it, and these have no power outside the box. Copy-up needs the right to chown to the
+ * owner of a file, so that owner is mapped in the box, as an id that no process has. With
+ * subordinate ids it would be the user who started the engine, who is not mapped: then there is no
+ * upper layer and the root is read-only.
+ *
+ * All names are relative: /proc/self/mounts of the box shows them.
  *
  * Attack: the content of the root (an image) is hostile. So names are resolved beneath the
  * directory and through no link, and the root is passed to the kernel by descriptor. Links inside
@@ -41,13 +47,13 @@
 /* For the layers themselves. */
 #define AREA_INODES 16
 
-/* Parents first. The payload may write here: the box's own copy. */
+/* Parents first. */
 static const struct {
 	const char *path;
 	unsigned mode;
 } dirs[] = {
-	{"dev", 0755},  {"etc", 0777}, {"opt", 0777},          {"opt/millibox", 0755},
-	{"proc", 0555}, {"run", 0777}, {"run/millibox", 0755}, {"sys", 0555},
+	{"dev", 0755},  {"etc", 0755}, {"opt", 0755},          {"opt/millibox", 0755},
+	{"proc", 0555}, {"run", 0755}, {"run/millibox", 0755}, {"sys", 0555},
 	{"tmp", 0777},  {"var", 0777}, {"workspace", 0755},    {"opt/millibox/runners", 0755},
 };
 
@@ -84,15 +90,26 @@ static int make_dir(int at, const char *path, unsigned mode)
 	return 0;
 }
 
-static int build_skeleton(int skeleton)
+static int give_to(int at, const char *path, uint32_t owner)
+{
+	return fchownat(at, path, owner, owner, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+static int build_skeleton(int skeleton, uint32_t owner)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(dirs) && r >= 0; i++)
+	for (size_t i = 0; i < ARRAY_SIZE(dirs) && r >= 0; i++) {
 		r = make_dir(skeleton, dirs[i].path, dirs[i].mode);
-	for (size_t i = 0; i < ARRAY_SIZE(files) && r >= 0; i++)
+		if (r >= 0)
+			r = give_to(skeleton, dirs[i].path, owner);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(files) && r >= 0; i++) {
 		r = file_create_at(skeleton, files[i].path, 0644, files[i].text,
 		                   strlen(files[i].text));
+		if (r >= 0)
+			r = give_to(skeleton, files[i].path, owner);
+	}
 	return r;
 }
 
@@ -107,10 +124,10 @@ static int bind_base(int stage, const struct bases *bases, size_t i)
 	return mount_bind(source, LOCKED, true, stage, path);
 }
 
-int roots_build(int stage, const struct bases *bases, struct error *err)
+int roots_build(int stage, const struct ids *ids, const struct bases *bases, struct error *err)
 {
-	static const char *const names[] = {&ROOT_BASES[1], &ROOT_SKELETON[1], &ROOT_AREA[1],
-	                                    &ROOT_LAYERED[1]};
+	static const char *const names[] = {&ROOT_BASES[1], &ROOT_SKELETON[1], &ROOT_LOWER[1],
+	                                    &ROOT_AREA[1], &ROOT_LAYERED[1]};
 	cleanup_close int skeleton = -1;
 	int r = 0;
 
@@ -119,7 +136,7 @@ int roots_build(int stage, const struct bases *bases, struct error *err)
 	if (r >= 0)
 		r = skeleton = fd_open_at(stage, &ROOT_SKELETON[1], O_RDONLY | O_DIRECTORY, 0);
 	if (r >= 0)
-		r = build_skeleton(skeleton);
+		r = build_skeleton(skeleton, ids_of_images(ids));
 	for (size_t i = 0; i < bases->count && r >= 0; i++)
 		r = bind_base(stage, bases, i);
 	if (r < 0)
@@ -128,32 +145,28 @@ int roots_build(int stage, const struct bases *bases, struct error *err)
 }
 
 struct layers {
-	int lower;
 	uint64_t bytes;
 	uint32_t inodes;
-	uint32_t owner; /* of the workspace, as the engine numbers it */
+	uint32_t owner; /* of the workspace */
+	bool is_writable;
 };
 
 static int make_area(const struct layers *l)
 {
 	char options[96];
-	struct stat st;
 	int r = str_format(options, sizeof(options), "size=%llu,nr_inodes=%u,mode=755",
 	                   (unsigned long long)l->bytes, l->inodes + AREA_INODES);
 
 	if (r < 0)
 		return r;
-	if (fstat(l->lower, &st) < 0 ||
-	    mount("tmpfs", ROOT_AREA, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
+	if (mount("tmpfs", ROOT_AREA, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
 		return -errno;
-	r = make_dir(AT_FDCWD, ROOT_AREA "/upper", st.st_mode & 0777);
+	r = make_dir(AT_FDCWD, ROOT_AREA "/upper", 0755);
 	if (r >= 0)
 		r = make_dir(AT_FDCWD, ROOT_AREA "/work", 0700);
 	if (r >= 0)
 		r = make_dir(AT_FDCWD, ROOT_AREA "/workspace", 0755);
-	if (r >= 0 && chown(ROOT_AREA "/workspace", l->owner, l->owner) < 0)
-		r = -errno;
-	return r;
+	return r < 0 ? r : give_to(AT_FDCWD, ROOT_AREA "/workspace", l->owner);
 }
 
 /*
@@ -162,21 +175,15 @@ static int make_area(const struct layers *l)
  */
 static int mount_layers(const struct layers *l)
 {
-	char options[192];
-	int r = str_format(
-		options, sizeof(options),
-		"lowerdir=%s:/proc/self/fd/%d,upperdir=%s/upper,workdir=%s/work,userxattr",
-		ROOT_SKELETON, l->lower, ROOT_AREA, ROOT_AREA);
+	const char *options = "lowerdir=skeleton:lower";
 
-	if (r >= 0 && mount("overlay", ROOT_LAYERED, "overlay", MS_NOSUID | MS_NODEV, options) < 0)
-		r = -errno;
-	return r;
-}
-
-void roots_unmount(void)
-{
-	(void)umount2(ROOT_LAYERED, MNT_DETACH);
-	(void)umount2(ROOT_AREA, MNT_DETACH);
+	if (l->is_writable)
+		options = "lowerdir=skeleton:lower,upperdir=area/upper,workdir=area/work,"
+			  "userxattr";
+	if (chdir("/") < 0 ||
+	    mount("overlay", ROOT_LAYERED, "overlay", MS_NOSUID | MS_NODEV, options) < 0)
+		return -errno;
+	return 0;
 }
 
 /* Return: descriptor of the first root with this name, or a negative errno. */
@@ -196,26 +203,57 @@ static int open_root(size_t bases, const char *name)
 	return r;
 }
 
+static int bind_lower(int root)
+{
+	char source[32];
+
+	(void)snprintf(source, sizeof(source), "/proc/self/fd/%d", root);
+	return mount(source, ROOT_LOWER, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
+}
+
 int step_layers(struct build *b, struct error *err)
 {
-	const struct host *host = b->host;
-	cleanup_close int lower = open_root(host->bases_count, b->root_name);
+	cleanup_close int root = open_root(b->host->bases_count, b->root_name);
+	int r = root < 0 ? root : bind_lower(root);
+
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "root '%s'", b->root_name) : 0;
+}
+
+void roots_unmount(void)
+{
+	(void)umount2(ROOT_LOWER, MNT_DETACH);
+}
+
+int roots_mount(const struct build *b, struct error *err)
+{
 	const struct layers layers = {
-		.lower = lower,
 		.bytes = b->plan.limits.workspace_bytes,
 		.inodes = b->plan.limits.workspace_inodes,
-		.owner = ids_payload(&host->ids, b->slot),
+		.owner = BOX_PAYLOAD_ID,
+		.is_writable = b->host->ids.mode != ENGINE_IDS_SUBID,
 	};
-	int r = lower;
+	int r = make_area(&layers);
 
-	if (r < 0)
-		return error_set(err, ERR_BOX_FAILED, -r, "no root '%s'", b->root_name);
-	r = make_area(&layers);
 	if (r >= 0)
 		r = mount_layers(&layers);
-	if (r < 0) {
-		roots_unmount();
-		return error_set(err, ERR_BOX_FAILED, -r, "layers over root '%s'", b->root_name);
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "layers over the root") : 0;
+}
+
+/* A link leads to another of these directories, or to nothing that the loader uses. */
+int roots_protect(int root, struct error *err)
+{
+	static const char *const names[] = {SYSTEM_DIRS};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct stat st;
+		int r = fstatat(root, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+
+		if (r == -ENOENT || (r == 0 && !S_ISDIR(st.st_mode)))
+			continue;
+		if (r >= 0)
+			r = mount_bind(names[i], LOCKED, false, root, names[i]);
+		if (r < 0)
+			return error_set(err, ERR_BOX_FAILED, -r, "protect /%s", names[i]);
 	}
 	return 0;
 }
@@ -223,15 +261,19 @@ int step_layers(struct build *b, struct error *err)
 bool roots_work(void)
 {
 	cleanup_close int lower = fd_open(ROOT_MASK_DIR, O_PATH | O_DIRECTORY, 0);
-	struct layers layers = {
-		.lower = lower,
+	const struct layers layers = {
 		.bytes = 1024 * 1024,
 		.inodes = AREA_INODES,
+		.is_writable = true,
 	};
-	int r = lower < 0 ? lower : make_area(&layers);
+	int r = lower < 0 ? lower : bind_lower(lower);
 
 	if (r >= 0)
+		r = make_area(&layers);
+	if (r >= 0)
 		r = mount_layers(&layers);
+	(void)umount2(ROOT_LAYERED, MNT_DETACH);
+	(void)umount2(ROOT_AREA, MNT_DETACH);
 	roots_unmount();
 	if (r < 0)
 		log_debug("overlayfs: %s", strerror(-r));

@@ -17,12 +17,23 @@
 /* A host out of memory kills boxes before its own processes. */
 #define BOX_OOM_SCORE "500"
 
-static int format_map(const struct ids *ids, uint32_t slot, char *ret_text, size_t size)
+/* The owners of an image's files are mapped so that the box's own overlay can copy them up. */
+static int format_map(const struct build *b, char *ret_text, size_t size)
 {
+	const struct ids *ids = &b->host->ids;
+	char files[32] = "";
+	int r = 0;
+
 	if (ids->mode == ENGINE_IDS_SINGLE)
 		return str_format(ret_text, size, "%d %u 1\n", BOX_PAYLOAD_ID, ids->first);
-	return str_format(ret_text, size, "%d %u 1\n%d %u 1\n", BOX_AGENT_ID, ids_agent(ids, slot),
-	                  BOX_PAYLOAD_ID, ids_payload(ids, slot));
+	if (ids->mode == ENGINE_IDS_RANGE && (b->plan.flags & ENGINE_FLAG_IMAGE))
+		r = str_format(files, sizeof(files), "%d %u %d\n", BOX_FILES_ID, ids_of_images(ids),
+		               IDS_RESERVED);
+	if (r < 0)
+		return r;
+	return str_format(ret_text, size, "%d %u 1\n%d %u 1\n%s", BOX_AGENT_ID,
+	                  ids_agent(ids, b->slot), BOX_PAYLOAD_ID, ids_payload(ids, b->slot),
+	                  files);
 }
 
 /* The kernel pads columns: runs of spaces count as one, those at the start of a line not at all. */
@@ -72,11 +83,11 @@ static int open_proc(pid_t pid)
 int step_idmap(struct build *b, struct error *err)
 {
 	cleanup_close int proc = open_proc(b->pid);
-	char map[96];
+	char map[128];
 	int r = proc;
 
 	if (r >= 0)
-		r = format_map(&b->host->ids, b->slot, map, sizeof(map));
+		r = format_map(b, map, sizeof(map));
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "maps of process %d", (int)b->pid);
 	/* Before gid_map: if setgroups were still allowed, the child could drop a group that denies

@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "engine/netns_pool.h"
+#include "engine/roots.h"
 
 #define BOX_HOSTNAME "millibox"
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "engine/roots.h"
 
 /*
  * The root of a box: a clone of the template (read-only, made once by template.c) with four small
@@ -40,6 +41,8 @@ static bool is_image(const struct build *b)
 
 int step_root(struct build *b, struct error *err)
 {
+	if (is_image(b) && roots_mount(b, err) < 0)
+		return -1;
 	b->root = open_tree(AT_FDCWD, is_image(b) ? ROOT_LAYERED : ROOT_TEMPLATE,
 	                    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 	if (b->root < 0)
@@ -48,7 +51,9 @@ int step_root(struct build *b, struct error *err)
 		return error_set(err, ERR_BOX_FAILED, errno, "attach the root");
 	if (fchdir(b->root) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "enter the root");
-	return is_image(b) ? mount_devices_and_runners(err) : 0;
+	if (!is_image(b))
+		return 0;
+	return roots_protect(b->root, err) < 0 ? -1 : mount_devices_and_runners(err);
 }
 
 struct area {

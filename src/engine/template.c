@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "engine/etc_files.h"
 #include "engine/mount.h"
+#include "engine/roots.h"
 
 /*
  * Theory of operation. At start the engine builds a tmpfs in its private mount namespace, its
@@ -297,7 +298,7 @@ static int lock_mount(int fd, unsigned attrs, struct error *err)
 static const struct mount_option no_options[] = {{NULL, NULL}};
 static const struct mount_option tmpfs_options[] = {{"mode", "755"}, {NULL, NULL}};
 
-static int build_stage(const struct bases *bases, struct error *err)
+static int build_stage(const struct ids *ids, const struct bases *bases, struct error *err)
 {
 	static const char *const names[] = {"template", "box", "mask", "mask/dir", "proc"};
 	cleanup_close int stage =
@@ -315,14 +316,14 @@ static int build_stage(const struct bases *bases, struct error *err)
 		                     stage, "proc");
 	if (r < 0)
 		return error_set(err, ERR_UNAVAILABLE, -r, "root of the engine");
-	return roots_build(stage, bases, err);
+	return roots_build(stage, ids, bases, err);
 }
 
-int template_build(int runners, const struct bases *bases, struct error *err)
+int template_build(int runners, const struct ids *ids, const struct bases *bases, struct error *err)
 {
 	cleanup_close int root = -1;
 
-	if (build_stage(bases, err) < 0)
+	if (build_stage(ids, bases, err) < 0)
 		return -1;
 	root = mount_new("tmpfs", tmpfs_options, LOCKED & ~MOUNT_ATTR_RDONLY, AT_FDCWD,
 	                 STAGE ROOT_TEMPLATE);

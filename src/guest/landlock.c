@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "wire/system_dirs.h"
 
 /* The installed headers may be older. */
 #define FS_REFER            (1ULL << 13)
@@ -127,13 +128,33 @@ int landlock_allow_zero(int ruleset, int abi)
 	return add_place(ruleset, abi, &zero);
 }
 
-/*
- * The payload may change its own root, except what mounts, owners or the places above protect: a
- * writable /dev would allow mapping memory that is not counted.
- */
+static bool is_one_of(const char *const *names, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
+static int add_top_dir(int ruleset, int abi, const char *name)
+{
+	/* Above: a writable /dev would allow mapping memory that is not counted. */
+	static const char *const kept[] = {".", "..", "dev", "proc", "run", "sys"};
+	static const char *const system_dirs[] = {SYSTEM_DIRS};
+	char path[NAME_MAX + 2];
+	struct place place = {path, READ_RUN | CHANGE};
+
+	if (is_one_of(kept, ARRAY_SIZE(kept), name))
+		return 0;
+	if (is_one_of(system_dirs, ARRAY_SIZE(system_dirs), name))
+		place.access = READ_RUN;
+	(void)snprintf(path, sizeof(path), "/%s", name);
+	return add_place(ruleset, abi, &place);
+}
+
+/* The payload may change its own root, except what mounts, owners or the places above protect. */
 static int add_own_root(int ruleset, int abi)
 {
-	static const char *const kept[] = {".", "..", "dev", "proc", "run", "sys"};
 	int fd = fd_open("/", O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
@@ -144,17 +165,9 @@ static int add_own_root(int ruleset, int abi)
 		(void)fd_close(fd);
 		return r;
 	}
-	while (r >= 0 && (entry = readdir(dir))) {
-		char path[NAME_MAX + 2];
-		const struct place place = {path, READ_RUN | CHANGE};
-		bool keep = entry->d_type != DT_DIR;
-
-		for (size_t i = 0; i < ARRAY_SIZE(kept) && !keep; i++)
-			keep = strcmp(entry->d_name, kept[i]) == 0;
-		(void)snprintf(path, sizeof(path), "/%s", entry->d_name);
-		if (!keep)
-			r = add_place(ruleset, abi, &place);
-	}
+	while (r >= 0 && (entry = readdir(dir)))
+		if (entry->d_type == DT_DIR)
+			r = add_top_dir(ruleset, abi, entry->d_name);
 	(void)closedir(dir);
 	return r;
 }

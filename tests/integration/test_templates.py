@@ -31,7 +31,7 @@ def roots():
     with tempfile.TemporaryDirectory(prefix="mbxroots-") as directory:
         path = pathlib.Path(directory)
         path.chmod(0o755)
-        import_image(path, "bb", oci.Image([oci.busybox_layer()]).bytes())
+        import_image(path, "bb", oci.Image([oci.busybox_layer() + [oci.entry("srv/gone", b"")]]).bytes())
         # Links where mount points will be: the box must not follow them.
         import_image(path, "evil", oci.Image([oci.busybox_layer() + [
             oci.symlink("proc", "/etc"), oci.symlink("tmp", "../../../../tmp"), oci.symlink("workspace", "/"),
@@ -207,19 +207,19 @@ def test_a_root_of_its_own(client, template):
 @in_another_root
 def test_changes_to_image_files_stay_in_the_box(client, template, roots):
     template(id="busy", image="bb")
-    code = ("echo mine > /etc/mine && cat /etc/mine; echo more >> /root/secret && cat /root/secret; rm /bin/pwd; "
-            "mkdir /usr/lib && echo made; cp /bin/busybox /usr/lib/busybox && /usr/lib/busybox echo runs")
+    code = ("echo mine > /var/mine && cat /var/mine; echo more >> /root/secret && cat /root/secret; rm /srv/gone && ls /srv; "
+            "mkdir /root/bin && echo made; cp /bin/busybox /root/bin/busybox && /root/bin/busybox echo runs")
     for _ in range(2):
         r = run(client, "busy", code)
         assert r["stdout"] == "mine\nof root\nmore\nmade\nruns\n", r
-    assert (roots / "bb/root/secret").read_text() == "of root\n" and (roots / "bb/bin/pwd").is_symlink()
-    assert not (roots / "bb/etc/mine").exists()
+    assert (roots / "bb/root/secret").read_text() == "of root\n" and (roots / "bb/srv/gone").exists()
+    assert not (roots / "bb/var/mine").exists()
 
 
 @in_another_root
 def test_writes_count_as_disk(client, template):
     template(id="busy", image="bb")
-    r = run(client, "busy", "dd if=/dev/zero of=/usr/big bs=65536 count=1000; echo $?",
+    r = run(client, "busy", "dd if=/dev/zero of=/srv/big bs=65536 count=1000; echo $?",
             resources={"memory": "64Mi", "disk": "8Mi"})
     assert "No space left" in r["stderr"] and r["limit"] in ("disk", None), r
 
@@ -261,7 +261,7 @@ def test_python_of_another_root(client, template):
     try:
         session.run("x = 41")
         assert session.run("x + 1")["result"] == 42
-        assert session.run("open('/usr/local/lib/mine.py', 'w').write('y = 1')")["result"] == 5
+        assert session.run("open('/var/mine.py', 'w').write('y = 1')")["result"] == 5
     finally:
         session.delete()
 
