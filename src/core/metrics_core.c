@@ -41,8 +41,11 @@ void metrics_core(void *ctx, struct metrics *m)
 	metrics_set_for(m, METRIC_POOL_MEMBERS, METRIC_LABELS("ready"), (double)pools.ready);
 	metrics_set_for(m, METRIC_POOL_MEMBERS, METRIC_LABELS("making"), (double)pools.making);
 	metrics_set(m, METRIC_POOL_MEMORY, (double)pools.memory_bytes);
-	set_usage(m, "executions", runs.running, scheduler->running_max);
-	set_usage(m, "queue", runs.queued, scheduler->waiting_max);
+	set_usage(m, "executions", runs.running,
+	          scheduler->config.running_max ? scheduler->config.running_max
+	                                        : scheduler->config.boxes_max);
+	set_usage(m, "boxes", scheduler->boxes, scheduler->config.boxes_max);
+	set_usage(m, "queue", runs.queued, scheduler->config.waiting_max);
 	set_usage(m, "sessions", sessions.live, p->config->sessions_max);
 	metrics_set(m, METRIC_FAILURE_RATE, all > 0 ? (all - good) / all : 0);
 	metrics_set(m, METRIC_TIMEOUT_RATE, all > 0 ? late / all : 0);

@@ -54,8 +54,10 @@ static const struct setting table[] = {
 	{"http.request_timeout", SETTING_DURATION, AT(request_timeout_us), "30s", 100 * MSEC, HOUR, "From the first byte of a request to its last"},
 	{"http.idle_timeout",    SETTING_DURATION, AT(idle_timeout_us),    "60s", 100 * MSEC, HOUR, "Idle connection without a request"},
 
-	{"admission.max_running", SETTING_UINT, AT(max_running), "0",  0, 4096,  "Concurrent executions; 0 for twice the cores"},
-	{"admission.max_queued",  SETTING_UINT, AT(max_queued),  "256", 0, 65536, "Executions waiting in the queue"},
+	{"admission.max_running", SETTING_UINT, AT(max_running), "0",  0, 4096,  "Concurrent executions; 0 for as many as memory and the number of boxes allow"},
+	{"admission.max_starting", SETTING_UINT, AT(max_starting), "0",  0, 1024,  "Boxes being built for executions and sessions; 0 for twice the cores"},
+	{"admission.memory_reserve", SETTING_SIZE, AT(memory_reserve_bytes), "0", 0, 1 * TIB, "Memory that new boxes leave free; 0 for a sixteenth of the memory. Half of it is for tenants with fewer boxes than an equal share"},
+	{"admission.max_queued",  SETTING_UINT, AT(max_queued),  "1024", 0, 65536, "Executions waiting in the queue"},
 	{"admission.drain_timeout", SETTING_DURATION, AT(drain_timeout_us), "10s", 0, HOUR, "How long running executions may take to end when the daemon stops"},
 
 	{"zygotes.enabled",    SETTING_BOOL, AT(zygotes_enabled), "true", 0, 0, "Fork programs from warm interpreters instead of executing an interpreter for each"},
@@ -132,9 +134,9 @@ static const struct setting table[] = {
 	{"imports.cpu_time", SETTING_DURATION, AT(import_cpu_us),    "15m",    SEC, 24 * HOUR,  "Processor time of an import"},
 
 	{"quota.sessions",   SETTING_UINT, AT(quota_sessions),     "64",   0, 65536,   "Concurrent sessions of one tenant; 0 for unlimited. Tenant \"default\" has no quotas unless they are set for it"},
-	{"quota.executions", SETTING_UINT, AT(quota_executions),   "16",   0, 65536,   "Concurrent executions of one tenant; more wait. 0 for unlimited"},
-	{"quota.queued",     SETTING_UINT, AT(quota_queued),       "256",  0, 1000000, "Waiting executions of one tenant; more are rejected. 0 for unlimited"},
-	{"quota.memory",     SETTING_SIZE, AT(quota_memory_bytes), "16Gi", 0, 1024 * TIB, "Sum of the memory limits of one tenant's boxes; 0 for unlimited"},
+	{"quota.executions", SETTING_UINT, AT(quota_executions),   "256",   0, 65536,   "Concurrent executions of one tenant; more wait. 0 for unlimited"},
+	{"quota.queued",     SETTING_UINT, AT(quota_queued),       "1024",  0, 1000000, "Waiting executions of one tenant; more are rejected. 0 for unlimited"},
+	{"quota.memory",     SETTING_SIZE, AT(quota_memory_bytes), "256Gi", 0, 1024 * TIB, "Sum of the memory limits of one tenant's boxes, which they rarely use; 0 for unlimited"},
 	{"quota.requests_per_second", SETTING_UINT, AT(quota_requests), "200", 0, 1000000, "Requests of one tenant per second, on average; 0 for unlimited"},
 	{"quota.burst",      SETTING_UINT, AT(quota_burst),        "400",  0, 1000000, "Burst of requests of one tenant; 0 for one second's worth"},
 	{"quota.templates",  SETTING_UINT, AT(quota_templates),    "64",   0, 65536,   "Templates of one tenant, without the built-in ones; 0 for unlimited"},

@@ -469,13 +469,14 @@ static struct pool *find_neediest(struct pools *p, uint64_t now_us, bool *ret_wa
 static void fill_pools(struct pools *p, uint64_t now_us)
 {
 	const struct scheduler *s = p->config.scheduler;
-	/* Requests go first: none while one is queued, one at a time while all cores are busy. */
-	size_t making_max = s->counts[SCHEDULER_RUNNING] >= p->config.cores ? 1 : 2;
+	/* One at a time while all cores may be busy. Never none: others' requests must not keep a
+	 * tenant's pool empty. */
+	size_t making_max =
+		s->counts[SCHEDULER_RUNNING] >= p->config.cores || scheduler_is_congested(s) ? 1
+											     : 2;
 	struct pool *pool;
 	bool waits = false;
 
-	if (s->counts[SCHEDULER_WAITING] > 0)
-		making_max = 0;
 	while (pools_count(p) < p->config.max * 2 && count_alive(p->counts) < p->config.max &&
 	       p->memory_bytes < p->config.memory_max &&
 	       (pool = find_neediest(p, now_us, &waits))) {

@@ -39,6 +39,7 @@ int run_box_prepare(struct run *r, struct error *err)
 		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
 	if (tenant_check_memory(r->tenant, memory, err) < 0)
 		return -1;
+	r->entry.work = SCHEDULER_FRESH;
 	r->entry.memory_bytes = memory;
 	r->entry.queue = r->tenant ? &r->tenant->queue : NULL;
 	r->image = image_ref(template ? template->image : NULL);
@@ -146,6 +147,13 @@ static bool take_from_pool(struct run *r, struct pool_hit *ret_hit)
 	return true;
 }
 
+/* From now on the box uses the processor as its tenant. May launch other runs. */
+static void note_built(struct run *r)
+{
+	if (r->service)
+		scheduler_built(&r->service->scheduler, &r->entry, clock_us());
+}
+
 static int fresh_hand_over(struct run *r, struct error *err)
 {
 	const struct box_events events = events_of(r);
@@ -166,6 +174,8 @@ static int fresh_hand_over(struct run *r, struct error *err)
 			return -1;
 	}
 	trace_note(&r->outcome.trace, TRACE_SENT);
+	if (r->pooled) /* nothing to build */
+		note_built(r);
 	return 0;
 }
 
@@ -183,9 +193,10 @@ static bool begin_again(struct run *r)
 	return true;
 }
 
-static void on_ready(void *ctx attr_unused)
+/* The program was handed over before. */
+static void on_ready(void *ctx)
 {
-	/* Already handed over. */
+	note_built(ctx);
 }
 
 static void on_started(void *ctx, uint32_t exec_id attr_unused)

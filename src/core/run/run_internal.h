@@ -27,8 +27,9 @@ struct run_service {
 	bool draining;
 	void (*on_drained)(void *ctx); /* NULL: no drain, or already called */
 	void *drained_ctx;
-	struct pools *pools;       /* owned */
-	struct timer *drain_timer; /* drain time-out; calls on_drained */
+	struct pools *pools;        /* owned */
+	struct timer *drain_timer;  /* drain time-out; calls on_drained */
+	struct timer *memory_timer; /* memory is short: look again */
 };
 
 enum run_state {

@@ -9,28 +9,63 @@
 #include "core/config/config.h"
 #include "core/language/runners.h"
 #include "core/pool/pool.h"
+#include "core/run/host_memory.h"
 #include "core/run/run_internal.h"
 #include "io/loop.h"
 
 #define BUILD_TIMEOUT_US (15 * USEC_PER_SEC)
+#define MEMORY_POLL_US   (250 * USEC_PER_MS)
+#define MEMORY_RESERVED  16 /* part of the memory */
 
-static size_t running_max(const struct run_service *s)
-{
-	size_t max = s->config.config->max_running;
-	size_t boxes = s->rules.caps->boxes_max;
-
-	if (max == 0)
-		max = 2 * (size_t)s->rules.cores;
-	return boxes > 0 && boxes < max ? boxes : max;
-}
-
-/* Twice the running ones, as boxes may be going down; at most what the driver can make. */
+/* Without those of the pools. 0: the driver has no bound. */
 static size_t boxes_max(const struct run_service *s)
 {
-	size_t max = 2 * running_max(s);
+	const struct config *c = s->config.config;
 	size_t boxes = s->rules.caps->boxes_max;
+	size_t pooled = c->pools_enabled ? c->pools_max : 0;
 
-	return boxes > 0 && boxes < max ? boxes : max;
+	if (pooled > boxes / 4)
+		pooled = boxes / 4;
+	return boxes - pooled;
+}
+
+static uint64_t measure_memory(void *ctx attr_unused)
+{
+	return host_memory_available();
+}
+
+static void on_memory_timer(void *ctx)
+{
+	struct run_service *s = ctx;
+
+	scheduler_poll(&s->scheduler, clock_us());
+}
+
+static void on_memory_short(void *ctx)
+{
+	struct run_service *s = ctx;
+
+	timer_start(s->memory_timer, MEMORY_POLL_US);
+}
+
+static void init_scheduler(struct run_service *s)
+{
+	const struct config *c = s->config.config;
+	uint64_t reserve = c->memory_reserve_bytes;
+
+	scheduler_init(
+		&s->scheduler,
+		&(struct scheduler_config){
+			.running_max = c->max_running,
+			.building_max =
+				c->max_starting ? c->max_starting : 2 * (size_t)s->rules.cores,
+			.waiting_max = c->max_queued,
+			.boxes_max = boxes_max(s),
+			.measure = measure_memory,
+			.memory_reserve = reserve ? reserve : host_memory_total() / MEMORY_RESERVED,
+			.on_short = on_memory_short,
+			.ctx = s,
+		});
 }
 
 static void abort_all(struct run_service *s)
@@ -109,7 +144,8 @@ struct run_service *run_service_new(const struct run_service_config *config)
 		.policies = config->policies,
 	};
 	list_init(&s->all);
-	scheduler_init(&s->scheduler, running_max(s), config->config->max_queued, boxes_max(s));
+	s->memory_timer = timer_new(config->loop, on_memory_timer, s);
+	init_scheduler(s);
 	s->drain_timer = timer_new(config->loop, on_drain_timer, s);
 	s->pools = new_pools(s);
 	return s;
@@ -125,6 +161,7 @@ void run_service_free(struct run_service *s)
 		run_orphan(e);
 	pools_free(s->pools);
 	timer_free(s->drain_timer);
+	timer_free(s->memory_timer);
 	free(s);
 }
 

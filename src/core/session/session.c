@@ -12,6 +12,7 @@
 #include "core/language/runners.h"
 #include "core/observe/metrics.h"
 #include "core/session/session_audit.h"
+#include "core/session/session_build.h"
 #include "core/session/session_internal.h"
 #include "core/session/session_reattach.h"
 #include "core/session/session_row.h"
@@ -127,7 +128,9 @@ static uint64_t next_end(const struct session *session)
 	uint64_t end = session->created_us + session->lifetime_us;
 	uint64_t other = end;
 
-	if (session->state == SESSION_CREATING)
+	if (session_awaits_box(session))
+		other = end;
+	else if (session->state == SESSION_CREATING)
 		other = session->making_us + session->service->config.runs->config.build_timeout_us;
 	else if ((session->state == SESSION_READY && session->files_count == 0) ||
 	         session->state == SESSION_PAUSED) /* work keeps it alive, up to its lifetime */
@@ -315,8 +318,7 @@ void session_terminate(struct session *session, const char *reason)
 		return;
 	end_session(session, SESSION_TERMINATED, reason);
 	session_queue_end(session, false, NULL); /* outcomes are read from the box */
-	if (session->box)
-		box_destroy(session->box);
+	session_destroy_box(session);
 	session_leave_root(session);
 }
 
@@ -328,8 +330,7 @@ void session_fail(struct session *session, const struct error *err)
 		return;
 	end_session(session, SESSION_FAILED, err->msg);
 	session_queue_end(session, true, never_ready ? err : NULL);
-	if (session->box)
-		box_destroy(session->box);
+	session_destroy_box(session);
 	session_leave_root(session);
 }
 

@@ -12,6 +12,7 @@
 #include "core/language/runners.h"
 #include "core/observe/metrics.h"
 #include "core/run/run_record_internal.h"
+#include "core/session/session_build.h"
 #include "core/session/session_reattach.h"
 #include "core/template/template.h"
 
@@ -369,6 +370,7 @@ static void on_ready(void *ctx)
 {
 	struct session *session = ctx;
 
+	session_built(session);
 	if (session->state != SESSION_CREATING)
 		return;
 	session_touch(session);
@@ -576,6 +578,8 @@ static void on_box_gone(void *ctx)
 	bool goes_on = s && session->box_leaving && !session_is_over(session);
 
 	session->box = NULL;
+	if (s)
+		session_built(session);
 	/* If the daemon is leaving, the next one does it. */
 	if (goes_on && session->mode == SESSION_PERSISTENT && !s->leaving) {
 		s->boxes--;

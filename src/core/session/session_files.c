@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/session/session_build.h"
 #include "core/session/session_internal.h"
 #include "core/session/session_reattach.h"
 #include "core/tenant/tenant.h"
@@ -128,7 +129,6 @@ static void on_stall(void *ctx)
 
 static int make_box(struct session *session, struct error *err)
 {
-	const struct box_events events = session_box_events(session);
 	struct session_service *s = session->service;
 	uint64_t bytes = session->spec.limits.memory_bytes;
 
@@ -139,12 +139,10 @@ static int make_box(struct session *session, struct error *err)
 		return -1;
 	session->held_bytes = bytes;
 	box_spec_make_id(session->spec.id);
-	if (box_create(s->config.driver, &session->spec, &events, &session->box, err) < 0) {
-		session_owner_drop_box(session);
-		return -1;
-	}
-	s->boxes++;
-	return 0;
+	if (session_build_box(session, err) == 0)
+		return 0;
+	session_owner_drop_box(session);
+	return -1;
 }
 
 static int submit_op(struct file_op *op, struct error *err)
@@ -162,8 +160,10 @@ static int submit_op(struct file_op *op, struct error *err)
 	/* A box that may be dead gets nothing: session_files_go_on submits it. */
 	if (session->box_leaving || session_is_new(session))
 		return 0;
-	if (!session->box && make_box(session, err) < 0)
+	if (!session->box && !session_awaits_box(session) && make_box(session, err) < 0)
 		return -1;
+	if (session_awaits_box(session))
+		return 0;
 	return box_file_open(session->box, &op->request, &events, &op->file, err);
 }
 
@@ -176,6 +176,8 @@ static void submit_late(struct file_op *op)
 		fail_op(op, &err);
 		return;
 	}
+	if (!op->file) /* the box is yet to be built */
+		return;
 	note_progress(op);
 	if (op->ended)
 		box_file_end(op->file);
@@ -200,7 +202,7 @@ void session_files_go_on(struct session *session)
 
 	session->box_leaving = false;
 	/* Not LIST_FOREACH: any may end any other. */
-	while ((op = first_waiting(session)))
+	while (!session_awaits_box(session) && (op = first_waiting(session)))
 		submit_late(op);
 }
 

@@ -11,6 +11,7 @@
  *   session_change.c    notes, environment, restart of the runners
  *   session_queue.c     from a request to a queued run, one run at a time
  *   session_box.c       the box as the place of runs, and its events
+ *   session_build.c     a new box, when it is the tenant's turn
  *   session_pool.c      a box from a pool
  *   session_reattach.c  a box of an earlier daemon and its runs
  *   session_restore.c   at startup: sessions and runs of an earlier daemon
@@ -105,8 +106,9 @@ struct session {
 	struct store_item dirty;           /* in the store's list: unwritten changes */
 	struct session_write *writing;     /* latest unfinished write; the store's */
 
-	struct box *box; /* NULL: not made yet, or gone */
-	bool unproven;   /* @box is pooled and still unused */
+	struct box *box;              /* NULL: not made yet, or gone */
+	struct scheduler_entry entry; /* while @box waits to be built, or is */
+	bool unproven;                /* @box is pooled and still unused */
 	uint64_t pool_key;
 	bool box_leaving;  /* @box is going down, and the session goes on: an ephemeral one has used
 	                    * it up, a persistent one gets another (session_remake_box) */

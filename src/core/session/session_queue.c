@@ -11,6 +11,7 @@
 #include "core/request/run_request.h"
 #include "core/run/run_record_internal.h"
 #include "core/run/run_row.h"
+#include "core/session/session_build.h"
 #include "core/session/session_internal.h"
 #include "core/session/session_reattach.h"
 
@@ -200,6 +201,7 @@ static void start_current(struct run *run)
 	if (session->mode == SESSION_PERSISTENT || (session->box && !session->box_leaving)) {
 		run->place = &session_place;
 		run->box = session->box;
+		run->entry.work = SCHEDULER_INSIDE;
 		waits = run_enter(run, &err);
 	} else if (decide_fresh(run, &err) == 0 && run_box_prepare(run, &err) == 0) {
 		waits = run_enter(run, &err);
@@ -220,7 +222,7 @@ static struct run *next_run(const struct session *session)
 	    (session->state != SESSION_READY && session->state != SESSION_RUNNING))
 		return NULL;
 	/* File operations wait for the next box. */
-	if (session->box_leaving && session->files_count > 0)
+	if ((session->box_leaving && session->files_count > 0) || session_awaits_box(session))
 		return NULL;
 	/* Bounds what the box remembers for the next daemon. */
 	if (session->unacked >= BOX_UNACKED_MAX)

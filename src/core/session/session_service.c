@@ -12,11 +12,14 @@
 #include "core/language/runners.h"
 #include "core/observe/metrics.h"
 #include "core/session/session_audit.h"
+#include "core/session/session_build.h"
 #include "core/session/session_internal.h"
 #include "core/session/session_reattach.h"
 #include "core/session/session_row.h"
 #include "core/template/templates.h"
 #include "io/loop.h"
+
+#define SESSION_BOXES_LEFT 4 /* part of the boxes that sessions leave to runs */
 
 /*
  * Theory of operation. The configuration bounds live sessions; as many ended ones are remembered,
@@ -68,6 +71,8 @@ static void orphan_session(struct session *session)
 		session->box = NULL; /* the driver keeps it */
 	else if (!session_is_over(session))
 		session_set_state(session, SESSION_TERMINATED);
+	if (session_awaits_box(session))
+		list_remove(&session->entry.node);
 	session_files_drop(session);
 	LIST_FOREACH (run, &session->queue, struct run, queue_node)
 		drop_run(run);
@@ -126,10 +131,10 @@ static int check_names(const struct session_request *request, struct error *err)
 /* Boxes are shared with one-shot runs: leave enough for those. */
 bool session_service_has_box(const struct session_service *s)
 {
-	size_t all = s->rules->caps->boxes_max;
-	size_t others = s->scheduler->boxes_max;
+	size_t all = s->scheduler->config.boxes_max;
+	size_t most = all - all / SESSION_BOXES_LEFT;
 
-	return all == 0 || s->boxes < (all > others ? all - others : 1);
+	return all == 0 || (s->boxes < most && s->scheduler->boxes < all);
 }
 
 static int check_room(const struct session_service *s, const struct session_request *request,
@@ -212,17 +217,15 @@ static void reuse_session(struct session *session, const struct session_request 
 int session_open(struct session_service *s, struct session *session,
                  const struct policy_decision *decision, struct error *err)
 {
-	const struct box_events events = session_box_events(session);
-
 	if (session->mode == SESSION_EPHEMERAL) {
 		session_set_state(session, SESSION_READY);
 		return 0;
 	}
 	session->spec.keep = s->config.driver->caps.can_keep;
-	if (!(decision && session_take_box(session, decision)) &&
-	    box_create(s->config.driver, &session->spec, &events, &session->box, err) < 0)
+	if (decision && session_take_box(session, decision))
+		s->boxes++;
+	else if (session_build_box(session, err) < 0)
 		return -1;
-	s->boxes++;
 	session_arm(session);
 	return 0;
 }
@@ -463,6 +466,7 @@ void session_service_leave(struct session_service *s, void (*on_drained)(void *c
 			continue;
 		}
 		/* The next daemon decides. */
+		session_withdraw_box(session);
 		timer_stop(session->timer);
 		if (session->unknown_timer)
 			timer_stop(session->unknown_timer);

@@ -3,28 +3,44 @@
 
 #include "base/clock.h"
 
-/* A queue is in the list of turns exactly while its first entry could run if a place were free:
- * every change (an entry arrives or leaves, a bound moves) ends in update_turn. So assigning a
- * freed place looks at one queue, and a tenant at its bounds costs the others nothing. */
+/* A queue is in a list of turns exactly while its first entry fits into the queue's own bounds:
+ * every change (an entry arrives or leaves, a bound moves) ends in update_turns. So a tenant at its
+ * bounds costs the others nothing. Bounds of the machine are checked when it is the queue's turn.
+ */
 
-#define RETRY_AFTER_MAX 60 /* seconds */
-#define HOLD_WEIGHT     8  /* a new sample counts an eighth */
+#define RETRY_AFTER_MAX 60                  /* seconds */
+#define HOLD_WEIGHT     8                   /* a new sample counts an eighth */
+#define MEMORY_PART     16                  /* of its limit counts for a box just admitted */
+#define SAMPLE_US       (250 * USEC_PER_MS) /* a box counts by its limit for one or two of these */
+#define BOXES_KEPT      8                   /* part of the boxes for tenants below their share */
+
+static enum scheduler_turn turn_of(enum scheduler_work work)
+{
+	return work == SCHEDULER_INSIDE ? SCHEDULER_TURN_INSIDE : SCHEDULER_TURN_BUILD;
+}
+
+static enum scheduler_turn other_turn(enum scheduler_turn turn)
+{
+	return turn == SCHEDULER_TURN_INSIDE ? SCHEDULER_TURN_BUILD : SCHEDULER_TURN_INSIDE;
+}
 
 void scheduler_queue_init(struct scheduler_queue *q)
 {
 	*q = (struct scheduler_queue){0};
-	list_init(&q->node);
-	list_init(&q->waiting);
+	for (int i = 0; i < SCHEDULER_TURN_COUNT; i++) {
+		list_init(&q->turns[i].node);
+		q->turns[i].queue = q;
+	}
+	for (int i = 0; i < SCHEDULER_WORK_COUNT; i++)
+		list_init(&q->waiting[i]);
 }
 
-void scheduler_init(struct scheduler *s, size_t running_max, size_t waiting_max, size_t boxes_max)
+void scheduler_init(struct scheduler *s, const struct scheduler_config *config)
 {
-	*s = (struct scheduler){
-		.running_max = running_max,
-		.waiting_max = waiting_max,
-		.boxes_max = boxes_max < running_max ? running_max : boxes_max,
-	};
-	list_init(&s->turns);
+	*s = (struct scheduler){.config = *config};
+	assert(config->building_max > 0);
+	for (int i = 0; i < SCHEDULER_TURN_COUNT; i++)
+		list_init(&s->turns[i]);
 	scheduler_queue_init(&s->common);
 }
 
@@ -35,74 +51,186 @@ static struct scheduler_queue *queue_of(struct scheduler *s, const struct schedu
 
 static bool fits_queue(const struct scheduler_queue *q, const struct scheduler_entry *e)
 {
+	if (e->work == SCHEDULER_OPEN)
+		return true; /* checked by its owner */
 	if (q->running_max && q->counts[SCHEDULER_RUNNING] >= q->running_max)
 		return false;
-	return !q->memory_max || e->memory_bytes == 0 ||
+	return !q->memory_max || e->work != SCHEDULER_FRESH ||
 	       (q->memory_bytes <= q->memory_max &&
 	        e->memory_bytes <= q->memory_max - q->memory_bytes);
 }
 
-static void update_turn(struct scheduler *s, struct scheduler_queue *q)
+static struct scheduler_entry *first_of(const struct scheduler_queue *q, enum scheduler_work work)
 {
-	const struct scheduler_entry *first = LIST_FIRST(&q->waiting, struct scheduler_entry, node);
-	bool could_run = first && fits_queue(q, first);
+	struct scheduler_entry *e = LIST_FIRST(&q->waiting[work], struct scheduler_entry, node);
+
+	return e && fits_queue(q, e) ? e : NULL;
+}
+
+static void update_turn(struct scheduler *s, struct scheduler_queue *q, enum scheduler_turn turn,
+                        bool could_run)
+{
+	struct list *node = &q->turns[turn].node;
 
 	if (!could_run)
-		list_remove(&q->node);
-	else if (list_is_empty(&q->node))
-		list_append(&s->turns, &q->node);
+		list_remove(node);
+	else if (list_is_empty(node))
+		list_append(&s->turns[turn], node);
 }
 
-static void count_place(struct scheduler *s, struct scheduler_queue *q, enum scheduler_place place,
-                        int change)
+static void update_turns(struct scheduler *s, struct scheduler_queue *q)
 {
-	if (place == SCHEDULER_OUT)
+	update_turn(s, q, SCHEDULER_TURN_INSIDE, first_of(q, SCHEDULER_INSIDE));
+	update_turn(s, q, SCHEDULER_TURN_BUILD,
+	            first_of(q, SCHEDULER_FRESH) || first_of(q, SCHEDULER_OPEN));
+}
+
+static void count_place(struct scheduler *s, struct scheduler_queue *q,
+                        const struct scheduler_entry *e, int change)
+{
+	if (e->place == SCHEDULER_OUT || e->work == SCHEDULER_OPEN)
 		return;
-	s->counts[place] += (size_t)change;
-	q->counts[place] += (size_t)change;
+	if (e->place == SCHEDULER_WAITING && change > 0)
+		s->queues += q->counts[SCHEDULER_WAITING] == 0;
+	s->counts[e->place] += (size_t)change;
+	q->counts[e->place] += (size_t)change;
+	if (e->place == SCHEDULER_WAITING && change < 0)
+		s->queues -= q->counts[SCHEDULER_WAITING] == 0;
 }
 
-static bool has_box(enum scheduler_place place)
+static void count_box(struct scheduler *s, struct scheduler_queue *q, int change, uint64_t bytes)
 {
-	return place == SCHEDULER_RUNNING || place == SCHEDULER_LEAVING;
+	s->owners -= q->boxes > 0;
+	s->boxes += (size_t)change;
+	q->boxes += (size_t)change;
+	s->owners += q->boxes > 0;
+	q->memory_bytes = change > 0 ? q->memory_bytes + bytes : q->memory_bytes - bytes;
+}
+
+static bool has_box(const struct scheduler_entry *e)
+{
+	return e->work == SCHEDULER_FRESH &&
+	       (e->place == SCHEDULER_RUNNING || e->place == SCHEDULER_LEAVING);
+}
+
+static void stop_building(struct scheduler *s, struct scheduler_entry *e)
+{
+	if (!e->building)
+		return;
+	e->building = false;
+	s->building--;
+	queue_of(s, e)->building--;
+}
+
+/* Until two samples after its admission, which then contain it. */
+static void count_recent(struct scheduler *s, const struct scheduler_entry *e, bool add)
+{
+	uint64_t bytes = e->memory_bytes / MEMORY_PART;
+
+	if (s->samples - e->sample < ARRAY_SIZE(s->recent_bytes))
+		s->recent_bytes[e->sample % ARRAY_SIZE(s->recent_bytes)] += add ? bytes : -bytes;
 }
 
 static void move_entry(struct scheduler *s, struct scheduler_entry *e, enum scheduler_place place)
 {
 	struct scheduler_queue *q = queue_of(s, e);
+	bool had_box = has_box(e);
+	bool ran = e->place == SCHEDULER_RUNNING;
 
-	if (e->place == SCHEDULER_WAITING) {
+	if (e->place == SCHEDULER_WAITING)
 		list_remove(&e->node);
-		s->queues -= list_is_empty(&q->waiting);
-	}
-	count_place(s, q, e->place, -1);
-	count_place(s, q, place, 1);
-	q->memory_bytes -= has_box(e->place) ? e->memory_bytes : 0;
-	q->memory_bytes += has_box(place) ? e->memory_bytes : 0;
+	count_place(s, q, e, -1);
 	e->place = place;
-	if (place == SCHEDULER_WAITING) {
-		s->queues += list_is_empty(&q->waiting);
-		list_append(&q->waiting, &e->node);
+	count_place(s, q, e, 1);
+	if (had_box != has_box(e))
+		count_box(s, q, had_box ? -1 : 1, e->memory_bytes);
+	if (place == SCHEDULER_WAITING)
+		list_append(&q->waiting[e->work], &e->node);
+	if (ran && place != SCHEDULER_RUNNING) {
+		stop_building(s, e);
+		if (e->work != SCHEDULER_INSIDE)
+			count_recent(s, e, false);
 	}
-	update_turn(s, q);
+	update_turns(s, q);
 }
 
-static bool has_room(const struct scheduler *s)
+/* More than its equal part of the boxes, if one more tenant came. */
+static bool is_over_share(const struct scheduler *s, const struct scheduler_queue *q)
 {
-	return s->counts[SCHEDULER_RUNNING] < s->running_max &&
-	       s->counts[SCHEDULER_RUNNING] + s->counts[SCHEDULER_LEAVING] < s->boxes_max;
+	return q->boxes * (s->owners + 1) > s->boxes;
+}
+
+static bool fits_boxes(const struct scheduler *s, const struct scheduler_queue *q,
+                       const struct scheduler_entry *e)
+{
+	size_t max = s->config.boxes_max;
+
+	/* The box of an OPEN is held already. */
+	if (max == 0 || e->work == SCHEDULER_OPEN)
+		return true;
+	return s->boxes < max - (is_over_share(s, q) ? max / BOXES_KEPT : 0);
+}
+
+static void sample_memory(struct scheduler *s, uint64_t now_us)
+{
+	s->available_bytes = s->config.measure(s->config.ctx);
+	s->sampled_us = now_us;
+	s->samples++;
+	s->recent_bytes[s->samples % ARRAY_SIZE(s->recent_bytes)] = 0;
+}
+
+static bool fits_memory(struct scheduler *s, const struct scheduler_queue *q,
+                        const struct scheduler_entry *e, uint64_t now_us)
+{
+	uint64_t needed = s->config.memory_reserve;
+
+	if (!s->config.measure)
+		return true;
+	if (s->samples == 0 || now_us >= s->sampled_us + SAMPLE_US)
+		sample_memory(s, now_us);
+	if (!is_over_share(s, q))
+		needed /= 2;
+	needed += s->recent_bytes[0] + s->recent_bytes[1] + e->memory_bytes / MEMORY_PART;
+	/* Without boxes, waiting would not free memory. */
+	return needed <= s->available_bytes || s->boxes == 0;
+}
+
+static bool fits_machine(struct scheduler *s, const struct scheduler_queue *q,
+                         const struct scheduler_entry *e, uint64_t now_us)
+{
+	if (e->work != SCHEDULER_OPEN && s->config.running_max &&
+	    s->counts[SCHEDULER_RUNNING] >= s->config.running_max)
+		return false;
+	if (e->work == SCHEDULER_INSIDE)
+		return true;
+	if (s->building >= s->config.building_max + (q->building == 0) || !fits_boxes(s, q, e))
+		return false;
+	if (fits_memory(s, q, e, now_us))
+		return true;
+	if (s->config.on_short)
+		s->config.on_short(s->config.ctx);
+	return false;
 }
 
 static void admit_entry(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us)
 {
 	e->admitted_us = now_us;
 	move_entry(s, e, SCHEDULER_RUNNING);
+	if (e->work == SCHEDULER_INSIDE)
+		return;
+	e->sample = s->samples;
+	count_recent(s, e, true);
+	e->building = true;
+	s->building++;
+	queue_of(s, e)->building++;
+	queue_of(s, e)->opened = e->work == SCHEDULER_OPEN;
 }
 
 unsigned scheduler_retry_after(const struct scheduler *s)
 {
-	/* The queue advances by running_max entries per hold time. */
-	uint64_t rounds = (s->counts[SCHEDULER_WAITING] + 1) / s->running_max + 1;
+	/* The queue advances by the running entries per hold time. */
+	size_t running = s->counts[SCHEDULER_RUNNING] ? s->counts[SCHEDULER_RUNNING] : 1;
+	uint64_t rounds = (s->counts[SCHEDULER_WAITING] + 1) / running + 1;
 	uint64_t seconds = (rounds * s->hold_us + USEC_PER_SEC - 1) / USEC_PER_SEC;
 
 	if (seconds < 1)
@@ -116,13 +244,23 @@ unsigned scheduler_retry_after(const struct scheduler *s)
 static bool is_full(const struct scheduler *s, const struct scheduler_queue *q)
 {
 	size_t own = q->counts[SCHEDULER_WAITING];
-	size_t share = s->waiting_max / (s->queues + (own == 0));
+	size_t share = s->config.waiting_max / (s->queues + (own == 0));
 
-	if (s->counts[SCHEDULER_WAITING] < s->waiting_max)
+	if (s->counts[SCHEDULER_WAITING] < s->config.waiting_max)
 		return false;
-	if (share == 0 && s->waiting_max > 0)
+	if (share == 0 && s->config.waiting_max > 0)
 		share = 1;
 	return own >= share;
+}
+
+/* No overtaking: whatever waits does not fit, or dispatch_turns is about to admit it. */
+static bool may_begin(struct scheduler *s, const struct scheduler_queue *q,
+                      const struct scheduler_entry *e, uint64_t now_us)
+{
+	if (!list_is_empty(&q->waiting[e->work]) ||
+	    (s->dispatching && !list_is_empty(&s->turns[turn_of(e->work)])))
+		return false;
+	return fits_queue(q, e) && fits_machine(s, q, e, now_us);
 }
 
 int scheduler_enter(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us,
@@ -132,9 +270,7 @@ int scheduler_enter(struct scheduler *s, struct scheduler_entry *e, uint64_t now
 
 	assert(e->place == SCHEDULER_OUT);
 	list_init(&e->node);
-	/* No overtaking, neither in its own queue nor across queues. */
-	if (list_is_empty(&s->turns) && list_is_empty(&q->waiting) && has_room(s) &&
-	    fits_queue(q, e)) {
+	if (may_begin(s, q, e, now_us)) {
 		admit_entry(s, e, now_us);
 		return 0;
 	}
@@ -154,18 +290,44 @@ void scheduler_resume(struct scheduler *s, struct scheduler_entry *e, uint64_t n
 	if (e->place == SCHEDULER_OUT)
 		list_init(&e->node);
 	admit_entry(s, e, now_us);
+	stop_building(s, e);
 }
 
-/* Rotates the turns. */
-static struct scheduler_entry *next_entry(struct scheduler *s)
+/* Kinds of building work alternate, so that neither waits for the bounds of the other. */
+static struct scheduler_entry *choose_entry(struct scheduler *s, const struct scheduler_queue *q,
+                                            enum scheduler_turn turn, uint64_t now_us)
 {
-	struct scheduler_queue *q = LIST_FIRST(&s->turns, struct scheduler_queue, node);
+	enum scheduler_work first = q->opened ? SCHEDULER_FRESH : SCHEDULER_OPEN;
+	enum scheduler_work second = q->opened ? SCHEDULER_OPEN : SCHEDULER_FRESH;
+	struct scheduler_entry *e;
 
-	if (!q)
+	if (turn == SCHEDULER_TURN_INSIDE)
+		first = second = SCHEDULER_INSIDE;
+	e = first_of(q, first);
+	if (e && fits_machine(s, q, e, now_us))
+		return e;
+	e = first_of(q, second);
+	return e && fits_machine(s, q, e, now_us) ? e : NULL;
+}
+
+/* The queue that gets it goes to the end. */
+static struct scheduler_entry *next_entry(struct scheduler *s, enum scheduler_turn turn,
+                                          uint64_t now_us)
+{
+	struct scheduler_turns *t;
+
+	if (turn == SCHEDULER_TURN_BUILD && s->building > s->config.building_max)
 		return NULL;
-	list_remove(&q->node);
-	list_append(&s->turns, &q->node);
-	return LIST_FIRST(&q->waiting, struct scheduler_entry, node);
+	LIST_FOREACH (t, &s->turns[turn], struct scheduler_turns, node) {
+		struct scheduler_entry *e = choose_entry(s, t->queue, turn, now_us);
+
+		if (!e)
+			continue;
+		list_remove(&t->node);
+		list_append(&s->turns[turn], &t->node);
+		return e;
+	}
+	return NULL;
 }
 
 /* on_turn may free places: the loop notices, a nested call returns at once. */
@@ -176,7 +338,9 @@ static void dispatch_turns(struct scheduler *s, uint64_t now_us)
 	if (s->dispatching)
 		return;
 	s->dispatching = true;
-	while (has_room(s) && (e = next_entry(s))) {
+	while ((e = next_entry(s, s->next, now_us)) ||
+	       (e = next_entry(s, other_turn(s->next), now_us))) {
+		s->next = other_turn(turn_of(e->work));
 		admit_entry(s, e, now_us);
 		e->on_turn(e->ctx);
 	}
@@ -187,7 +351,17 @@ static void note_hold(struct scheduler *s, const struct scheduler_entry *e, uint
 {
 	uint64_t held = now_us > e->admitted_us ? now_us - e->admitted_us : 0;
 
+	if (e->work == SCHEDULER_OPEN)
+		return;
 	s->hold_us = s->hold_us == 0 ? held : (s->hold_us * (HOLD_WEIGHT - 1) + held) / HOLD_WEIGHT;
+}
+
+void scheduler_built(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us)
+{
+	if (!e->building)
+		return;
+	stop_building(s, e);
+	dispatch_turns(s, now_us);
 }
 
 void scheduler_leave(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us)
@@ -211,14 +385,35 @@ void scheduler_out(struct scheduler *s, struct scheduler_entry *e, uint64_t now_
 
 void scheduler_hold(struct scheduler *s, struct scheduler_queue *q, uint64_t bytes)
 {
-	q->memory_bytes += bytes;
-	update_turn(s, q);
+	q = q ? q : &s->common;
+	count_box(s, q, 1, bytes);
+	update_turns(s, q);
 }
 
 void scheduler_release(struct scheduler *s, struct scheduler_queue *q, uint64_t bytes,
                        uint64_t now_us)
 {
-	q->memory_bytes -= bytes;
-	update_turn(s, q);
+	q = q ? q : &s->common;
+	count_box(s, q, -1, bytes);
+	scheduler_update(s, q, now_us);
+}
+
+void scheduler_update(struct scheduler *s, struct scheduler_queue *q, uint64_t now_us)
+{
+	update_turns(s, q);
 	dispatch_turns(s, now_us);
+}
+
+void scheduler_poll(struct scheduler *s, uint64_t now_us)
+{
+	s->sampled_us = 0; /* old */
+	dispatch_turns(s, now_us);
+}
+
+bool scheduler_is_congested(const struct scheduler *s)
+{
+	for (int i = 0; i < SCHEDULER_TURN_COUNT; i++)
+		if (!list_is_empty(&s->turns[i]))
+			return true;
+	return false;
 }

@@ -76,7 +76,7 @@ void tenants_set(struct tenants *all, struct tenant *t, const struct tenant_sett
 	t->updated_ms = clock_real_ms();
 	apply_limits(all, t);
 	if (s)
-		scheduler_release(s, &t->queue, 0, clock_us());
+		scheduler_update(s, &t->queue, clock_us());
 }
 
 struct tenant *tenants_add(struct tenants *all, const struct tenant_settings *settings,

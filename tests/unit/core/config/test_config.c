@@ -58,7 +58,9 @@ static void defaults_are_the_documented_ones(void **state)
 	assert_int_equal(c->request_timeout_us, 30000000);
 	assert_int_equal(c->idle_timeout_us, 60000000);
 	assert_int_equal(c->max_running, 0);
-	assert_int_equal(c->max_queued, 256);
+	assert_int_equal(c->max_starting, 0);
+	assert_int_equal(c->memory_reserve_bytes, 0);
+	assert_int_equal(c->max_queued, 1024);
 	assert_int_equal(c->drain_timeout_us, 10000000);
 	assert_int_equal(c->timeout_us, 30000000);
 	assert_int_equal(c->timeout_max_us, 3600000000);
@@ -91,7 +93,7 @@ static void file_sets_nested_keys(void **state)
 	assert_int_equal(c->timeout_us, 5000000);
 	assert_int_equal(c->memory_bytes, 64 * MIB);
 	assert_int_equal(c->max_body_bytes, 2 * MIB);
-	assert_int_equal(c->max_queued, 256);
+	assert_int_equal(c->max_queued, 1024);
 	assert_string_equal(c->allowed_hosts[1], "b.example");
 	assert_null(c->allowed_hosts[2]);
 	assert_null(c->allowed_origins[0]);

@@ -36,7 +36,10 @@ static int setup(void **state)
 
 	f->loop = loop_new();
 	f->driver = fake_driver_new(f->loop);
-	scheduler_init(&f->scheduler, 4, 4, 8);
+	scheduler_init(&f->scheduler, &(struct scheduler_config){.running_max = 4,
+	                                                         .building_max = 4,
+	                                                         .waiting_max = 4,
+	                                                         .boxes_max = 8});
 	f->runner = (struct runner){.name = (char *)"python", .report = true};
 	f->decision = (struct policy_decision){
 		.spec = {.limits = {.memory_bytes = 64 << 20,
@@ -175,16 +178,24 @@ static void one_that_is_lost_is_not_handed_out(void **state)
 	assert_false(pools_take(f->pools, &f->decision, "t", &hit));
 }
 
-static void no_member_is_made_while_a_run_waits(void **state)
+static void while_a_run_could_begin_one_is_made_at_a_time(void **state)
 {
 	struct fixture *f = *state;
 
-	f->scheduler.counts[SCHEDULER_WAITING] = 1;
+	struct scheduler_entry entries[6] = {0};
+	struct error err = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
+		entries[i].work = SCHEDULER_OPEN;
+		entries[i].patient = true;
+		assert_true(scheduler_enter(&f->scheduler, &entries[i], 0, &err) >= 0);
+	}
+	assert_true(scheduler_is_congested(&f->scheduler));
 	pools_keep(f->pools, &f->decision, 2);
 	for (int i = 0; i < 5; i++)
 		loop_run_once(f->loop, true);
-	assert_int_equal(fake_box_count(f->driver), 0);
-	f->scheduler.counts[SCHEDULER_WAITING] = 0;
+	assert_int_equal(fake_box_count(f->driver), 1);
+	fake_prepared(fake_box_at(f->driver, 0), POOL_EXEC_ID);
 	wait_for_boxes(f, 2);
 }
 
@@ -409,7 +420,7 @@ int main(void)
 		TEST(a_member_is_prepared_and_handed_out_once),
 		TEST(another_shape_is_a_miss),
 		TEST(one_that_is_lost_is_not_handed_out),
-		TEST(no_member_is_made_while_a_run_waits),
+		TEST(while_a_run_could_begin_one_is_made_at_a_time),
 		TEST(while_all_cores_are_busy_one_is_made_at_a_time),
 		TEST(half_a_pool_waits_for_what_runs),
 		TEST(half_a_pool_is_filled_when_nothing_runs),

@@ -242,23 +242,49 @@ static void service_can_go_before_its_boxes(void **state)
 		fake_gone(box);
 }
 
-static void places_follow_the_cores_and_the_driver(void **state)
+static void restart(struct fixture *f)
+{
+	run_service_free(f->service);
+	settle(f);
+	f->service = run_service_new(&(struct run_service_config){
+		.config = f->config, .driver = f->driver, .runners = f->runners, .loop = f->loop});
+}
+
+/* Only building is bounded: a program that runs leaves its place to the next. */
+static void started_programs_do_not_keep_others_waiting(void **state)
+{
+	struct fixture *f = *state;
+	struct heard h[40] = {0};
+	struct box *box;
+
+	f->config->max_running = 0;
+	f->config->max_queued = 1000;
+	f->config->max_starting = 1;
+	restart(f);
+	for (size_t i = 0; i < ARRAY_SIZE(h); i++)
+		start(f, &h[i]);
+	assert_int_equal(stats(f).running, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(h); i++) {
+		box = fake_box_at(f->driver, i);
+		assert_non_null(box);
+		fake_ready(box);
+		fake_started(box, RUN_BOX_EXEC_ID);
+	}
+	assert_int_equal(stats(f).running, ARRAY_SIZE(h));
+	assert_int_equal(stats(f).queued, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(h); i++)
+		run_unwatch(h[i].watch);
+	expect_idle(f);
+}
+
+static void boxes_of_the_driver_bound_what_runs(void **state)
 {
 	struct fixture *f = *state;
 	struct heard h[2] = {0};
 
-	run_service_free(f->service);
-	f->config->max_running = 0; /* twice the cores: at least two */
-	f->service = run_service_new(&(struct run_service_config){
-		.config = f->config, .driver = f->driver, .runners = f->runners, .loop = f->loop});
-	start(f, &h[0]);
-	start(f, &h[1]);
-	assert_int_equal(stats(f).running, 2);
-	run_service_free(f->service);
-	settle(f);
+	f->config->max_running = 0;
 	f->driver->caps.boxes_max = 1;
-	f->service = run_service_new(&(struct run_service_config){
-		.config = f->config, .driver = f->driver, .runners = f->runners, .loop = f->loop});
+	restart(f);
 	start(f, &h[0]);
 	start(f, &h[1]);
 	assert_int_equal(stats(f).running, 1);
@@ -284,7 +310,8 @@ int main(void)
 		TEST(a_remaining_box_delays_the_drain),
 		TEST(late_messages_of_an_ended_box_are_ignored),
 		TEST(service_can_go_before_its_boxes),
-		TEST(places_follow_the_cores_and_the_driver),
+		TEST(started_programs_do_not_keep_others_waiting),
+		TEST(boxes_of_the_driver_bound_what_runs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

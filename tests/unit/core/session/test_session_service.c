@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
+#include "core/tenant/scheduler.h"
 #include "session_agent.h"
 
 static void request_becomes_a_session(void **state)
@@ -125,9 +126,10 @@ static void boxes_are_left_for_executions_without_a_session(void **state)
 {
 	struct fixture *f = *state;
 
-	f->driver->caps.boxes_max = 6; /* the scheduler's are four */
-	(void)create(f);
-	(void)create(f);
+	f->config->sessions_max = 10;
+	run_service_scheduler(f->runs)->config.boxes_max = 4; /* a quarter is left */
+	for (int i = 0; i < 3; i++)
+		(void)create(f);
 	expect_refused(f, try_create(f), ERR_BUSY);
 	f->request.mode = SESSION_EPHEMERAL; /* has none of its own */
 	assert_int_equal(try_create(f), 0);

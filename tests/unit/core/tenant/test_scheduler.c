@@ -29,9 +29,20 @@ static void on_turn(void *ctx)
 		scheduler_out(j->scheduler, &j->entry, 0);
 }
 
+static void init(struct scheduler *s, size_t running, size_t waiting, size_t boxes)
+{
+	scheduler_init(s, &(struct scheduler_config){.running_max = running,
+	                                             .building_max = 1000,
+	                                             .waiting_max = waiting,
+	                                             .boxes_max = boxes});
+}
+
 static struct job make(struct scheduler *s, char name)
 {
-	return (struct job){.entry.on_turn = on_turn, .scheduler = s, .name = name};
+	return (struct job){.entry.on_turn = on_turn,
+	                    .entry.work = SCHEDULER_FRESH,
+	                    .scheduler = s,
+	                    .name = name};
 }
 
 static int enter(struct job *j)
@@ -56,7 +67,7 @@ static void places_then_queue_then_refusal(void **state)
 	struct job a, b, c, d;
 
 	(void)state;
-	scheduler_init(&s, 2, 1, 4);
+	init(&s, 2, 1, 4);
 	a = make(&s, 'a');
 	b = make(&s, 'b');
 	c = make(&s, 'c');
@@ -81,7 +92,7 @@ static void first_come_is_first_served(void **state)
 	struct job jobs[5];
 
 	(void)state;
-	scheduler_init(&s, 1, 10, 2);
+	init(&s, 1, 10, 2);
 	for (int i = 0; i < 5; i++) {
 		jobs[i] = make(&s, (char)('a' + i));
 		assert_int_equal(enter(&jobs[i]), i > 0);
@@ -101,7 +112,7 @@ static void leaving_frees_the_place_but_not_the_box(void **state)
 	struct job a, b, c;
 
 	(void)state;
-	scheduler_init(&s, 1, 10, 2);
+	init(&s, 1, 10, 2);
 	a = make(&s, 'a');
 	b = make(&s, 'b');
 	c = make(&s, 'c');
@@ -126,7 +137,7 @@ static void no_run_overtakes_the_queue(void **state)
 	struct job a, b, c;
 
 	(void)state;
-	scheduler_init(&s, 2, 10, 2);
+	init(&s, 2, 10, 2);
 	a = make(&s, 'a');
 	b = make(&s, 'b');
 	c = make(&s, 'c');
@@ -144,7 +155,7 @@ static void a_turn_given_up_at_once_passes_to_the_next(void **state)
 	struct job jobs[4];
 
 	(void)state;
-	scheduler_init(&s, 1, 10, 1);
+	init(&s, 1, 10, 1);
 	for (int i = 0; i < 4; i++) {
 		jobs[i] = make(&s, (char)('a' + i));
 		jobs[i].quits = i == 1 || i == 2;
@@ -162,7 +173,7 @@ static void no_queue_at_all_is_possible(void **state)
 	struct job a, b;
 
 	(void)state;
-	scheduler_init(&s, 1, 0, 0); /* as many boxes as places at least */
+	init(&s, 1, 0, 0); /* as many boxes as places at least */
 	a = make(&s, 'a');
 	b = make(&s, 'b');
 	assert_int_equal(enter(&a), 0);
@@ -175,7 +186,7 @@ static void patient_ones_wait_however_long_the_queue_is(void **state)
 	struct job a, b, c, d;
 
 	(void)state;
-	scheduler_init(&s, 1, 1, 2);
+	init(&s, 1, 1, 2);
 	a = make(&s, 'a');
 	b = make(&s, 'b');
 	c = make(&s, 'c');
@@ -198,7 +209,7 @@ static void retry_follows_how_long_places_are_held(void **state)
 	struct job a, b;
 
 	(void)state;
-	scheduler_init(&s, 1, 10, 2);
+	init(&s, 1, 10, 2);
 	a = make(&s, 'a');
 	b = make(&s, 'b');
 	assert_int_equal(scheduler_retry_after(&s), 1);
@@ -238,7 +249,7 @@ static void thousand_of_one_do_not_delay_the_first_of_another(void **state)
 	struct job one;
 
 	(void)state;
-	scheduler_init(&s, 1, 2000, 1);
+	init(&s, 1, 2000, 1);
 	scheduler_queue_init(&a);
 	scheduler_queue_init(&b);
 	for (size_t i = 0; i < 1000; i++) {
@@ -261,7 +272,7 @@ static void queues_take_turns(void **state)
 	struct job jobs[9], running;
 
 	(void)state;
-	scheduler_init(&s, 1, 100, 1);
+	init(&s, 1, 100, 1);
 	for (int i = 0; i < 3; i++)
 		scheduler_queue_init(&q[i]);
 	running = of(&s, NULL, '-');
@@ -276,7 +287,7 @@ static void queues_take_turns(void **state)
 	scheduler_out(&s, &running.entry, 0);
 	assert_string_equal(turns, "abcabcaba");
 	assert_int_equal(s.queues, 0);
-	assert_true(list_is_empty(&s.turns));
+	assert_true(!scheduler_is_congested(&s));
 }
 
 static void a_full_queue_does_not_bound_the_others(void **state)
@@ -286,7 +297,7 @@ static void a_full_queue_does_not_bound_the_others(void **state)
 	struct job jobs[4];
 
 	(void)state;
-	scheduler_init(&s, 4, 100, 8);
+	init(&s, 4, 100, 8);
 	scheduler_queue_init(&a);
 	scheduler_queue_init(&b);
 	a.running_max = 1;
@@ -301,7 +312,7 @@ static void a_full_queue_does_not_bound_the_others(void **state)
 	scheduler_leave(&s, &jobs[0].entry, 0);
 	assert_string_equal(turns, "2");
 	a.running_max = 2; /* a larger quota takes effect when it is set */
-	scheduler_release(&s, &a, 0, 0);
+	scheduler_update(&s, &a, 0);
 	assert_string_equal(turns, "23");
 	assert_int_equal(a.counts[SCHEDULER_RUNNING], 2);
 }
@@ -313,7 +324,7 @@ static void memory_counts_until_the_box_is_gone(void **state)
 	struct job jobs[3];
 
 	(void)state;
-	scheduler_init(&s, 4, 100, 8);
+	init(&s, 4, 100, 8);
 	scheduler_queue_init(&q);
 	q.memory_max = 100;
 	scheduler_hold(&s, &q, 30);
@@ -341,7 +352,7 @@ static void a_full_queue_rejects_its_largest_tenant(void **state)
 	struct job running, of_a[5], of_b[4];
 
 	(void)state;
-	scheduler_init(&s, 1, 4, 1);
+	init(&s, 1, 4, 1);
 	scheduler_queue_init(&a);
 	scheduler_queue_init(&b);
 	running = of(&s, NULL, '-');
@@ -354,6 +365,249 @@ static void a_full_queue_rejects_its_largest_tenant(void **state)
 		of_b[i] = of(&s, &b, 'b');
 		assert_int_equal(enter(&of_b[i]), i < 2 ? 1 : -1); /* half, as there are two */
 	}
+}
+
+/* Building is bounded, running is not. */
+static void built_boxes_make_room_for_others(void **state)
+{
+	struct scheduler s;
+	struct job jobs[3];
+
+	(void)state;
+	scheduler_init(&s, &(struct scheduler_config){.building_max = 1, .waiting_max = 10});
+	for (int i = 0; i < 3; i++)
+		jobs[i] = make(&s, (char)('a' + i));
+	assert_int_equal(enter(&jobs[0]), 0);
+	assert_int_equal(enter(&jobs[1]), 1);
+	assert_int_equal(enter(&jobs[2]), 1);
+	scheduler_built(&s, &jobs[0].entry, 0);
+	assert_string_equal(turns, "b");
+	scheduler_built(&s, &jobs[0].entry, 0); /* again: no effect */
+	assert_string_equal(turns, "b");
+	scheduler_leave(&s, &jobs[1].entry, 0); /* it was never built */
+	assert_string_equal(turns, "bc");
+	assert_int_equal(s.counts[SCHEDULER_RUNNING], 2);
+	for (int i = 0; i < 3; i++)
+		scheduler_out(&s, &jobs[i].entry, 0);
+	assert_int_equal(s.building, 0);
+	assert_int_equal(s.boxes, 0);
+	assert_int_equal(s.owners, 0);
+}
+
+static void executions_in_existing_boxes_need_no_building_place(void **state)
+{
+	struct scheduler s;
+	struct job a, b, c;
+
+	(void)state;
+	scheduler_init(&s, &(struct scheduler_config){.building_max = 1, .waiting_max = 10});
+	a = make(&s, 'a');
+	b = make(&s, 'b');
+	c = make(&s, 'c');
+	c.entry.work = SCHEDULER_INSIDE;
+	assert_int_equal(enter(&a), 0);
+	assert_int_equal(enter(&b), 1);
+	assert_int_equal(enter(&c), 0);
+	assert_int_equal(s.boxes, 1);
+}
+
+/* A tenant whose boxes take long to build does not stop the others. */
+static void last_building_place_is_for_a_tenant_without_one(void **state)
+{
+	struct scheduler_queue a, b;
+	struct scheduler s;
+	struct job jobs[6];
+
+	(void)state;
+	scheduler_init(&s, &(struct scheduler_config){.building_max = 2, .waiting_max = 10});
+	scheduler_queue_init(&a);
+	scheduler_queue_init(&b);
+	for (int i = 0; i < 4; i++) {
+		jobs[i] = of(&s, &a, (char)('a' + i));
+		assert_int_equal(enter(&jobs[i]), i < 2 ? 0 : 1);
+	}
+	jobs[4] = of(&s, &b, 'x');
+	jobs[5] = of(&s, &b, 'y');
+	assert_int_equal(enter(&jobs[4]), 0);
+	assert_int_equal(enter(&jobs[5]), 1);
+	scheduler_built(&s, &jobs[4].entry, 0);
+	assert_string_equal(turns, "y");
+	scheduler_built(&s, &jobs[0].entry, 0);
+	assert_string_equal(turns, "y"); /* two are building still */
+	scheduler_built(&s, &jobs[1].entry, 0);
+	assert_string_equal(turns, "yc");
+}
+
+/* Opening sessions and executions of one tenant wait for different things. */
+static void sessions_open_while_executions_are_at_their_quota(void **state)
+{
+	struct scheduler_queue q;
+	struct scheduler s;
+	struct job a, b, c, d;
+
+	(void)state;
+	scheduler_init(&s, &(struct scheduler_config){.building_max = 1, .waiting_max = 0});
+	scheduler_queue_init(&q);
+	q.running_max = 1;
+	a = of(&s, &q, 'a');
+	b = of(&s, &q, 'b');
+	c = of(&s, &q, 'c');
+	d = of(&s, &q, 'd');
+	b.entry.patient = c.entry.patient = d.entry.patient = true;
+	c.entry.work = d.entry.work = SCHEDULER_OPEN;
+	assert_int_equal(enter(&a), 0);
+	assert_int_equal(enter(&b), 1);
+	assert_int_equal(enter(&c), 1);
+	assert_int_equal(enter(&d), 1);
+	scheduler_built(&s, &a.entry, 0);
+	assert_string_equal(turns, "c");
+	assert_int_equal(s.counts[SCHEDULER_RUNNING], 1); /* executions only */
+	assert_int_equal(s.counts[SCHEDULER_WAITING], 1);
+	scheduler_out(&s, &c.entry, 0);
+	assert_string_equal(turns, "cd");
+	scheduler_out(&s, &a.entry, 0);
+	assert_string_equal(turns, "cd"); /* one place */
+	scheduler_out(&s, &d.entry, 0);
+	assert_string_equal(turns, "cdb");
+}
+
+static void kinds_of_work_alternate(void **state)
+{
+	struct scheduler s;
+	struct job running, jobs[4];
+
+	(void)state;
+	scheduler_init(&s, &(struct scheduler_config){.building_max = 1, .waiting_max = 10});
+	running = make(&s, '-');
+	assert_int_equal(enter(&running), 0);
+	for (int i = 0; i < 4; i++) {
+		jobs[i] = make(&s, (char)('a' + i));
+		jobs[i].entry.work = i < 2 ? SCHEDULER_OPEN : SCHEDULER_FRESH;
+		jobs[i].quits = true;
+		assert_int_equal(enter(&jobs[i]), 1);
+	}
+	scheduler_built(&s, &running.entry, 0);
+	assert_string_equal(turns, "acbd");
+}
+
+static uint64_t memory;
+static int shortages;
+
+static uint64_t measure(void *ctx)
+{
+	(void)ctx;
+	return memory;
+}
+
+static void on_short(void *ctx)
+{
+	(void)ctx;
+	shortages++;
+}
+
+static void init_memory(struct scheduler *s, uint64_t available)
+{
+	memory = available;
+	shortages = 0;
+	scheduler_init(s, &(struct scheduler_config){.building_max = 1000,
+	                                             .waiting_max = 1000,
+	                                             .measure = measure,
+	                                             .memory_reserve = 100,
+	                                             .on_short = on_short});
+}
+
+static int enter_at(struct job *j, uint64_t memory_bytes, uint64_t now_us)
+{
+	struct error err = {0};
+
+	j->entry.ctx = j;
+	j->entry.memory_bytes = memory_bytes;
+	return scheduler_enter(j->scheduler, &j->entry, now_us, &err);
+}
+
+/* A box counts a sixteenth of its limit until the measurement contains it. */
+static void memory_bounds_what_begins(void **state)
+{
+	struct scheduler s;
+	struct job jobs[8];
+
+	(void)state;
+	init_memory(&s, 100 + 3 * 10);
+	for (int i = 0; i < 8; i++)
+		jobs[i] = make(&s, (char)('a' + i));
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(enter_at(&jobs[i], 160, 0), 0);
+	assert_int_equal(shortages, 0);
+	assert_int_equal(enter_at(&jobs[3], 160, 0), 1);
+	assert_int_equal(shortages, 1);
+	scheduler_out(&s, &jobs[0].entry, 0); /* it had hardly begun */
+	assert_string_equal(turns, "d");
+	assert_int_equal(enter_at(&jobs[4], 160, 0), 1);
+	memory = 100 + 4 * 10; /* they use less than they may */
+	scheduler_poll(&s, SECOND);
+	assert_string_equal(turns, "de");
+	scheduler_poll(&s, 2 * SECOND); /* the first three are measured */
+	assert_int_equal(enter_at(&jobs[5], 160, 2 * SECOND), 0);
+	assert_int_equal(enter_at(&jobs[6], 160, 2 * SECOND), 0);
+	assert_int_equal(enter_at(&jobs[7], 16000, 2 * SECOND), 1);
+}
+
+static void first_box_needs_no_memory(void **state)
+{
+	struct scheduler s;
+	struct job a, b;
+
+	(void)state;
+	init_memory(&s, 0);
+	a = make(&s, 'a');
+	b = make(&s, 'b');
+	assert_int_equal(enter_at(&a, 160, 0), 0);
+	assert_int_equal(enter_at(&b, 160, 0), 1);
+	scheduler_out(&s, &a.entry, 0);
+	assert_string_equal(turns, "b");
+}
+
+/* A tenant that uses up the memory leaves half of the reserve to the others. */
+static void half_of_the_reserve_is_for_small_tenants(void **state)
+{
+	struct scheduler_queue a, b;
+	struct scheduler s;
+	struct job jobs[12], x, y;
+
+	(void)state;
+	init_memory(&s, 200);
+	scheduler_queue_init(&a);
+	scheduler_queue_init(&b);
+	for (int i = 0; i < 12; i++) {
+		jobs[i] = of(&s, &a, (char)('a' + i));
+		assert_int_equal(enter_at(&jobs[i], 160, 0), i < 10 ? 0 : 1);
+	}
+	x = of(&s, &b, 'x');
+	assert_int_equal(enter_at(&x, 160, 0), 0);
+	memory = 55;
+	y = of(&s, &b, 'y');
+	assert_int_equal(enter_at(&y, 160, SECOND), 1);
+	memory = 70;
+	scheduler_poll(&s, 2 * SECOND);
+	assert_string_equal(turns, "y");
+}
+
+static void last_boxes_are_for_small_tenants(void **state)
+{
+	struct scheduler_queue a, b;
+	struct scheduler s;
+	struct job jobs[16], x;
+
+	(void)state;
+	init(&s, 0, 100, 16);
+	scheduler_queue_init(&a);
+	scheduler_queue_init(&b);
+	for (int i = 0; i < 16; i++) {
+		jobs[i] = of(&s, &a, (char)('a' + i));
+		assert_int_equal(enter(&jobs[i]), i < 14 ? 0 : 1);
+	}
+	x = of(&s, &b, 'x');
+	assert_int_equal(enter(&x), 0);
 }
 
 int main(void)
@@ -373,6 +627,15 @@ int main(void)
 		TEST(a_full_queue_does_not_bound_the_others),
 		TEST(memory_counts_until_the_box_is_gone),
 		TEST(a_full_queue_rejects_its_largest_tenant),
+		TEST(last_boxes_are_for_small_tenants),
+		TEST(half_of_the_reserve_is_for_small_tenants),
+		TEST(first_box_needs_no_memory),
+		TEST(memory_bounds_what_begins),
+		TEST(kinds_of_work_alternate),
+		TEST(sessions_open_while_executions_are_at_their_quota),
+		TEST(last_building_place_is_for_a_tenant_without_one),
+		TEST(executions_in_existing_boxes_need_no_building_place),
+		TEST(built_boxes_make_room_for_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program that waits keeps nothing that others need.
+
+Requests that are to run at the same time are only sent; the tests look at how many executions run and wait
+(/readyz), and end them by closing the connections.
+"""
+
+import contextlib
+import json
+import socket
+import time
+
+import pytest
+
+from support import host
+from support.identity import KeyClient, make_key, make_tenant
+
+pytestmark = pytest.mark.phases("system", "user")
+
+MANY = 64
+#: What a daemon has by default, unlike most daemons of these tests.
+WARM = {"MILLIBOX_ZYGOTES_ENABLED": "true", "MILLIBOX_POOLS_ENABLED": "true"}
+
+
+class Pending:
+    """A request whose answer is not awaited."""
+
+    def __init__(self, address, path, body, key=None):
+        data = json.dumps(body).encode()
+        lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json",
+                 f"Content-Length: {len(data)}", "Connection: close"]
+        if key:
+            lines.append(f"Authorization: Bearer {key}")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(120)
+        self.socket.connect(address)
+        self.socket.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + data)
+
+    def answer(self):
+        received = b""
+        while piece := self.socket.recv(65536):
+            received += piece
+        head, _, body = received.partition(b"\r\n\r\n")
+        return int(head.split()[1]), json.loads(body)
+
+    def close(self):
+        self.socket.close()
+
+
+@contextlib.contextmanager
+def pending(daemon, count, code, language="shell", key=None, timeout=300):
+    """Executions that have been sent; at the end they are cancelled."""
+    body = {"language": language, "code": code, "timeout": timeout}
+    sent = []
+    try:
+        for _ in range(count):
+            sent.append(Pending(daemon.socket, "/api/v1/execute", body, key))
+        yield sent
+    finally:
+        for request in sent:
+            request.close()
+
+
+def counts(client):
+    state = client.get("/readyz").json
+    return state["running"], state["queued"]
+
+
+def wait_for(client, expected, seconds=60):
+    host.wait_until(lambda: counts(client) == expected, seconds, lambda: f"{counts(client)} become {expected}")
+
+
+def key_of(client, tenant, **quotas):
+    make_tenant(client, tenant, **({"quotas": quotas} if quotas else {}))
+    return make_key(client, tenant)
+
+
+def test_sleeping_programs_run_at_the_same_time(make_daemon):
+    """And someone else's program begins and ends meanwhile."""
+    daemon = make_daemon().start()
+    with daemon.client() as client:
+        sleeper, other = key_of(client, "sleeper"), key_of(client, "other")
+        with pending(daemon, MANY, "sleep 300", key=sleeper):
+            wait_for(client, (MANY, 0))
+            neighbour = KeyClient(daemon.socket, other)
+            assert neighbour.python("print(42)")["stdout"] == "42\n"
+            neighbour.close()
+            assert counts(client) == (MANY, 0)
+        wait_for(client, (0, 0))
+
+
+def test_a_tenant_at_its_quota_keeps_only_its_own_waiting(make_daemon):
+    daemon = make_daemon().start()
+    with daemon.client() as client:
+        bounded, other = key_of(client, "bounded", executions=2), key_of(client, "other")
+        with pending(daemon, 6, "sleep 300", key=bounded):
+            wait_for(client, (2, 4))
+            neighbour = KeyClient(daemon.socket, other)
+            assert neighbour.shell("echo 42")["stdout"] == "42\n"
+            neighbour.close()
+            # Executions that wait for the quota do not keep its sessions waiting.
+            own = KeyClient(daemon.socket, bounded)
+            session = own.post("/api/v1/sessions", {"language": "shell", "mode": "persistent"})
+            assert session.status == 201, session
+            path = f"/api/v1/sessions/{session.json['id']}"
+            host.wait_until(lambda: own.get(path).json["status"] == "ready", 30, "the session ready")
+            assert own.request("DELETE", path).status in (200, 204)
+            own.close()
+            assert counts(client) == (2, 4)
+        wait_for(client, (0, 0))
+
+
+def test_memory_that_is_short_makes_executions_wait(make_daemon):
+    """No host has the reserve: without another box an execution begins all the same, else nothing ever would."""
+    daemon = make_daemon(config="admission: {memory_reserve: 1Ti}\n").start()
+    with daemon.client() as client, pending(daemon, 1, "sleep 300") as running:
+        wait_for(client, (1, 0))
+        with pending(daemon, 3, "echo 42") as waiting:
+            wait_for(client, (1, 3))
+            running[0].close()
+            assert [request.answer()[0] for request in waiting] == [200] * 3
+
+
+@pytest.mark.alone
+def test_sixty_four_sleepers_of_two_seconds_end_within_four(make_daemon):
+    """The figure that the issue of fairness names, for two cores."""
+    daemon = make_daemon(env=WARM).start()
+    with daemon.client() as client:
+        client.python("0")  # the zygote is there
+        begin = time.monotonic()
+        with pending(daemon, MANY, "import time; time.sleep(2); print(42)", language="python") as sent:
+            answers = [request.answer() for request in sent]
+        took = time.monotonic() - begin
+    assert [(status, result["stdout"]) for status, result in answers] == [(200, "42\n")] * MANY
+    assert took < 4
+
+
+@pytest.mark.alone
+@pytest.mark.slow
+@pytest.mark.phases("system")
+def test_a_thousand_waiting_programs_fit_into_memory(make_daemon):
+    count = 1000
+    config = "http: {max_connections: 1200, max_connections_per_peer: 1200}\nadmission: {max_queued: 2000}\n"
+    daemon = make_daemon(config=config, env=WARM).start()
+    with daemon.client() as client:
+        boxes = client.get("/api/v1/runtimes").json["items"][0]["max_containers"]
+        if boxes < count * 5 // 4:  # an eighth is for other tenants, some are in pools
+            pytest.skip(f"the engine can make {boxes} boxes: raise the limit of open files")
+        with pending(daemon, count, "import time; time.sleep(300)", language="python"):
+            wait_for(client, (count, 0), seconds=120)
+            assert client.python("print(42)")["stdout"] == "42\n"
+            assert counts(client) == (count, 0)
+        wait_for(client, (0, 0), seconds=120)
