@@ -100,7 +100,7 @@ struct proc_mask {
 	const char *cover; /* in the engine's root */
 };
 
-#define MASKS_MAX 32
+#define MASKS_MAX 40
 
 struct host {
 	struct plan_facts facts;

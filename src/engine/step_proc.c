@@ -15,15 +15,16 @@
 /*
  * Files of /proc that expose or control the whole machine. They are covered by mounts, which hold
  * for every spelling of a path. Each mount costs microseconds per box, so only names that this
- * kernel has are covered. /proc/sys stays readable: runtimes read some settings.
+ * kernel has are covered. /proc/sys stays readable: runtimes read some settings. stat, meminfo and
+ * loadavg too: Node, psutil and procps cannot do without.
  */
 static const char *const secret_names[] = {
-	"acpi",      "asound",        "bus",        "cgroups",     "cmdline",
-	"config.gz", "diskstats",     "driver",     "fs",          "interrupts",
-	"irq",       "kallsyms",      "kcore",      "key-users",   "keys",
-	"kmsg",      "kpagecgroup",   "kpagecount", "kpageflags",  "latency_stats",
-	"locks",     "modules",       "pressure",   "sched_debug", "schedstat",
-	"scsi",      "sysrq-trigger", "timer_list", "timer_stats",
+	"acpi",        "asound",     "buddyinfo",     "bus",      "cgroups",       "cmdline",
+	"config.gz",   "diskstats",  "driver",        "fs",       "interrupts",    "irq",
+	"kallsyms",    "kcore",      "key-users",     "keys",     "kmsg",          "kpagecgroup",
+	"kpagecount",  "kpageflags", "latency_stats", "locks",    "modules",       "pressure",
+	"sched_debug", "schedstat",  "scsi",          "softirqs", "sysrq-trigger", "timer_list",
+	"timer_stats", "vmstat",     "zoneinfo",
 };
 
 /* Identifies the host: two boxes could tell that they are neighbours. Programs read it, so it is

@@ -43,7 +43,7 @@ os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)  # succeeds and does nothing
 """
 
 COUNTERS = """
-for name in ("cgroups", "diskstats", "schedstat", "pressure/cpu"):
+for name in ("cgroups", "diskstats", "schedstat", "pressure/cpu", "softirqs", "vmstat", "zoneinfo", "buddyinfo"):
     try:
         if open("/proc/" + name).read(1):
             print(name)
