@@ -45,10 +45,11 @@ const struct principal *auth_ask(struct router *r, struct http_request *req)
 static int check_scope(const struct principal *p, const struct route *route, struct error *err)
 {
 	enum scope needed = route ? route->scope : SCOPE_ANY;
-	const char *name = scope_name(needed);
+	const char *name;
 
 	if (scope_allows(p->scopes, needed))
 		return 0;
+	name = scope_name(needed);
 	return error_set(err, ERR_NO_SCOPE, 0, "this request needs scope %s%s",
 	                 name ? name : "admin",
 	                 p->key_id ? ""

@@ -12,8 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct artifacts;
-
 struct file_item {
 	enum box_file_type type;
 	char *path;   /* owned; relative to the request's */
@@ -46,5 +44,3 @@ json_t *encode_file_list(const char *session_id, const char *path,
                          const struct file_result *result) attr_must_check;
 json_t *encode_file_unpacked(const char *session_id, const char *path,
                              const struct box_file_summary *summary) attr_must_check;
-/** encode_artifacts - @session_id NULL: the box is gone. Return: owned. */
-json_t *encode_artifacts(const struct artifacts *artifacts, const char *session_id) attr_must_check;

@@ -6,11 +6,13 @@
 #include "api/json/markers.h"
 #include "api/json/report.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "core/run/outcome.h"
 #include "driver/driver.h"
+#include "http/media_type.h"
 #include <math.h>
 #include <string.h>
 
@@ -164,6 +166,53 @@ static json_t *isolation(const struct outcome *o)
 	json_set(j, "start_reason", encode_text(box_start_reason(o->start)));
 	json_set(j, "pooled", json_boolean(o->pooled));
 	return j;
+}
+
+static const char *artifact_kind(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	if (str_has_prefix(path, "output/"))
+		return "output";
+	return str_has_prefix(path, "logs/") || (dot && str_equal(dot, ".log")) ? "log"
+	                                                                        : "artifact";
+}
+
+static json_t *view_digest(const struct artifact *a)
+{
+	char hex[2 * BOX_SHA256_LEN + 1] = "";
+
+	for (size_t i = 0; i < BOX_SHA256_LEN; i++)
+		(void)snprintf(hex + 2 * i, 3, "%02x", a->sha256[i]);
+	return a->hashed ? json_string(hex) : json_null();
+}
+
+static json_t *view_artifact(const struct artifact *a, const char *session_id)
+{
+	cleanup_free char *url = session_id ? encode_file_url(session_id, a->path) : NULL;
+	const char *type = media_type_of(a->path);
+	json_t *j = json_object();
+	char time[32];
+
+	clock_format_utc(a->changed_ms, time, sizeof(time));
+	json_set(j, "path", json_text(a->path, strlen(a->path)));
+	json_set(j, "size", json_integer((json_int_t)a->size));
+	json_set(j, "mime_type", json_stringn(type, strcspn(type, ";")));
+	json_set(j, "type", json_string(artifact_kind(a->path)));
+	json_set(j, "created_at", json_string(time));
+	json_set(j, "sha256", view_digest(a));
+	json_set(j, "checksum", view_digest(a));
+	json_set(j, "download_url", url ? json_string(url) : json_null());
+	return j;
+}
+
+json_t *encode_artifacts(const struct artifacts *artifacts, const char *session_id)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < artifacts->count; i++)
+		json_append(list, view_artifact(&artifacts->list[i], session_id));
+	return list;
 }
 
 void encode_result_report(const struct outcome *o, struct report *ret_report)

@@ -31,12 +31,6 @@ int fields_refuse(const struct field_value *v, enum error_code code, const char 
 	return -1;
 }
 
-/* "resources" + "memory", truncated: callers choose some names. */
-static void join_path(char *ret_path, size_t size, const char *path, const char *name)
-{
-	(void)snprintf(ret_path, size, "%s%s%s", path, path[0] ? "." : "", name);
-}
-
 /* The caller may have put a field one level too high. */
 static const struct field *find_nested(const struct fields *fields, const char *name)
 {
@@ -55,7 +49,8 @@ static int refuse_unknown(const struct fields *fields, const struct field_value 
 	struct field_value v = *parent;
 
 	v.path = path;
-	join_path(path, sizeof(path), parent->path, name);
+	(void)snprintf(path, sizeof(path), "%s%s%s", parent->path, parent->path[0] ? "." : "",
+	               name);
 	for (const struct field *f = fields->rows; f->name; f++)
 		suggest_offer(&s, f->name);
 	if (nested)
@@ -75,7 +70,9 @@ static int take_row(const struct field *f, const struct field_value *object, con
 	char path[sizeof(object->err->field)];
 	struct field_value v = *object;
 
-	join_path(path, sizeof(path), object->path, f->name);
+	/* "resources" + "memory", truncated: callers choose some names. */
+	(void)snprintf(path, sizeof(path), "%s%s%s", object->path, object->path[0] ? "." : "",
+	               f->name);
 	if (!value && f->required && !v.partial)
 		return error_field(v.err, path, "is missing");
 	if (!value && f->fallback) {

@@ -188,6 +188,7 @@ void json_append(json_t *array, json_t *value)
 
 /* 0.1 is written as 0.1. */
 #define REAL_DIGITS 15
+#define WRITE_FLAGS (JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(REAL_DIGITS))
 /* Longest escape of one byte: \u0000. */
 #define GROWTH 6
 /* Per step; the buffer has room for the worst case. */
@@ -330,9 +331,7 @@ static int add_chunk(const char *text, size_t len, void *b)
 
 int json_add(struct buf *b, json_t *value)
 {
-	int r = json_dump_callback(value, add_chunk, b,
-	                           JSON_COMPACT | JSON_ENCODE_ANY |
-	                                   JSON_REAL_PRECISION(REAL_DIGITS));
+	int r = json_dump_callback(value, add_chunk, b, WRITE_FLAGS);
 
 	json_decref(value);
 	return r;
@@ -340,10 +339,10 @@ int json_add(struct buf *b, json_t *value)
 
 char *json_write(json_t *value, size_t *ret_len)
 {
-	cleanup_buf struct buf b = BUF_INIT(SIZE_MAX / 2);
-	int r = json_add(&b, value);
+	char *text = json_dumps(value, WRITE_FLAGS);
 
-	assert(r == 0); /* only memory can run out */
-	(void)r;
-	return buf_take(&b, ret_len);
+	assert(text); /* only memory can run out */
+	json_decref(value);
+	*ret_len = strlen(text); /* NUL is escaped */
+	return text;
 }

@@ -40,16 +40,11 @@ static const char *const denied[] = {
 };
 /* clang-format on */
 
-static size_t name_len(const char *variable)
-{
-	return strcspn(variable, "=");
-}
-
 int env_check_variable(const char *variable)
 {
 	static const char letters[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-	size_t len = name_len(variable);
+	size_t len = strcspn(variable, "=");
 	char name[64];
 
 	if (!variable[len] || len == 0 || strspn(variable, letters) != len ||
@@ -66,15 +61,16 @@ int env_check_variable(const char *variable)
 
 static bool same_name(const char *a, const char *b)
 {
-	size_t len = name_len(a);
+	size_t len = strcspn(a, "=");
 
-	return len == name_len(b) && memcmp(a, b, len) == 0;
+	return len == strcspn(b, "=") && memcmp(a, b, len) == 0;
 }
 
 static int check_one(char *const *env, size_t index, struct error *err)
 {
 	const char *variable = env[index];
-	int shown = (int)(name_len(variable) < 48 ? name_len(variable) : 48);
+	size_t len = strcspn(variable, "=");
+	int shown = len < 48 ? (int)len : 48;
 	int r = env_check_variable(variable);
 
 	if (r == -EPERM)

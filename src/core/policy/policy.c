@@ -240,7 +240,7 @@ static int check_files(const struct run_request *request, uint64_t room, struct 
 	if (total > room)
 		return error_field(err, "files", "%llu bytes, but resources.disk is %llu",
 		                   (unsigned long long)total, (unsigned long long)room);
-	return check_collisions(request, err);
+	return request->files_count > 1 ? check_collisions(request, err) : 0;
 }
 
 static int check_args(char *const *args, struct error *err)

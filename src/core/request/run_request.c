@@ -33,14 +33,6 @@ void run_request_done(struct run_request *request)
 	*request = (struct run_request){0};
 }
 
-void run_request_free(struct run_request *request)
-{
-	if (!request)
-		return;
-	run_request_done(request);
-	free(request);
-}
-
 #define SOURCE_MODE 0444
 #define FILE_MODE   0644
 
@@ -68,12 +60,9 @@ struct exec_file *run_request_files(const struct run_request *request,
 
 char *exec_source_ask(struct exec_source *source, const char *ask)
 {
-	size_t more = ask ? strlen(ask) : 0;
-	char *packed;
+	size_t more = strlen(ask);
+	char *packed = xrealloc_array(NULL, source->len + 1 + more + 1, 1);
 
-	if (!ask)
-		return NULL;
-	packed = xrealloc_array(NULL, source->len + 1 + more + 1, 1);
 	memcpy(packed, source->code, source->len);
 	packed[source->len] = '\0'; /* check_code rejects NUL */
 	memcpy(packed + source->len + 1, ask, more + 1);
@@ -137,11 +126,6 @@ struct run_request *run_request_copy(const struct run_request *request)
 	return copy;
 }
 
-static uint64_t or_default(uint64_t asked, uint64_t fallback)
-{
-	return asked ? asked : fallback;
-}
-
 struct run_request run_request_fill(const struct run_request *request, char **env)
 {
 	const struct template *t = request->template;
@@ -152,12 +136,16 @@ struct run_request run_request_fill(const struct run_request *request, char **en
 	r.env = env;
 	if (!r.language)
 		r.language = t->spec.language;
-	r.memory_bytes = or_default(r.memory_bytes, t->spec.memory_bytes);
-	r.cpu_millicores = or_default(r.cpu_millicores, t->spec.cpu_millicores);
-	r.max_processes = or_default(r.max_processes, t->spec.max_processes);
+	if (!r.memory_bytes)
+		r.memory_bytes = t->spec.memory_bytes;
+	if (!r.cpu_millicores)
+		r.cpu_millicores = t->spec.cpu_millicores;
+	if (!r.max_processes)
+		r.max_processes = t->spec.max_processes;
 	/* Reduce a default, not an explicit request, if memory is too small. */
 	r.disk_soft = r.disk_bytes == 0;
-	r.disk_bytes = or_default(r.disk_bytes, t->spec.disk_bytes);
+	if (r.disk_soft)
+		r.disk_bytes = t->spec.disk_bytes;
 	return r;
 }
 

@@ -74,7 +74,7 @@ struct exec_file *run_request_files(const struct run_request *request,
 
 /**
  * exec_source_ask - combine @source with @ask as a runner reads it. Return: the buffer that @source
- * now points to, owned; NULL if @ask is NULL.
+ * now points to, owned.
  */
 char *exec_source_ask(struct exec_source *source, const char *ask);
 /**
@@ -85,7 +85,6 @@ int run_request_add_stdin(struct run_request *request, const void *data, size_t 
                           struct error *err) attr_must_check;
 /** run_request_copy - owned. */
 struct run_request *run_request_copy(const struct run_request *request);
-void run_request_free(struct run_request *request);
 
 /**
  * run_request_fill - @request with its template's default limits and language, and @env (of

@@ -83,8 +83,10 @@ static bool is_in_box(const struct run *r)
 
 static void drop_request(struct run *r)
 {
-	if (r->request_owned)
-		run_request_free(r->request);
+	if (r->request_owned) {
+		run_request_done(r->request);
+		free(r->request);
+	}
 	r->request = NULL;
 	r->request_owned = false;
 }

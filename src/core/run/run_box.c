@@ -87,7 +87,8 @@ static int hand_to_box(struct run *r, bool prepared, struct error *err)
 {
 	const struct run_request *request = r->request;
 	struct exec_source source = run_code(r, r->decision.runner->source);
-	attr_unused cleanup_free char *packed = exec_source_ask(&source, request->ask);
+	attr_unused cleanup_free char *packed =
+		request->ask ? exec_source_ask(&source, request->ask) : NULL;
 	cleanup_free struct exec_file *files = run_request_files(request, &source);
 	struct run_plan plan = {
 		.id = RUN_BOX_EXEC_ID,

@@ -215,7 +215,8 @@ static int place_hand_over(struct run *run, struct error *err)
 	struct session_label memory = {.queue_us = run->outcome.queue_us, .before = run->before};
 	char name[SOURCE_LEN] = "", label[BOX_LABEL_MAX + 1] = "";
 	struct exec_source source = run_code(run, name);
-	attr_unused cleanup_free char *packed = exec_source_ask(&source, request->ask);
+	attr_unused cleanup_free char *packed =
+		request->ask ? exec_source_ask(&source, request->ask) : NULL;
 	cleanup_free struct exec_file *files = run_request_files(request, &source);
 	struct run_plan plan = {
 		.source = name,
