@@ -65,6 +65,14 @@ size_t str_list_count(char *const *list)
 	return count;
 }
 
+bool str_list_has(char *const *list, const char *s)
+{
+	for (; list && *list; list++)
+		if (str_equal(*list, s))
+			return true;
+	return false;
+}
+
 char **str_list_copy(char *const *list)
 {
 	size_t count = str_list_count(list);

@@ -21,5 +21,7 @@ void str_list_free(char **list);
 void str_list_freep(char ***list);
 #define cleanup_str_list attr_cleanup(str_list_freep)
 size_t str_list_count(char *const *list);
+/** str_list_has - false for NULL. */
+bool str_list_has(char *const *list, const char *s);
 /** str_list_copy - a deep copy; an empty list for NULL. */
 char **str_list_copy(char *const *list) attr_owned(str_list_free);

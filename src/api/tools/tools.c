@@ -230,21 +230,13 @@ const struct tool *tool_at(size_t index)
 	return index < ARRAY_SIZE(table) ? &table[index] : NULL;
 }
 
-static bool is_listed(char *const *list, const char *name)
-{
-	for (; list && *list; list++)
-		if (str_equal(*list, name))
-			return true;
-	return false;
-}
-
 bool tool_is_enabled(const struct config *config, const struct tool *tool)
 {
 	char *const *enabled = config->mcp_enabled_tools;
 
-	if (is_listed(config->mcp_disabled_tools, tool->name))
+	if (str_list_has(config->mcp_disabled_tools, tool->name))
 		return false;
-	return !enabled || !*enabled || is_listed(enabled, tool->name);
+	return !enabled || !*enabled || str_list_has(enabled, tool->name);
 }
 
 const struct tool *tool_find(const struct config *config, const char *name)

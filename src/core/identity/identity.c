@@ -302,7 +302,7 @@ const struct principal *identity_authenticate(struct identity *identity,
 	int r;
 
 	/* Clients may send a key to a daemon that has none. */
-	if (!identity_has_keys(identity))
+	if (!identity->keyed)
 		return trusted ? &identity->owner : admit_keyless(identity, request, err);
 	r = key_from_headers(request->authorization, request->api_key, &key);
 	if (request->repeated || r == -EEXIST) {

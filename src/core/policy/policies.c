@@ -226,8 +226,5 @@ const char *policies_default(const struct policies *p)
 
 bool policies_can_select(const struct policies *p, const char *name)
 {
-	for (char **selectable = p->selectable; *selectable; selectable++)
-		if (str_equal(*selectable, name))
-			return true;
-	return false;
+	return str_list_has(p->selectable, name);
 }

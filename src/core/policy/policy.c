@@ -109,11 +109,8 @@ static void decide_zygote(struct policy_deciding *in, const char *file)
 	    str_format(spec->zygote, sizeof(spec->zygote), "%s/%s", in->d.runner->name, file) < 0)
 		return;
 	for (char **name = t ? t->spec.preload : NULL; name && *name; name++) {
-		char **chosen = in->rules->config->zygotes_modules;
-
-		while (chosen && *chosen && !str_equal(*chosen, *name))
-			chosen++;
-		if (!chosen || !*chosen || at + strlen(*name) + 2 > sizeof(spec->modules))
+		if (!str_list_has(in->rules->config->zygotes_modules, *name) ||
+		    at + strlen(*name) + 2 > sizeof(spec->modules))
 			continue;
 		at += (size_t)snprintf(spec->modules + at, sizeof(spec->modules) - at, "%s%s",
 		                       at ? " " : "", *name);
@@ -354,7 +351,7 @@ static char **prepare_argv(const struct template *t, const struct runner *runner
 	});
 }
 
-static int decide_box(struct policy_deciding *in)
+static int allow_box(struct policy_deciding *in)
 {
 	const struct run_request *r = in->request;
 	const char *template = r->template ? r->template->spec.id : TEMPLATE_NONE;
@@ -363,7 +360,6 @@ static int decide_box(struct policy_deciding *in)
 	    policy_allow_template(in, template) < 0 || policy_allow_network(in) < 0 ||
 	    policy_allow_extras(in) < 0 || policy_allow_isolation(in) < 0)
 		return -1;
-	in->d.env = env_make(in->d.runner->env, r->env);
 	return 0;
 }
 
@@ -375,8 +371,11 @@ static int decide_exec(struct policy_deciding *in)
 	if (decide_runner(in) < 0 || check_code(in->rules->config, r, err) < 0 ||
 	    policy_decide_limits(in) < 0 ||
 	    check_files(r, in->d.spec.limits.workspace_bytes, err) < 0 ||
-	    check_args(r->args, err) < 0 || decide_box(in) < 0)
+	    check_args(r->args, err) < 0 || allow_box(in) < 0)
 		return -1;
+	if (r->in_session)
+		return 0;
+	in->d.env = env_make(in->d.runner->env, r->env);
 	in->d.argv = policy_argv(&(struct policy_command){
 		.runner = in->d.runner,
 		.template = r->template,
@@ -393,8 +392,9 @@ static int decide_exec(struct policy_deciding *in)
 static int decide_session(struct policy_deciding *in)
 {
 	if (policy_allow_session(in) < 0 || decide_runner(in) < 0 || policy_decide_limits(in) < 0 ||
-	    decide_box(in) < 0)
+	    allow_box(in) < 0)
 		return -1;
+	in->d.env = env_make(in->d.runner->env, in->request->env);
 	decide_zygote(in, in->d.runner->session_zygote);
 	if (in->session->mode != SESSION_PERSISTENT)
 		return 0;

@@ -93,10 +93,11 @@ struct policy_decision {
 	struct box_spec spec;         /* the caller sets its id */
 	const struct runner *runner;  /* borrowed */
 	char *const *session_command; /* NULL: none, or the root lacks its programs */
-	char **argv;                  /* owned, NULL-terminated */
-	char **env;                   /* owned, NULL-terminated */
-	char **prepare_argv;          /* owned; a process started ahead of the code; NULL: none */
-	bool resident;                /* that process is a session's runner */
+	/* Owned, NULL-terminated; all NULL for a run in a session (run_request.in_session). */
+	char **argv;
+	char **env;
+	char **prepare_argv; /* a process started ahead of the code; NULL: none */
+	bool resident;       /* that process is a session's runner */
 	uint64_t timeout_us;
 	uint64_t output_bytes; /* per stream */
 	uint32_t report_bytes; /* 0: no report */

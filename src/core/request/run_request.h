@@ -37,11 +37,12 @@ struct run_request {
 	size_t stdin_early; /* of stdin_len: followed the request */
 	/* JSON: what the runner must do besides, docs/protocol.md, "The source". */
 	char *ask;
-	bool durable; /* persist before acknowledging or running */
-	bool fresh;   /* in a session: start a new process */
-	char **args;  /* NULL-terminated */
-	char **env;   /* NULL-terminated NAME=value */
-	char *cwd;    /* clean path in the workspace */
+	bool durable;    /* persist before acknowledging or running */
+	bool fresh;      /* in a session: start a new process */
+	bool in_session; /* its session makes its command and environment */
+	char **args;     /* NULL-terminated */
+	char **env;      /* NULL-terminated NAME=value */
+	char *cwd;       /* clean path in the workspace */
 	struct run_request_file *files;
 	size_t files_count;
 	uint64_t timeout_us;

@@ -169,7 +169,7 @@ static int write_row(struct run_record *e, struct error *err)
 		ended ? DB_BYTES(events, events_len) : DB_NULL,
 		ended ? DB_NULL : DB_TEXT(e->request), DB_INT(e->begun), DB_TEXT(e->request_id),
 		DB_TEXT(e->key_id));
-	job = db_write(store_db(e->all->store), steps, files + 1, on_written, e, err);
+	job = db_write(e->all->store->db, steps, files + 1, on_written, e, err);
 	if (!job)
 		return -1;
 	if (e->writing)
@@ -442,7 +442,7 @@ static struct store_load *begin_search(struct run_records *all, const struct db_
 	search->fn = fn;
 	search->ctx = ctx;
 	store_flush(all->store);
-	search->job = db_read(store_db(all->store), query, ROW_MAX, on_found, search, err);
+	search->job = db_read(all->store->db, query, ROW_MAX, on_found, search, err);
 	if (search->job)
 		return search;
 	free(search);

@@ -185,6 +185,7 @@ static int decide_fresh(struct run *run, struct error *err)
 	request.code_len = code.len;
 	request.env = env;
 	request.tenant = session->tenant;
+	request.in_session = false;
 	if (policy_decide(session->service->rules, &session->stack, &request, &decision, err) < 0)
 		return -1;
 	policy_decision_done(&run->decision);
@@ -320,6 +321,7 @@ static struct run_request effective_request(const struct session *session,
 	r.network_asked = true;
 	r.network = session->spec.network;
 	r.template = session->template;
+	r.in_session = true;
 	return r;
 }
 

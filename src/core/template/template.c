@@ -138,10 +138,7 @@ char *const *template_session_command(const struct template *t, const struct run
 	if (str_equal(program, r->program))
 		return r->session_command;
 	/* Else a script names the program, by that path. */
-	for (char **word = r->session_command; *word; word++)
-		if (str_equal(*word, r->program))
-			return r->session_command;
-	return NULL;
+	return str_list_has(r->session_command, r->program) ? r->session_command : NULL;
 }
 
 char *const *template_prepare_command(const struct template *t, const struct runner *r)

@@ -74,9 +74,12 @@ static void lists_are_counted_and_freed(void **state)
 	list[0] = xstrdup("a");
 	list[1] = xstrdup("b");
 	assert_int_equal(str_list_count(list), 2);
+	assert_true(str_list_has(list, "b"));
+	assert_false(str_list_has(list, "c"));
 	str_list_freep(&list);
 	assert_null(list);
 	str_list_free(NULL);
+	assert_false(str_list_has(NULL, "x"));
 	assert_int_equal(str_list_count(NULL), 0);
 }
 

@@ -148,6 +148,22 @@ static void environment_is_base_then_runner_then_caller(void **state)
 	assert_true(has_variable(f->decision.env, "EMPTY="));
 }
 
+/* The same checks, but its session makes command and environment. */
+static void run_of_a_session_has_no_command(void **state)
+{
+	struct fixture *f = *state;
+
+	f->request.in_session = true;
+	expect_decided(f);
+	assert_int_equal(f->decision.spec.limits.memory_bytes, 512 * MIB);
+	assert_int_equal(f->decision.spec.required_layers, 3);
+	assert_null(f->decision.argv);
+	assert_null(f->decision.env);
+	assert_null(f->decision.prepare_argv);
+	f->request.code_len = 0;
+	expect_refused(f, "code", "is empty");
+}
+
 static void nothing_at_all_makes_the_base_environment(void **state)
 {
 	char **env = env_make(NULL, NULL);
@@ -598,6 +614,7 @@ int main(void)
 		TEST(plain_request_gets_the_defaults),
 		TEST(command_is_expanded_and_arguments_appended),
 		TEST(environment_is_base_then_runner_then_caller),
+		TEST(run_of_a_session_has_no_command),
 		TEST(nothing_at_all_makes_the_base_environment),
 		TEST(languages_are_found_or_reported),
 		TEST(code_is_there_bounded_and_text),
