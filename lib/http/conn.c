@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/un.h>
 
@@ -19,6 +20,11 @@
  * connection is on one of two lists (enum conn_wait); one timer checks the heads. A late connection
  * is shut down, which microhttpd sees as its end.
  *
+ * A full server makes room: the connection that has waited longest for a client that never
+ * authenticated gives way to a new one, or else the one that has been idle longest. So connections
+ * that nobody uses lock nobody out, however many there are. The limits are those of all TCP
+ * connections, of all of the Unix socket, and of each peer.
+ *
  * microhttpd does not watch a suspended connection, but an execution must end when its client
  * disconnects. So every connection is also in our epoll set, which reports only the hang-up, once:
  * no system call per request, no wake-up per byte.
@@ -27,6 +33,117 @@
 /* Beyond the limit, for an error response. */
 #define CROWD_RESERVE 32
 
+void room_init(struct conn_room *room)
+{
+	room->count = 0;
+	for (int spare = 0; spare < SPARE_COUNT; spare++)
+		list_init(&room->spares[spare]);
+}
+
+static struct conn_room *room_of(const struct http_conn *c)
+{
+	return c->listener->is_unix ? &c->server->local : &c->server->tcp;
+}
+
+static void leave_spares(struct http_conn *c)
+{
+	list_remove(&c->spare);
+	list_remove(&c->peer_spare);
+}
+
+/* @c waits for its client. */
+static void enter_spares(struct http_conn *c, enum conn_wait wait)
+{
+	enum conn_spare spare = SPARE_STRANGER;
+
+	leave_spares(c);
+	if (c->evicted || (c->known && wait != WAIT_IDLE))
+		return;
+	if (c->crowded)
+		spare = SPARE_CROWDED;
+	else if (c->known)
+		spare = SPARE_IDLE;
+	list_append(&room_of(c)->spares[spare], &c->spare);
+	list_append(&c->peer->room.spares[spare], &c->peer_spare);
+}
+
+static void evict(struct http_conn *c)
+{
+	c->evicted = true;
+	room_of(c)->count--;
+	c->peer->room.count--;
+	c->server->evicted_count++;
+	conn_cut(c);
+}
+
+static struct http_conn *find_spare(const struct conn_room *room, bool of_peer, bool crowded)
+{
+	enum conn_spare last = crowded ? SPARE_CROWDED : SPARE_IDLE;
+
+	for (enum conn_spare i = crowded ? SPARE_CROWDED : SPARE_STRANGER; i <= last; i++) {
+		const struct list *head = &room->spares[i];
+
+		if (!list_is_empty(head))
+			return of_peer ? LIST_ENTRY(head->next, struct http_conn, peer_spare)
+			               : LIST_ENTRY(head->next, struct http_conn, spare);
+	}
+	return NULL;
+}
+
+/*
+ * For @c, which is counted already and not yet spare. Return: whether it is within the limits; with
+ * @crowded, whether it fits into what is reserved beyond them.
+ */
+static bool make_room(struct http_conn *c, bool crowded)
+{
+	const struct http_server_config *config = &c->server->config;
+	struct conn_room *const rooms[] = {&c->peer->room, room_of(c)};
+	const size_t limits[] = {config->max_connections_per_peer, config->max_connections};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rooms); i++) {
+		struct http_conn *spare;
+
+		if (rooms[i]->count <= limits[i] + (crowded ? CROWD_RESERVE : 0))
+			continue;
+		spare = find_spare(rooms[i], i == 0, crowded);
+		if (!spare)
+			return false;
+		evict(spare);
+	}
+	return true;
+}
+
+/* One customer usually has a /64, so its addresses are one peer. */
+static int ipv6_key(const struct in6_addr *addr, char *ret_key, size_t size)
+{
+	struct in6_addr prefix = *addr;
+	char text[INET6_ADDRSTRLEN] = "";
+	bool single = IN6_IS_ADDR_LOOPBACK(addr);
+
+	if (IN6_IS_ADDR_V4MAPPED(addr)) {
+		(void)inet_ntop(AF_INET, &addr->s6_addr[12], text, sizeof(text));
+		return str_copy(ret_key, size, text);
+	}
+	if (!single)
+		memset(&prefix.s6_addr[8], 0, 8);
+	(void)inet_ntop(AF_INET6, &prefix, text, sizeof(text));
+	return str_format(ret_key, size, "%s%s", text, single ? "" : "/64");
+}
+
+int conn_peer_key(const struct sockaddr *addr, char *ret_key, size_t size)
+{
+	char text[INET6_ADDRSTRLEN] = "";
+
+	if (addr->sa_family == AF_INET6)
+		return ipv6_key(&((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr,
+		                ret_key, size);
+	if (addr->sa_family != AF_INET)
+		return -EAFNOSUPPORT;
+	(void)inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)addr)->sin_addr, text,
+	                sizeof(text));
+	return str_copy(ret_key, size, text);
+}
+
 static int peer_key(struct http_conn *c, char *ret_key, size_t size)
 {
 	const union MHD_ConnectionInfo *info =
@@ -34,26 +151,14 @@ static int peer_key(struct http_conn *c, char *ret_key, size_t size)
 	const struct sockaddr *addr = info ? info->client_addr : NULL;
 	struct ucred cred = {0};
 	socklen_t len = sizeof(cred);
-	char text[INET6_ADDRSTRLEN] = "";
 
-	if (c->listener->is_unix) {
-		if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
-			return -errno;
-		c->uid = cred.uid;
-		c->has_uid = true;
-		return str_format(ret_key, size, "uid:%u", (unsigned)cred.uid);
-	}
-	if (!addr)
-		return -EINVAL;
-	if (addr->sa_family == AF_INET)
-		(void)inet_ntop(AF_INET,
-		                &((const struct sockaddr_in *)(const void *)addr)->sin_addr, text,
-		                sizeof(text));
-	else if (addr->sa_family == AF_INET6)
-		(void)inet_ntop(AF_INET6,
-		                &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr, text,
-		                sizeof(text));
-	return str_copy(ret_key, size, text);
+	if (!c->listener->is_unix)
+		return addr ? conn_peer_key(addr, ret_key, size) : -EINVAL;
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		return -errno;
+	c->uid = cred.uid;
+	c->has_uid = true;
+	return str_format(ret_key, size, "uid:%u", (unsigned)cred.uid);
 }
 
 static struct http_peer *peer_take(struct http_conn *c)
@@ -70,6 +175,7 @@ static struct http_peer *peer_take(struct http_conn *c)
 		int r;
 
 		peer = NEW(struct http_peer);
+		room_init(&peer->room);
 		r = str_copy(peer->key, sizeof(peer->key), key);
 		assert(r == 0);
 		r = map_put(s->peers, key, peer);
@@ -77,6 +183,7 @@ static struct http_peer *peer_take(struct http_conn *c)
 		(void)r;
 	}
 	peer->count++;
+	peer->room.count++;
 	return peer;
 }
 
@@ -90,26 +197,27 @@ static void peer_release(struct http_server *s, struct http_peer *peer)
 
 struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mhd)
 {
-	const struct http_server_config *config = &l->server->config;
 	struct http_conn *c = NEW(struct http_conn);
 	struct epoll_event event = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = c};
+	bool fits;
 
 	c->server = l->server;
 	c->listener = l;
 	c->mhd = mhd;
 	c->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 	list_init(&c->wait);
+	list_init(&c->spare);
+	list_init(&c->peer_spare);
 	list_append(&c->server->conns, &c->node);
 	c->server->conns_count++;
 	l->conns_count++;
 	c->peer = peer_take(c);
-	c->crowded = c->server->conns_count > config->max_connections ||
-	             c->peer->count > config->max_connections_per_peer;
+	room_of(c)->count++;
+	c->crowded = !make_room(c, false);
+	fits = !c->crowded || make_room(c, true);
 	conn_wait(c, WAIT_REQUEST);
 	/* Unwatched, it would keep its box after a disconnect. */
-	if (epoll_ctl(c->server->hangup_fd, EPOLL_CTL_ADD, c->fd, &event) < 0 ||
-	    c->server->conns_count > config->max_connections + CROWD_RESERVE ||
-	    c->peer->count > config->max_connections_per_peer + CROWD_RESERVE)
+	if (epoll_ctl(c->server->hangup_fd, EPOLL_CTL_ADD, c->fd, &event) < 0 || !fits)
 		conn_cut(c);
 	return c;
 }
@@ -121,6 +229,10 @@ void conn_closed(struct http_conn *c)
 	if (c->unread)
 		linger_start(c->server, c->fd);
 	conn_wait_end(c);
+	if (!c->evicted) {
+		room_of(c)->count--;
+		c->peer->room.count--;
+	}
 	peer_release(c->server, c->peer);
 	c->server->conns_count--;
 	c->listener->conns_count--;
@@ -148,12 +260,20 @@ void conn_wait(struct http_conn *c, enum conn_wait wait)
 	c->deadline_us =
 		now + (wait == WAIT_IDLE ? config->idle_timeout_us : config->request_timeout_us);
 	list_append(&c->server->waits[wait], &c->wait);
+	enter_spares(c, wait);
 	arm_timer(c->server, c->deadline_us, now);
 }
 
 void conn_wait_end(struct http_conn *c)
 {
 	list_remove(&c->wait);
+	leave_spares(c);
+}
+
+void conn_set_known(struct http_conn *c)
+{
+	c->known = true;
+	leave_spares(c);
 }
 
 void conn_cut(struct http_conn *c)

@@ -25,13 +25,29 @@ enum conn_wait {
 	WAIT_COUNT
 };
 
+/* Connections that a new one may replace, in order of preference. */
+enum conn_spare {
+	SPARE_STRANGER, /* never authenticated, and its client is awaited */
+	SPARE_IDLE,     /* authenticated, between requests */
+	SPARE_CROWDED,  /* accepted for an error response only: replaced by another such */
+	SPARE_COUNT
+};
+
+/* Counted together, each oldest first. */
+struct conn_room {
+	size_t count; /* without those that were evicted but are not closed yet */
+	struct list spares[SPARE_COUNT];
+};
+
 struct http_server {
 	struct http_server_config config;
 	struct list listeners;
 	struct list conns;
 	struct list waits[WAIT_COUNT];
 	struct list lingering;
+	struct conn_room tcp, local; /* the Unix socket has room of its own */
 	size_t conns_count;
+	size_t evicted_count; /* since http_server_take_evicted */
 	size_t lingering_count;
 	size_t bodies_bytes;     /* of all requests */
 	size_t responses_bytes;  /* of all responses in memory */
@@ -64,7 +80,8 @@ struct http_listener {
 
 struct http_peer {
 	char key[64];
-	size_t count;
+	size_t count; /* of connections */
+	struct conn_room room;
 };
 
 /* Body bytes in progress, charged to one name. */
@@ -76,7 +93,8 @@ struct body_quota {
 
 struct http_conn {
 	struct list node;
-	struct list wait; /* in server->waits, or on no list */
+	struct list wait;              /* in server->waits, or on no list */
+	struct list spare, peer_spare; /* in the rooms of server and peer, or on no list */
 	struct http_server *server;
 	struct http_listener *listener;
 	struct MHD_Connection *mhd;
@@ -91,6 +109,8 @@ struct http_conn {
 	bool hung_up;
 	bool served; /* not its first request */
 	bool crowded;
+	bool known;         /* a request was authenticated */
+	bool evicted;       /* shut down to make room */
 	bool unread;        /* answered before the body was read */
 	struct http_ws *ws; /* NULL: not upgraded to a WebSocket */
 };
@@ -159,6 +179,10 @@ void conn_closed(struct http_conn *c);
 void conn_wait(struct http_conn *c, enum conn_wait wait);
 void conn_wait_end(struct http_conn *c);
 void conn_cut(struct http_conn *c);
+void conn_set_known(struct http_conn *c);
+void room_init(struct conn_room *room);
+/** conn_peer_key - the peer that @addr belongs to: see http_peer. */
+int conn_peer_key(const struct sockaddr *addr, char *ret_key, size_t size) attr_must_check;
 void conn_suspend(struct http_conn *c);
 void conn_resume(struct http_conn *c);
 void conn_expire(void *server);

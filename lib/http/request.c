@@ -308,6 +308,11 @@ int http_peer_uid(const struct http_request *req, unsigned *ret_uid)
 	return 0;
 }
 
+void http_set_known(struct http_request *req)
+{
+	conn_set_known(req->conn);
+}
+
 bool http_is_crowded(const struct http_request *req)
 {
 	return req->conn->crowded;

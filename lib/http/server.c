@@ -305,6 +305,8 @@ struct http_server *http_server_new(const struct http_server_config *config)
 	list_init(&s->lingering);
 	for (int wait = 0; wait < WAIT_COUNT; wait++)
 		list_init(&s->waits[wait]);
+	room_init(&s->tcp);
+	room_init(&s->local);
 	s->peers = map_new();
 	s->body_quotas = map_new();
 	s->timer = timer_new(config->loop, conn_expire, s);
@@ -528,4 +530,19 @@ void http_cut_others(const struct http_request *req,
 size_t http_server_connections(const struct http_server *s)
 {
 	return s->conns_count;
+}
+
+double http_server_usage(const struct http_server *s)
+{
+	size_t most = s->tcp.count > s->local.count ? s->tcp.count : s->local.count;
+
+	return (double)most / (double)s->config.max_connections;
+}
+
+size_t http_server_take_evicted(struct http_server *s)
+{
+	size_t count = s->evicted_count;
+
+	s->evicted_count = 0;
+	return count;
 }

@@ -61,7 +61,7 @@ struct http_tls {
 struct http_server_config {
 	struct loop *loop;
 	struct http_handlers handlers;
-	size_t max_connections;
+	size_t max_connections; /* over TCP, and as many on the Unix socket */
 	size_t max_connections_per_peer;
 	size_t max_header_bytes;
 	size_t max_bodies_bytes;
@@ -99,6 +99,10 @@ int http_tls_check(const struct http_tls *tls, struct error *err) attr_must_chec
  */
 void http_server_quiesce(struct http_server *s, void (*on_quiet)(void *ctx), void *ctx);
 size_t http_server_connections(const struct http_server *s);
+/** http_server_usage - of max_connections, over TCP or on the Unix socket, whichever has more. */
+double http_server_usage(const struct http_server *s);
+/** http_server_take_evicted - connections closed to make room since the last call. */
+size_t http_server_take_evicted(struct http_server *s);
 
 /** http_listen_tcp - "127.0.0.1:8000" or "[::1]:8000", numeric. */
 int http_listen_tcp(const char *address, int *ret_fd, struct error *err) attr_must_check;
@@ -119,7 +123,7 @@ const char *http_header(const struct http_request *req, const char *name);
 /** http_header_count - more than one Host is an attack. */
 unsigned http_header_count(const struct http_request *req, const char *name);
 bool http_is_unix(const struct http_request *req);
-/** http_peer - the client as limits count it: "192.0.2.1", "uid:1000", or "". */
+/** http_peer - the client as limits count it: "192.0.2.1", "2001:db8::/64", "uid:1000", or "". */
 const char *http_peer(const struct http_request *req);
 /**
  * http_peer_uid - the user who connected, or over TCP the one who created the peer's socket
@@ -127,8 +131,13 @@ const char *http_peer(const struct http_request *req);
  */
 int http_peer_uid(const struct http_request *req, unsigned *ret_uid) attr_must_check;
 /**
- * http_is_crowded - too many connections of the server or this peer. A few more are accepted for an
- * error response or a health check.
+ * http_set_known - the caller is authenticated: the connection makes room for others only when
+ * idle, and after those whose callers are not.
+ */
+void http_set_known(struct http_request *req);
+/**
+ * http_is_crowded - too many connections of the server or this peer, and none that could make room.
+ * A few more are accepted for an error response or a health check.
  */
 bool http_is_crowded(const struct http_request *req);
 const char *http_body(const struct http_request *req, size_t *ret_len);

@@ -451,11 +451,10 @@ static void make_core(struct daemon *d)
 static void measure_http(void *ctx, struct metrics *m)
 {
 	const struct daemon *d = ctx;
-	double count = (double)http_server_connections(d->http);
 
-	metrics_set(m, METRIC_CONNECTIONS, count);
-	metrics_set_for(m, METRIC_USAGE, METRIC_LABELS("connections"),
-	                count / (double)d->config->max_connections);
+	metrics_set(m, METRIC_CONNECTIONS, (double)http_server_connections(d->http));
+	metrics_set_for(m, METRIC_USAGE, METRIC_LABELS("connections"), http_server_usage(d->http));
+	metrics_count(m, METRIC_EVICTIONS, (double)http_server_take_evicted(d->http));
 }
 
 static void start_metrics(struct daemon *d)

@@ -117,6 +117,38 @@ def test_with_keys_another_user_needs_one(make_daemon):
     client.close()
 
 
+def connect_from(address, source):
+    return socket.create_connection(address, timeout=10, source_address=(source, 0))
+
+
+@pytest.mark.parametrize("first", [b"", b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nX: "], ids=["silent", "unfinished"])
+def test_idle_connections_without_a_key_lock_nobody_out(make_daemon, first):
+    """768 of them, from eight addresses that have 96 each; the daemon serves 512, and 128 of an address."""
+    d = make_daemon(tcp=True).start()
+    with d.client() as admin:
+        key = make_key(admin, "default", scopes=["read", "execute", "metrics"])
+    kept = KeyClient(d.tcp_address(), key)
+    assert kept.get("/api/v1/sessions").status == 200
+    socks = []
+    for i in range(768):
+        socks.append(connect_from(d.tcp_address(), f"127.0.0.{2 + i % 8}"))
+        if first:
+            socks[-1].sendall(first)
+    # From another address, from the busiest, on a connection that was idle, and at the socket.
+    assert KeyClient(d.tcp_address(), key).get("/api/v1/sessions").status == 200
+    for _ in range(40):
+        with connect_from(d.tcp_address(), "127.0.0.2") as sock:
+            sock.sendall(f"GET /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n".encode())
+            assert sock.recv(65536).startswith(b"HTTP/1.1 200 ")
+    assert kept.get("/api/v1/sessions").status == 200
+    with d.client() as local:
+        assert local.get("/api/v1/sessions").status == 200
+    evicted = [line for line in kept.get("/metrics").body.decode().splitlines() if line.startswith("connections_evicted_total ")]
+    assert float(evicted[0].split()[1]) >= 768 - 512, evicted
+    for sock in socks:
+        sock.close()
+
+
 GROUP = 61986
 
 

@@ -4,6 +4,7 @@
 /*
  * DOC: a server with small limits whose handlers respond by path: /later waits for the test,
  * /stream starts a stream and waits, /big is large, /refuse is rejected by its header, others echo.
+ * A request with X-Known is authenticated.
  */
 
 #include "peer.h"
@@ -20,6 +21,7 @@
 #define LONG_US      (60 * USEC_PER_SEC)
 #define MAX_CONNS    8
 #define MAX_PER_PEER 6
+#define KNOWN        "X-Known: yes\r\n"
 
 struct fixture {
 	struct loop *loop;
@@ -49,6 +51,8 @@ static inline int on_headers(void *ctx, struct http_request *req, size_t *ret_ma
 		reply(req, 415, "refused");
 		return -1;
 	}
+	if (http_header(req, "X-Known"))
+		http_set_known(req);
 	if (http_is_crowded(req)) {
 		reply(req, 503, "crowded");
 		return -1;

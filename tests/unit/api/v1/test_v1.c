@@ -277,14 +277,26 @@ static void a_daemon_that_drains_is_not_ready(void **state)
 	expect(f, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", " 200 ", "ok");
 }
 
+/* Callers whose bodies are awaited: their connections make no room. */
+static int begin_post(struct fixture *f)
+{
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	int fd = peer_connect(f->port);
+
+	assert_true(peer_say(f->loop, fd,
+	                     "POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\n"
+	                     "Content-Type: application/json\r\nExpect: 100-continue\r\n"
+	                     "Content-Length: 10\r\n\r\n"));
+	assert_true(peer_read(f->loop, fd, &b, "100 Continue"));
+	return fd;
+}
+
 static void over_the_connection_limit_only_health_is_answered(void **state)
 {
 	struct fixture *f = *state;
-	cleanup_close attr_unused int first = peer_connect(f->port);
-	cleanup_close attr_unused int second = peer_connect(f->port);
+	cleanup_close attr_unused int first = begin_post(f);
+	cleanup_close attr_unused int second = begin_post(f);
 
-	while (http_server_connections(f->server) < 2)
-		peer_turn(f->loop);
 	expect(f, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", " 200 ", "ok");
 	expect(f,
 	       "POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\n"
