@@ -62,7 +62,7 @@ json_t *encode_run_status(const struct run_record *e) attr_must_check;
  * encode_run_add - the whole run: result (empty while it runs) and request. Return: 0 or -1: no
  * room.
  */
-int encode_run_add(struct buf *b, const struct run_record_info *info) attr_must_check;
+int encode_run_add(struct buf *b, const struct run_record_info *run) attr_must_check;
 /** encode_run_brief - for lists: without output, code and report. */
 json_t *encode_run_brief(const struct run_record *e) attr_must_check;
 
