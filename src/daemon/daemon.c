@@ -271,6 +271,7 @@ static int start_engine(struct daemon *d, struct error *err)
 		.disk_max_bytes = c->disk_max_bytes,
 		.processes_max = c->processes_max,
 		.cpu_max_millicores = c->cpu_max_millicores,
+		.import_memory_bytes = c->imports_max * c->import_memory_bytes,
 		.strict = c->isolation == CONFIG_ISOLATION_STRICT,
 		.handover = d->handover,
 		.lease_us = c->session_survive_us,
@@ -672,7 +673,7 @@ static int load_templates(struct daemon *d, struct error *err)
 	};
 
 	/* After the ids were dropped and before the filter: it gets our ids and no more. */
-	if (importer_start(&d->importer, d->bases[0], err) < 0)
+	if (importer_start(&d->importer, d->bases[0], &d->driver->import_group, err) < 0)
 		return -1;
 	d->templates = templates_new(&templates);
 	return template_row_keep(d->store, d->templates, err);

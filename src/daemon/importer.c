@@ -49,7 +49,17 @@ int importer_find(struct importer *i, const char *engine_path, struct error *err
 	return 0;
 }
 
-int importer_start(struct importer *i, const char *roots, struct error *err)
+/* Before its first order: it has no child yet. */
+static int limit_importer(struct importer *i, struct helper_group *group, struct error *err)
+{
+	int r = helper_group_join(group, i->pid);
+
+	helper_group_close(group);
+	return r < 0 ? error_set(err, ERR_SYSTEM, -r, "cgroup of the importer") : 0;
+}
+
+int importer_start(struct importer *i, const char *roots, struct helper_group *group,
+                   struct error *err)
 {
 	int pair[2];
 	int r;
@@ -65,7 +75,7 @@ int importer_start(struct importer *i, const char *roots, struct error *err)
 	(void)fd_close(pair[1]);
 	i->sock = pair[0];
 	if (i->pid > 0)
-		return 0;
+		return limit_importer(i, group, err);
 	i->sock = fd_close(i->sock);
 	i->pid = 0;
 	return error_set(err, ERR_SYSTEM, r, "fork");

@@ -9,6 +9,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "driver/helper_group.h"
 #include <sys/types.h>
 
 struct importer {
@@ -19,7 +20,8 @@ struct importer {
 
 /** importer_find - looks beside @engine_path. */
 int importer_find(struct importer *i, const char *engine_path, struct error *err) attr_must_check;
-/** importer_start - unpacks roots into @roots. */
-int importer_start(struct importer *i, const char *roots, struct error *err) attr_must_check;
+/** importer_start - unpacks roots into @roots, limited by @group, which it closes. */
+int importer_start(struct importer *i, const char *roots, struct helper_group *group,
+                   struct error *err) attr_must_check;
 /** importer_end - wait for it, after closing its socket. */
 void importer_end(struct importer *i);

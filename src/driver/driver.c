@@ -249,8 +249,10 @@ uint32_t box_layers(const struct box *box)
 
 void driver_free(struct driver *d)
 {
-	if (d)
-		d->ops->free(d);
+	if (!d)
+		return;
+	helper_group_close(&d->import_group);
+	d->ops->free(d);
 }
 
 const char *box_log_ctx(const struct box *box, char ret_ctx[BOX_CTX_LEN])

@@ -13,6 +13,7 @@
 #include "driver/box_exec.h"
 #include "driver/box_spec.h"
 #include "driver/counters.h"
+#include "driver/helper_group.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -102,6 +103,7 @@ struct driver_ops {
 struct driver {
 	const struct driver_ops *ops;
 	struct driver_caps caps;
+	struct helper_group import_group; /* for millibox-import; owned */
 };
 
 /** box_create - checks @spec against the capabilities first. */

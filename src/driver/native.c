@@ -326,6 +326,7 @@ static struct driver *take_over(const struct native_config *config)
 	if (!native_handover_find(config, &engine))
 		return NULL;
 	d = native_new(config, engine.sock, 0, &engine.probe);
+	d->import_group = engine.import_group;
 	native(d)->pidfd = engine.pidfd;
 	if (native_handover_list(native(d), &err) == 0)
 		return d;
@@ -336,16 +337,15 @@ static struct driver *take_over(const struct native_config *config)
 
 int native_spawn(const struct native_config *config, struct driver **ret_driver, struct error *err)
 {
-	struct engine_probe probe;
-	pid_t pid;
-	int sock;
+	struct native_engine engine;
 
 	*ret_driver = take_over(config);
 	if (*ret_driver)
 		return 0;
-	if (native_start_engine(config, &sock, &pid, &probe, err) < 0)
+	if (native_start_engine(config, &engine, err) < 0)
 		return error_wrap(err, "start '%.80s'", config->engine_path);
-	*ret_driver = native_new(config, sock, pid, &probe);
+	*ret_driver = native_new(config, engine.sock, engine.pid, &engine.probe);
+	(*ret_driver)->import_group = engine.import_group;
 	return 0;
 }
 

@@ -26,6 +26,8 @@ struct native_config {
 	/* Limits per box, which the engine enforces against the daemon. */
 	uint64_t memory_max_bytes, disk_max_bytes, processes_max;
 	uint64_t cpu_max_millicores; /* 0: all cores */
+	/* Of all image imports together. */
+	uint64_t import_memory_bytes;
 	bool strict;
 	/* Name of the handover socket in the runtime directory, the same for all daemons of a state
 	 * directory, and how long kept boxes outlive this daemon. NULL or 0: none do. */

@@ -74,11 +74,12 @@ static int open_peer(int sock)
 	return r < 0 ? r : fd_pidfd_open(pid);
 }
 
-static bool probe_engine(int sock, int pidfd, struct engine_probe *ret_probe)
+static bool probe_engine(int sock, int pidfd, struct engine_probe *ret_probe,
+                         struct helper_group *ret_group)
 {
 	struct error err = {0};
 
-	if (native_probe(sock, ret_probe, &err) == 0)
+	if (native_probe(sock, ret_probe, ret_group, &err) == 0)
 		return true;
 	/* It kept no boxes and was exiting. */
 	log_debug("the engine of an earlier daemon: %s", err.msg);
@@ -91,6 +92,7 @@ bool native_handover_find(const struct native_config *config, struct native_engi
 	cleanup_close int sock = config->handover ? connect_to_engine(config) : -1;
 	cleanup_close int pidfd = sock < 0 ? -1 : open_peer(sock);
 	struct engine_request request = {.op = ENGINE_END, .seq = NATIVE_PROBE_SEQ + 1};
+	attr_cleanup(helper_group_close) struct helper_group group = {0};
 	struct engine_probe probe = {0};
 
 	if (sock < 0)
@@ -99,7 +101,7 @@ bool native_handover_find(const struct native_config *config, struct native_engi
 		log_warn("another user listens in %s, ignoring", config->runtime_dir);
 		return false;
 	}
-	if (!probe_engine(sock, pidfd, &probe))
+	if (!probe_engine(sock, pidfd, &probe, &group))
 		return false;
 	if (probe.identity != native_identity(config)) {
 		log_warn("the engine of an earlier daemon has another version or other "
@@ -109,7 +111,11 @@ bool native_handover_find(const struct native_config *config, struct native_engi
 		return false;
 	}
 	*ret_engine = (struct native_engine){
-		.sock = TAKE_FD(sock), .pidfd = TAKE_FD(pidfd), .probe = probe};
+		.sock = TAKE_FD(sock),
+		.pidfd = TAKE_FD(pidfd),
+		.probe = probe,
+		.import_group = TAKE(group, (struct helper_group){0}),
+	};
 	return true;
 }
 

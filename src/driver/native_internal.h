@@ -70,6 +70,7 @@ struct native_engine {
 	pid_t pid; /* 0: not our child */
 	int pidfd; /* owned; -1: our child */
 	struct engine_probe probe;
+	struct helper_group import_group; /* owned */
 };
 
 /*
@@ -113,7 +114,8 @@ bool native_is_of_past(const struct engine_reply *reply);
 /** native_bad_reply - ERR_PROTOCOL: "millibox-engine @what". Return: -1. */
 int native_bad_reply(struct error *err, const char *what);
 /** native_probe - ask the engine what the host supports. */
-int native_probe(int sock, struct engine_probe *ret_probe, struct error *err) attr_must_check;
+int native_probe(int sock, struct engine_probe *ret_probe, struct helper_group *ret_group,
+                 struct error *err) attr_must_check;
 /** native_wait_readable - Return: 0, -ETIMEDOUT, or another negative errno. */
 int native_wait_readable(int fd, uint64_t deadline_us);
 /**
@@ -133,8 +135,8 @@ int native_sort_fds(int *fds, size_t count, uint32_t mask, int ret_fds[ENGINE_FD
 /** native_new - takes ownership of @sock; @pid 0: not our child. */
 struct driver *native_new(const struct native_config *config, int sock, pid_t pid,
                           const struct engine_probe *probe);
-int native_start_engine(const struct native_config *config, int *ret_sock, pid_t *ret_pid,
-                        struct engine_probe *ret_probe, struct error *err) attr_must_check;
+int native_start_engine(const struct native_config *config, struct native_engine *ret_engine,
+                        struct error *err) attr_must_check;
 /** native_wait_engine - reap it within @timeout_us. Return: wait status, or -ETIMEDOUT. */
 int native_wait_engine(pid_t pid, uint64_t timeout_us);
 

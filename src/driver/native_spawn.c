@@ -67,7 +67,7 @@ attr_noreturn static void become_engine(const char *path, char *const argv[], in
 	_exit(127);
 }
 
-#define OPTIONS_MAX (20 + ENGINE_BASES_MAX)
+#define OPTIONS_MAX (22 + ENGINE_BASES_MAX)
 
 struct option {
 	const char *name;
@@ -86,7 +86,7 @@ struct options {
 static struct options options_of(const struct native_config *config)
 {
 	struct options options = {
-		.count = 11,
+		.count = 12,
 		.all =
 			{
 				{.name = "--agent", .word = config->agent_path, .essential = true},
@@ -110,6 +110,9 @@ static struct options options_of(const struct native_config *config)
 	                         .essential = true},
 				{.name = "--max-cpu",
 	                         .value = config->cpu_max_millicores,
+	                         .essential = true},
+				{.name = "--import-memory",
+	                         .value = config->import_memory_bytes,
 	                         .essential = true},
 				{.name = "--log-level", .word = config->log_level},
 				{.name = "--log-format", .word = config->log_format},
@@ -227,7 +230,7 @@ bool native_is_of_past(const struct engine_reply *reply)
 }
 
 static int read_reply(int sock, uint64_t deadline, struct engine_reply *ret_reply,
-                      struct error *err)
+                      struct helper_group *ret_group, struct error *err)
 {
 	int r = native_wait_readable(sock, deadline);
 	ssize_t len;
@@ -236,7 +239,8 @@ static int read_reply(int sock, uint64_t deadline, struct engine_reply *ret_repl
 		return error_set(err, ERR_UNAVAILABLE, -r, "it does not respond");
 	/* If the engine died without reading, the first read fails, the next returns its data. */
 	do
-		len = fd_recv(sock, ret_reply, sizeof(*ret_reply), NULL, NULL);
+		len = fd_recv(sock, ret_reply, sizeof(*ret_reply), ret_group->files,
+		              &ret_group->count);
 	while (len == -ECONNRESET);
 	if (len == 0)
 		return error_set(err, ERR_UNAVAILABLE, 0, "it exited at once; see its log");
@@ -246,15 +250,17 @@ static int read_reply(int sock, uint64_t deadline, struct engine_reply *ret_repl
 	return 0;
 }
 
-static int read_probe(int sock, struct engine_probe *ret_probe, struct error *err)
+static int read_probe(int sock, struct engine_probe *ret_probe, struct helper_group *ret_group,
+                      struct error *err)
 {
 	uint64_t deadline = clock_us() + NATIVE_PROBE_TIMEOUT_US;
 	struct engine_reply reply = {0};
 
-	do
-		if (read_reply(sock, deadline, &reply, err) < 0)
+	do {
+		helper_group_close(ret_group);
+		if (read_reply(sock, deadline, &reply, ret_group, err) < 0)
 			return -1;
-	while (native_is_of_past(&reply));
+	} while (native_is_of_past(&reply));
 	if (reply.op == ENGINE_FAILED) {
 		reply.error.msg[sizeof(reply.error.msg) - 1] = '\0';
 		return error_set(err, ERR_UNAVAILABLE, reply.error.sys, "%.200s", reply.error.msg);
@@ -269,7 +275,8 @@ static int read_probe(int sock, struct engine_probe *ret_probe, struct error *er
 	return 0;
 }
 
-int native_probe(int sock, struct engine_probe *ret_probe, struct error *err)
+int native_probe(int sock, struct engine_probe *ret_probe, struct helper_group *ret_group,
+                 struct error *err)
 {
 	struct engine_request request = {.op = ENGINE_PROBE, .seq = NATIVE_PROBE_SEQ};
 	int r = fd_send(sock, &request, sizeof(request), NULL, 0);
@@ -277,7 +284,11 @@ int native_probe(int sock, struct engine_probe *ret_probe, struct error *err)
 	/* An engine that exited early may have left its reason. */
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET)
 		return error_set(err, ERR_SYSTEM, -r, "ask it");
-	return read_probe(sock, ret_probe, err);
+	*ret_group = (struct helper_group){0};
+	if (read_probe(sock, ret_probe, ret_group, err) == 0)
+		return 0;
+	helper_group_close(ret_group);
+	return -1;
 }
 
 int native_wait_engine(pid_t pid, uint64_t timeout_us)
@@ -293,9 +304,10 @@ int native_wait_engine(pid_t pid, uint64_t timeout_us)
 	return waitpid(pid, &status, WNOHANG) == pid ? status : -ECHILD;
 }
 
-int native_start_engine(const struct native_config *config, int *ret_sock, pid_t *ret_pid,
-                        struct engine_probe *ret_probe, struct error *err)
+int native_start_engine(const struct native_config *config, struct native_engine *ret_engine,
+                        struct error *err)
 {
+	struct native_engine engine = {.pidfd = -1};
 	cleanup_close int ours = -1;
 	cleanup_close int theirs = -1;
 	int pair[2];
@@ -311,7 +323,7 @@ int native_start_engine(const struct native_config *config, int *ret_sock, pid_t
 	if (fork_engine(config, theirs, &pid, err) < 0)
 		return -1;
 	theirs = fd_close(theirs);
-	if (native_probe(ours, ret_probe, err) < 0) {
+	if (native_probe(ours, &engine.probe, &engine.import_group, err) < 0) {
 		/* Without its socket it ends and removes its names, if it can. */
 		ours = fd_close(ours);
 		if (native_wait_engine(pid, NATIVE_END_TIMEOUT_US) == -ETIMEDOUT) {
@@ -320,7 +332,8 @@ int native_start_engine(const struct native_config *config, int *ret_sock, pid_t
 		}
 		return -1;
 	}
-	*ret_sock = TAKE_FD(ours);
-	*ret_pid = pid;
+	engine.sock = TAKE_FD(ours);
+	engine.pid = pid;
+	*ret_engine = engine;
 	return 0;
 }

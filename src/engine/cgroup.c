@@ -149,6 +149,8 @@ int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err)
 	uint32_t unwanted = 0;
 
 	*ret_groups = (struct cgroups){.kill_tree = -1, .freeze_tree = -1};
+	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++)
+		ret_groups->import[i] = -1;
 	if (read_layout(&layout, err) < 0)
 		return -1;
 	/* v2 first: its kill also empties the v1 groups when sweeping. */
@@ -403,6 +405,7 @@ void cgroups_close(struct cgroups *groups)
 		tree->dir = fd_close(tree->dir);
 		tree->home = fd_close(tree->home);
 		tree->parent = fd_close(tree->parent);
+		groups->import[i] = fd_close(groups->import[i]);
 	}
 	groups->count = 0;
 }

@@ -69,6 +69,7 @@ struct cgroups {
 	bool has_v1;
 	int kill_tree; /* index of the tree with cgroup.kill, or -1 */
 	int freeze_tree;
+	int import[CGROUP_KIND_COUNT]; /* files that move a process to the import group; owned */
 	uint32_t instance;
 };
 

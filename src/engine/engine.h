@@ -39,7 +39,7 @@
  */
 #define ENGINE_SOCKET_FD 3
 
-#define ENGINE_VERSION   3
+#define ENGINE_VERSION   4
 #define ENGINE_ID_LEN    32 /* box ids: [a-z0-9]{1,31} and NUL */
 #define ENGINE_ROOT_LEN  65 /* names of roots: [a-z0-9._-]{1,64}, no dot first, and NUL */
 #define ENGINE_BASES_MAX 8  /* --roots */
@@ -56,7 +56,8 @@ enum engine_op {
 	ENGINE_DESTROY, /* answered by ENGINE_GONE */
 	ENGINE_FREEZE,  /* freeze or thaw; answered by ENGINE_FROZEN or ENGINE_FAILED */
 	/* replies and events */
-	ENGINE_PROBED,
+	ENGINE_PROBED, /* carries a descriptor per tree of cgroups: writing a process id there moves
+	                * the process into the group of millibox-import */
 	ENGINE_CREATED, /* carries descriptors; the box is being built */
 	ENGINE_FROZEN,
 	ENGINE_FAILED, /* of a request, or of a box being built (then GONE follows) */

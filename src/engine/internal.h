@@ -52,6 +52,7 @@ struct options {
 	const char *zygote;                  /* library; NULL: no zygotes */
 	uint32_t zygote_forks;               /* replace a zygote after this many children */
 	uint64_t zygote_memory;              /* ... or above this many bytes */
+	uint64_t import_memory;              /* of all imports together; 0: no group for them */
 };
 
 /* Mapped after the ids of boxes: the owners of images' files, which are root and the daemon. */
@@ -259,6 +260,12 @@ int groups_make(const struct host *host, struct box_groups *groups,
 /** groups_limit - no-op the second time: v1 accepts changed limits only in a certain order. */
 int groups_limit(const struct host *host, struct box_groups *groups, const struct engine_limits *l,
                  struct error *err) attr_must_check;
+/**
+ * groups_make_import - a group for all imports of images, which are work for tenants outside boxes;
+ * sets import of @groups. Only memory and processes are bounded; the CPU weight is that of a box.
+ */
+int groups_make_import(struct cgroups *groups, uint64_t memory_bytes,
+                       struct error *err) attr_must_check;
 /** groups_kill - SIGKILL to all; lifts the CPU quota so that they die at once. */
 void groups_kill(const struct host *host, const struct box_groups *groups);
 void group_lift_quota(int dir);

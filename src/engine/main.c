@@ -127,6 +127,9 @@ static int collect(const struct options *options, const struct privilege *privil
 		return -1;
 	cgroups_sweep_others(&host->groups);
 	cgroups_enable(&host->groups);
+	if (options->import_memory > 0 &&
+	    groups_make_import(&host->groups, options->import_memory, err) < 0)
+		return -1;
 	host->ids = ids_of_instance(privilege, host->instance.number);
 	if (host->ids.mode == ENGINE_IDS_RANGE) {
 		int r = cgroups_delegate(&host->groups, host->ids.host_root, &ret->group);
@@ -233,6 +236,8 @@ static void close_engine_fds(const struct options *options, struct host *host)
 	host->handover.listener = fd_close(host->handover.listener);
 	host->agent_exe = fd_close(host->agent_exe);
 	host->zygote_lib = fd_close(host->zygote_lib);
+	for (size_t i = 0; i < host->groups.count; i++)
+		host->groups.import[i] = fd_close(host->groups.import[i]);
 }
 
 static int mode_serve(const struct options *options)
@@ -331,6 +336,7 @@ static const struct item {
 	{"zygote",           TO_TEXT,   AT(options.zygote),          0,                          "zygote library; without it there are no zygotes"},
 	{"zygote-forks",     TO_U32,    AT(options.zygote_forks),    0,                          "children after which a zygote is replaced"},
 	{"zygote-memory",    TO_U64,    AT(options.zygote_memory),   0,                          "bytes above which a zygote is replaced"},
+	{"import-memory",    TO_U64,    AT(options.import_memory),   0,                          "bytes of all imports together; 0: imports have no cgroup"},
 	{"runtime-dir",      TO_TEXT,   AT(options.runtime_dir),     0,                          "directory for locks"},
 	{"uid-base",         TO_U64,    AT(options.uid_base),        0,                          "first host id"},
 	{"log-level",        TO_LEVEL,  AT(log_level),               0,                          "error, warn, info or debug"},

@@ -205,7 +205,8 @@ static void do_probe(struct server *s, const struct engine_request *req)
 		.images = s->host->facts.has_images,
 		.zygotes = s->host->zygote_lib >= 0,
 	};
-	send_reply(s, &reply, NULL, 0);
+	send_reply(s, &reply, s->host->groups.import,
+	           s->host->groups.import[0] < 0 ? 0 : s->host->groups.count);
 }
 
 static void do_create(struct server *s, const struct engine_request *req)

@@ -18,6 +18,9 @@
 #define CPU_PERIOD_US 100000
 #define CPU_SHARES    256
 #define CPU_WEIGHT    25
+#define IMPORT_NAME   "import"
+/* The importer, two per import, of which there are at most 64, one per root being removed. */
+#define IMPORT_PIDS 256
 
 /* Cache that a removed group may keep, see group_empty(). */
 #define CACHE_KEPT (1024u * 1024)
@@ -83,6 +86,7 @@ uint32_t groups_find_files(const struct cgroup_tree *tree)
 static void format_value(const struct engine_limits *l, enum value value, char *ret_text,
                          size_t size)
 {
+	const bool is_bounded = l->cpu_millicores > 0;
 	uint64_t quota = (uint64_t)l->cpu_millicores * CPU_PERIOD_US / 1000;
 	const uint64_t numbers[] = {
 		[VALUE_MEMORY] = l->memory_bytes,
@@ -96,7 +100,11 @@ static void format_value(const struct engine_limits *l, enum value value, char *
 		[VALUE_WEIGHT] = CPU_WEIGHT,
 	};
 
-	if (value == VALUE_CPU_MAX)
+	if (value == VALUE_CPU_MAX && !is_bounded)
+		(void)snprintf(ret_text, size, "max %d", CPU_PERIOD_US);
+	else if (value == VALUE_QUOTA && !is_bounded)
+		(void)snprintf(ret_text, size, "-1");
+	else if (value == VALUE_CPU_MAX)
 		(void)snprintf(ret_text, size, "%llu %d", (unsigned long long)quota, CPU_PERIOD_US);
 	else
 		(void)snprintf(ret_text, size, "%llu", (unsigned long long)numbers[value]);
@@ -184,6 +192,39 @@ int groups_limit(const struct host *host, struct box_groups *groups, const struc
 		if (limit_group(&cgroups->trees[i], groups->dirs[i], l, err) < 0)
 			return -1;
 	groups->limited = true;
+	return 0;
+}
+
+static int open_import(const struct cgroup_tree *tree, const struct engine_limits *l,
+                       struct error *err)
+{
+	cleanup_close int dir = -1;
+	int fd;
+
+	if (mkdirat(tree->dir, IMPORT_NAME, 0755) < 0)
+		return error_set(err, ERR_UNAVAILABLE, errno, "group for imports in '%s'",
+		                 tree->path);
+	dir = fd_open_at(tree->dir, IMPORT_NAME, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (dir < 0)
+		return error_set(err, ERR_UNAVAILABLE, -dir, "group for imports in '%s'",
+		                 tree->path);
+	if (limit_group(tree, dir, l, err) < 0)
+		return error_wrap(err, "group for imports");
+	fd = fd_open_at(dir, tree->v2 ? "cgroup.procs" : "tasks", O_WRONLY, 0);
+	return fd < 0 ? error_set(err, ERR_UNAVAILABLE, -fd, "group for imports") : fd;
+}
+
+int groups_make_import(struct cgroups *groups, uint64_t memory_bytes, struct error *err)
+{
+	const struct engine_limits l = {.memory_bytes = memory_bytes, .pids = IMPORT_PIDS};
+
+	for (size_t i = 0; i < groups->count; i++) {
+		int fd = open_import(&groups->trees[i], &l, err);
+
+		if (fd < 0)
+			return -1;
+		groups->import[i] = fd;
+	}
 	return 0;
 }
 

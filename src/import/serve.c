@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -107,6 +108,13 @@ attr_noreturn static void run_child(int tmp, const struct serve_job *job)
 	_exit(fd_write_all(job->out, result, strlen(result)) < 0 ? 1 : 0);
 }
 
+/* The group of imports has a memory limit: if it is reached, this process is killed and not the
+ * one that serves others. */
+static void volunteer_for_oom(void)
+{
+	(void)!file_write_at(AT_FDCWD, "/proc/self/oom_score_adj", "1000");
+}
+
 static int make_tmp(int roots, char ret_name[TMP_LEN])
 {
 	int fd, r = 0;
@@ -154,6 +162,7 @@ int serve_one(int roots, const struct serve_job *job)
 			/* Dies with the parent; the daemon handles the terminal's signals. */
 			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 			(void)fd_close(roots); /* the child uses only @tmp */
+			volunteer_for_oom();
 			run_child(tmp, job);
 		}
 		r = pid < 0 ? -errno : wait_for_child(pid);

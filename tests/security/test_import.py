@@ -13,6 +13,7 @@ import tarfile
 import pytest
 
 from support import host, oci
+from support.daemon import Daemon
 
 pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
 
@@ -450,3 +451,40 @@ def test_invalid_limits_are_refused(places, option):
     run = subprocess.run([BUILD / "millibox-import", "--roots", places / "roots", "--name", "it", option], input=b"",
                          capture_output=True, timeout=60, check=False)
     assert run.returncode == 2 and b"usage" in run.stderr
+
+
+# CG-6: imports are work for tenants outside boxes
+
+
+def group_file(pid, controller, name):
+    """The content of a file in a process's group."""
+    for line in pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        for top in (f"/sys/fs/cgroup/{controllers}", "/sys/fs/cgroup") if controller in controllers.split(",") or not controllers else ():
+            file = pathlib.Path(top + path) / name
+            if file.exists():
+                return file.read_text().strip()
+    return None
+
+
+@pytest.mark.skipif(not host.is_root(), reason="needs root: an ordinary user may have no groups")
+def test_imports_have_a_group_with_limits():
+    daemon = Daemon(config="imports:\n  max: 2\n  memory: 96Mi\n").start()
+    try:
+        importer = next(pid for pid in host.children(daemon.pid) if b"millibox-import" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes())
+        held = oci.HeldImport(daemon.socket, "held")
+        try:
+            host.wait_until(lambda: [c for p in host.children(importer) for c in host.children(p)], 10, "the process that unpacks")
+            handler = host.children(importer)[0]
+            for pid in (importer, handler, *host.children(handler)):
+                memory = group_file(pid, "memory", "memory.limit_in_bytes") or group_file(pid, "memory", "memory.max")
+                assert int(memory) == 2 * 96 << 20, memory
+                assert int(group_file(pid, "pids", "pids.max")) == 256
+                assert "/import" in pathlib.Path(f"/proc/{pid}/cgroup").read_text()
+            assert [pathlib.Path(f"/proc/{p}/oom_score_adj").read_text() for p in host.children(handler)] == ["1000\n"]
+            assert "/import" not in pathlib.Path(f"/proc/{daemon.pid}/cgroup").read_text(), "control: the daemon has another"
+        finally:
+            held.close()
+    finally:
+        assert daemon.stop() == 0, daemon.log()
+        daemon.remove()

@@ -211,7 +211,7 @@ def box_cgroups(instances, engine_lives):
     for instance in instances:
         ahead = GROUPS_AHEAD if engine_lives(instance) else 0
         for top in _trees():
-            groups = [group for group in _directories(f"{top}/{instance}") if "/zygote-" not in group and not (ahead and group.endswith("/engine"))]
+            groups = [group for group in _directories(f"{top}/{instance}") if "/zygote-" not in group and not (ahead and group.endswith(("/engine", "/import")))]
             used = [group for group in groups if _read(f"{group}/cgroup.procs")]
             found += groups if len(groups) - len(used) > ahead else used
     return sorted(found)

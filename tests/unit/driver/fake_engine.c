@@ -63,6 +63,8 @@ static bool has_wrong_arguments(int argc, char **argv)
 	                                       "1024",
 	                                       "--max-cpu",
 	                                       "0",
+	                                       "--import-memory",
+	                                       "268435456",
 	                                       "--log-level",
 	                                       "warn",
 	                                       "--log-format",
@@ -114,7 +116,8 @@ static int answer(const char *mode, const char *fault)
 		reply.probe.ids = ENGINE_IDS_COUNT;
 	if (str_equal(mode, "short"))
 		len = 8;
-	return fd_send(ENGINE_SOCKET_FD, &reply, len, NULL, 0);
+	/* As a file of the import group. */
+	return fd_send(ENGINE_SOCKET_FD, &reply, len, &(int){STDERR_FILENO}, 1);
 }
 
 int main(int argc, char **argv)

@@ -49,6 +49,7 @@ static int setup(void **state)
 	                                  .memory_max_bytes = 1099511627776,
 	                                  .disk_max_bytes = 4294967296,
 	                                  .processes_max = 1024,
+	                                  .import_memory_bytes = 268435456,
 	                                  .strict = true,
 	                                  .on_engine_lost = on_engine_lost,
 	                                  .ctx = &f};
@@ -93,6 +94,7 @@ static void an_engine_starts_with_nothing_of_ours(void **state)
 	if (native_spawn(&f->config, &f->driver, &f->err) < 0)
 		fail_msg("%s", f->err.msg);
 	assert_int_equal(f->driver->caps.boxes_max, 5);
+	assert_int_equal(f->driver->import_group.count, 1);
 	assert_string_equal(f->driver->caps.ids, "subid");
 	assert_string_equal(f->driver->caps.cgroup, "none");
 	assert_false(f->driver->caps.can_freeze);
