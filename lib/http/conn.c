@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "http/intercept.h"
 #include "io/loop.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -208,6 +209,7 @@ struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mh
 	list_init(&c->wait);
 	list_init(&c->spare);
 	list_init(&c->peer_spare);
+	intercept_start(c);
 	list_append(&c->server->conns, &c->node);
 	c->server->conns_count++;
 	l->conns_count++;
@@ -224,6 +226,8 @@ struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mh
 
 void conn_closed(struct http_conn *c)
 {
+	intercept_stop(c);
+	loop_cancel(c->server->config.loop, server_refuse_framing, c);
 	/* A lingering duplicate of the socket would keep it in the set. */
 	(void)epoll_ctl(c->server->hangup_fd, EPOLL_CTL_DEL, c->fd, NULL);
 	if (c->unread)
@@ -280,6 +284,13 @@ void conn_cut(struct http_conn *c)
 {
 	conn_wait_end(c);
 	(void)shutdown(c->fd, SHUT_RDWR); /* fails only if the client closed first */
+}
+
+void conn_bad_framing(struct http_conn *c)
+{
+	/* microhttpd is on the stack. */
+	loop_cancel(c->server->config.loop, server_refuse_framing, c);
+	loop_defer(c->server->config.loop, server_refuse_framing, c);
 }
 
 void conn_expire(void *server)

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/list.h"
+#include "http/framing.h"
 #include "http/server.h"
 #include <microhttpd.h>
 #include <sys/socket.h>
@@ -101,8 +102,10 @@ struct http_conn {
 	struct http_peer *peer;
 	struct http_request *req; /* NULL between requests */
 	uint64_t deadline_us;
-	int fd;       /* owned by microhttpd */
-	unsigned uid; /* valid with has_uid */
+	struct framing framing; /* of the bytes that microhttpd has read */
+	uint64_t heads;         /* that microhttpd has parsed */
+	int fd;                 /* owned by microhttpd */
+	unsigned uid;           /* valid with has_uid */
 	bool has_uid;
 	bool uid_asked; /* of the kernel, for TCP */
 	bool suspended;
@@ -111,6 +114,7 @@ struct http_conn {
 	bool crowded;
 	bool known;         /* a request was authenticated */
 	bool evicted;       /* shut down to make room */
+	bool refused;       /* for its framing; nothing more is read */
 	bool unread;        /* answered before the body was read */
 	struct http_ws *ws; /* NULL: not upgraded to a WebSocket */
 };
@@ -171,6 +175,9 @@ struct http_request {
 /** server_check_quiet - after a connection of a quiescing server ended. */
 void server_check_quiet(struct http_server *s);
 void listener_run_soon(struct http_listener *l);
+/** server_refuse_framing - from the loop: answer a connection whose framing is bad, if it is its
+ * turn. */
+void server_refuse_framing(void *conn);
 /** listener_check_retired - after a connection ended. */
 void listener_check_retired(struct http_listener *l);
 
@@ -179,6 +186,8 @@ void conn_closed(struct http_conn *c);
 void conn_wait(struct http_conn *c, enum conn_wait wait);
 void conn_wait_end(struct http_conn *c);
 void conn_cut(struct http_conn *c);
+/** conn_bad_framing - refuse what the client sent, after the requests before it. */
+void conn_bad_framing(struct http_conn *c);
 void conn_set_known(struct http_conn *c);
 void room_init(struct conn_room *room);
 /** conn_peer_key - the peer that @addr belongs to: see http_peer. */

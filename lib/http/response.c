@@ -53,6 +53,9 @@ static void set_answer(struct http_request *req, struct MHD_Response *response, 
 	/* The body is not read: what follows is not a request. */
 	if (req->phase == REQUEST_HEAD && request_has_body(req))
 		c->unread = req->close = true;
+	/* Nor is it checked where another protocol was asked for and not chosen. */
+	if (c->framing.state == FRAMING_UPGRADE && !req->ws)
+		req->close = true;
 	if (content_type)
 		add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
 	for (size_t i = 0; i < req->added_count; i++)

@@ -71,6 +71,12 @@ static enum MHD_Result take_header(struct http_request *req, const char *target)
 	uint64_t announced = 0;
 	struct error err = {0};
 
+	/* Each header that microhttpd finds was found by framing.h too: see intercept.c. */
+	if (++req->conn->heads > req->conn->framing.heads) {
+		(void)error_set(&err, ERR_SYSTEM, 0, "the framing of a request was not checked");
+		reply_own_error(req, &err);
+		return response_queue(req);
+	}
 	if (request_check(req, target, &err) < 0) {
 		reply_own_error(req, &err);
 		return response_queue(req);
@@ -231,6 +237,48 @@ static void report_done(const struct http_request *req, bool complete)
 		h->on_done(h->ctx, req, &done);
 }
 
+/* Before its first line was complete: microhttpd knows no request. */
+static void refuse_first_bytes(struct http_conn *c, const struct error *err)
+{
+	struct http_request *req = request_new(c, "");
+
+	c->req = req;
+	req->phase = REQUEST_REFUSED;
+	reply_own_error(req, err);
+	report_done(req, true);
+	c->req = NULL;
+	request_free(req);
+}
+
+/*
+ * microhttpd has everything up to the bad byte, and waits for more. If a request before it is still
+ * in progress, its completion leads here again.
+ */
+void server_refuse_framing(void *conn)
+{
+	struct http_conn *c = conn;
+	struct http_request *req = c->req;
+	struct error err = {0};
+
+	if (c->refused || c->ws)
+		return;
+	if (req && req->phase != REQUEST_HEAD &&
+	    !(req->phase == REQUEST_BODY && framing_is_body(&c->framing)))
+		return;
+	c->refused = true;
+	(void)error_set(&err, ERR_INVALID, 0, "%s", c->framing.bad);
+	if (!req) {
+		refuse_first_bytes(c, &err);
+	} else {
+		/* The handler of a streamed body has the request. */
+		request_gone(req);
+		if (req->phase == REQUEST_HEAD)
+			req->phase = REQUEST_REFUSED;
+		reply_own_error(req, &err);
+	}
+	(void)shutdown(c->fd, SHUT_WR);
+}
+
 static void on_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
                          enum MHD_RequestTerminationCode code)
 {
@@ -251,6 +299,8 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
 	conn_wait(c, WAIT_IDLE);
 	if (c->server->quiescing)
 		conn_cut(c);
+	else if (c->framing.bad)
+		conn_bad_framing(c);
 }
 
 static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,

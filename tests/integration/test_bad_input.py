@@ -2,6 +2,7 @@
 """Invalid requests: each is a 4xx that names the field; never a crash, a hang or a box."""
 
 import json
+import re
 import socket
 import time
 
@@ -223,6 +224,61 @@ def test_broken_http_is_answered_with_4xx_or_cut(daemon, data):
         assert status[:1] == b"4" or status == b"505", received[:200]
     with daemon.client() as c:
         assert c.get("/healthz").status == 200
+
+
+HEAD = b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+#: Each would be the start of a request that two parsers read differently, and what the refusal says of it.
+LAX = {
+    "lf": (b"GET /api/v1/sessions HTTP/1.1\nHost: localhost\n\n", b"LF"),
+    "lf header": (b"GET /api/v1/sessions HTTP/1.1\r\nHost: localhost\nX: y\r\n\r\n", b"LF"),
+    "lf end": (b"GET /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\n\n", b"LF"),
+    "cr": (b"GET /api/v1/sessions HTTP/1.1\rHost: localhost\r\r", b"CR"),
+    "nul value": (b"GET /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nX: a\0b\r\n\r\n", b"NUL"),
+    "nul name": (b"GET /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nX\0: b\r\n\r\n", b"NUL"),
+    "nul target": (b"GET /api/v1/sessions\0 HTTP/1.1\r\nHost: localhost\r\n\r\n", b"NUL"),
+    "fold": (b"GET /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nX: a\r\n b\r\n\r\n", b"folded"),
+    "first fold": (b"GET /api/v1/sessions HTTP/1.1\r\n Host: localhost\r\n\r\n", b"folded"),
+    "chunk lf": (CHUNKED + b"2\n{}\n0\n\n", b"LF"),
+    "chunk end lf": (CHUNKED + b"2\r\n{}\n0\r\n\r\n", b"LF"),
+    "trailer lf": (CHUNKED + b"2\r\n{}\r\n0\r\n\n", b"LF"),
+    "query": (b"GET /api/v1/sessions?limit=%zz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"query"),
+    "query nul": (b"GET /api/v1/sessions?limit=1%00 HTTP/1.1\r\nHost: localhost\r\n\r\n", b"query"),
+    "query cut": (b"GET /api/v1/sessions?limit=1&x=%4 HTTP/1.1\r\nHost: localhost\r\n\r\n", b"query"),
+}
+
+
+@pytest.mark.parametrize("name", LAX)
+def test_lax_framing_is_400(daemon, name):
+    data, why = LAX[name]
+    for address in (daemon.tcp_address(), daemon.socket):
+        received = raw_exchange(address, data)
+        assert received.startswith(b"HTTP/1.1 400 ") and received.count(b"HTTP/1.1 ") == 1, received[:300]
+        assert why in received and b"X-Request-ID" in received, received
+
+
+def test_strict_framing_is_served(daemon):
+    """Control of test_lax_framing_is_400: the same requests, well-formed, one after the other on one connection."""
+    get = b"GET /api/v1/sessions?limit=%31 HTTP/1.1\r\nHost: localhost\r\nX: a\tb\r\n"
+    body = json.dumps(GOOD).replace("shell", "cobol").encode()
+    post = CHUNKED + f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\nX: y\r\n\r\n"
+    received = raw_exchange(daemon.tcp_address(), get + b"\r\n" + post + get + b"Connection: close\r\n\r\n")
+    assert re.findall(rb"HTTP/1.1 (\d+) ", received) == [b"200", b"400", b"200"], received
+    assert b"cobol" in received
+
+
+@pytest.mark.boxes
+def test_a_badly_framed_upload_leaves_no_file(client, daemon):
+    """The handler of a streamed body has the request when its framing turns out to be bad."""
+    session = client.post("/api/v1/sessions", {"mode": "persistent", "language": "shell"}).json["session_id"]
+    path = f"/api/v1/sessions/{session}/files/x"
+    head = f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    received = raw_exchange(daemon.tcp_address(), head + b"5\r\nhello\r\n5\nworld\n0\n\n")
+    assert received.startswith(b"HTTP/1.1 400 ") and b"LF" in received, received
+    assert client.get(path).status == 404
+    assert raw_exchange(daemon.tcp_address(), head + b"5\r\nhello\r\n0\r\n\r\n").split(b" ")[1][:1] == b"2"
+    assert client.get(path).body == b"hello"
+    assert client.request("DELETE", f"/api/v1/sessions/{session}").status == 200
 
 
 def test_endless_bytes_that_are_not_http_are_cut_in_time(make_daemon):

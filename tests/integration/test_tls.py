@@ -322,3 +322,26 @@ def test_invalid_files_are_reported_and_nothing_is_served(make_daemon, authority
     d = make_daemon(tcp=True, env=settings(authority, **change)).start(ready=False)
     assert d.process.wait(20) == 3, d.log()
     assert why in d.log()
+
+
+@pytest.mark.parametrize(
+    "data, why",
+    [
+        (b"GET /healthz HTTP/1.1\nHost: localhost\n\n", b"LF"),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: a\0b\r\n\r\n", b"NUL"),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: a\r\n b\r\n\r\n", b"folded"),
+        (b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\n{}\n0\n\n", b"LF"),
+    ],
+    ids=["lf", "nul", "fold", "chunk"],
+)  # fmt: skip
+def test_lax_framing_is_400_over_tls(make_daemon, authority, data, why):
+    d = serve(make_daemon, authority)
+    context = ssl.create_default_context(cafile=str(authority / "ca.pem"))
+    for sent, status in ((data, b"400"), (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"200")):
+        with context.wrap_socket(socket.create_connection(("127.0.0.1", d.port), timeout=20), server_hostname="localhost") as sock:
+            sock.sendall(sent)
+            received = b""
+            while piece := sock.recv(65536):
+                received += piece
+        assert received.split(b" ")[1] == status, received
+        assert status == b"200" or why in received, received

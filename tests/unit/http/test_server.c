@@ -126,6 +126,102 @@ static void ambiguous_framing_is_refused(void **state)
 	assert_int_equal(f->requests, 0);
 }
 
+/* A literal with NULs, and what the refusal says. */
+struct lax {
+	const char *data;
+	size_t len;
+	const char *why;
+};
+
+static void lax_framing_is_refused(void **state)
+{
+#define LAX(text, why)                                                                             \
+	{                                                                                          \
+		text, sizeof(text) - 1, why                                                        \
+	}
+	static const struct lax bad[] = {
+		LAX("GET /x HTTP/1.1\nHost: localhost\n\n", "LF"),
+		LAX("GET /x HTTP/1.1\r\nHost: localhost\n\r\n", "LF"),
+		LAX("GET /x HTTP/1.1\r\n" HOST "\n", "LF"),
+		LAX("GET /x HTTP/1.1\rHost: localhost\r\r", "CR"),
+		LAX("GET /x HTTP/1.1\r\n" HOST "X: a\0b\r\n\r\n", "NUL"),
+		LAX("GET /x HTTP/1.1\r\n" HOST "X\0Y: a\r\n\r\n", "NUL"),
+		LAX("GET /x\0y HTTP/1.1\r\n" HOST "\r\n", "NUL"),
+		LAX("GET /x HTTP/1.1\r\n" HOST "X: a\r\n b\r\n\r\n", "folded"),
+		LAX("GET /x HTTP/1.1\r\n" HOST " X: a\r\n\r\n", "folded"),
+		LAX("GET /x HTTP/1.1\r\n" HOST "X\r\n\r\n", "colon"),
+	};
+#undef LAX
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+		cleanup_close int fd = peer_connect(f->port);
+
+		(void)peer_send(f->loop, fd, bad[i].data, bad[i].len);
+		/* To EOF: the connection is closed. */
+		assert_true(peer_read(f->loop, fd, &b, NULL));
+		if (strncmp(b.data, "HTTP/1.1 400 ", 13) != 0 || !strstr(b.data, bad[i].why))
+			fail_msg("to '%s' came '%s'", bad[i].data, b.data);
+	}
+	assert_int_equal(f->requests, 0);
+	peer_wait(f->loop, is_empty, f);
+}
+
+#define CHUNKED "POST /x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
+
+static void a_chunk_that_is_badly_framed_is_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	expect_answer(f, CHUNKED "5\r\nhello\r\n0\r\n\r\n", " 200 ", "hello");
+	expect_answer(f, CHUNKED "5\nhello\n0\n\n", " 400 ", "LF");
+	expect_answer(f, CHUNKED "5\r\nhello\n0\r\n\r\n", " 400 ", "LF");
+	expect_answer(f, CHUNKED "5\r\nhello\r\n0\r\n\n", " 400 ", "LF");
+	expect_answer(f, CHUNKED "4\r\nhello\r\n0\r\n\r\n", " 400 ", "longer than announced");
+	expect_answer(f, CHUNKED "zz\r\nhello\r\n0\r\n\r\n", " 400 ", "size of a chunk");
+	assert_int_equal(f->requests, 1);
+	peer_wait(f->loop, is_empty, f);
+}
+
+static void bad_bytes_after_a_request_do_not_change_its_response(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+	cleanup_close int fd = peer_connect(f->port);
+
+	assert_true(peer_say(f->loop, fd,
+	                     "GET /later HTTP/1.1\r\n" HOST "\r\nGET /smuggled HTTP/1.1\n" HOST
+	                     "\r\n"));
+	peer_wait(f->loop, is_waiting, f);
+	for (int turns = 0; turns < 10; turns++)
+		peer_turn(f->loop);
+	reply_text(f->waiting, "first");
+	f->waiting = NULL;
+	assert_true(peer_read(f->loop, fd, &b, NULL));
+	assert_int_equal(strncmp(b.data, "HTTP/1.1 200 ", 13), 0);
+	assert_non_null(strstr(strstr(b.data, "first"), "HTTP/1.1 400 "));
+	assert_int_equal(f->requests, 1);
+	fd = fd_close(fd);
+	peer_wait(f->loop, is_empty, f);
+}
+
+/* What follows is not checked, as it could be another protocol. */
+static void an_upgrade_that_is_not_made_ends_the_connection(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+
+	exchange(f,
+	         "GET /x HTTP/1.1\r\n" HOST
+	         "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\nGET /smuggled HTTP/1.1\n" HOST
+	         "\r\n",
+	         &b, NULL);
+	assert_non_null(strstr(b.data, "Connection: close"));
+	assert_null(strstr(b.data, "/smuggled"));
+	assert_int_equal(f->requests, 1);
+}
+
 static void a_path_that_is_not_well_formed_is_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -262,8 +358,21 @@ static void a_query_is_decoded_once(void **state)
 {
 	expect_answer(*state, "GET /query?q=a%2520b+c HTTP/1.1\r\n" HOST "\r\n", " 200 ",
 	              "a%20b c");
-	expect_answer(*state, "GET /query?q=%00 HTTP/1.1\r\n" HOST "\r\n", " 200 ", "(none)");
 	expect_answer(*state, "GET /query HTTP/1.1\r\n" HOST "\r\n", " 200 ", "(none)");
+}
+
+static void a_query_that_cannot_be_decoded_is_refused(void **state)
+{
+	static const char *const bad[] = {"q=%", "q=%4", "q=%zz", "q=%00", "%0a=1", "a=1&b=%4&c=2"};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		cleanup_free char *text =
+			xasprintf("GET /query?%s HTTP/1.1\r\n" HOST "\r\n", bad[i]);
+
+		expect_answer(f, text, " 400 ", "escape");
+	}
+	assert_int_equal(f->requests, 0);
 }
 
 static void on_quiet(void *ctx)
@@ -362,6 +471,11 @@ int main(void)
 		UNIT(head_is_answered_without_a_body),
 		UNIT(the_request_id_is_taken_only_when_well_formed),
 		UNIT(a_query_is_decoded_once),
+		UNIT(a_query_that_cannot_be_decoded_is_refused),
+		UNIT(lax_framing_is_refused),
+		UNIT(a_chunk_that_is_badly_framed_is_refused),
+		UNIT(bad_bytes_after_a_request_do_not_change_its_response),
+		UNIT(an_upgrade_that_is_not_made_ends_the_connection),
 		UNIT(quiescing_lets_the_running_request_end),
 		UNIT(quiescing_without_connections_is_reported),
 		UNIT(freeing_the_server_notifies_the_handlers),

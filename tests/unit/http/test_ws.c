@@ -249,6 +249,9 @@ static void a_bad_handshake_names_the_header(void **state)
 
 		f->refused = (struct error){0};
 		buf_consume(&f->came, f->came.len);
+		/* A refused upgrade ends the connection. */
+		fd_close(f->fd);
+		f->fd = peer_connect(f->port);
 		greet(f, text);
 		free(text);
 		assert_non_null(memmem(f->came.data, f->came.len, " 426 ", 5));
