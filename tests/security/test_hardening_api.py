@@ -5,12 +5,13 @@ import json
 import os
 import pathlib
 import socket
+import subprocess
 import time
 
 import pytest
 from support import host
 from support.client import raw_exchange
-from support.daemon import is_sanitized
+from support.daemon import Daemon, is_sanitized
 
 pytestmark = pytest.mark.phases("system", "pool")
 
@@ -114,3 +115,36 @@ def test_root_does_not_listen_in_another_users_directory(make_daemon):
     d.start(ready=False)
     assert d.process.wait(20) != 0
     assert "belongs to user 12345" in d.log()
+
+
+class FewDescriptors(Daemon):
+    def command(self):
+        return ["prlimit", "--nofile=100:100", *super().command()]
+
+
+def test_running_out_of_descriptors_ends_nothing():
+    """API-5: a connected client is answered; later ones are answered once there are descriptors again."""
+    d = FewDescriptors(tcp=True, config="http:\n  max_connections: 4000\n  max_connections_per_peer: 4000\n").start()
+    with d.client() as c:
+        assert c.get("/healthz").status == 200
+        late = [socket.create_connection(d.tcp_address()) for _ in range(120)]  # the kernel queues what is not accepted
+        host.wait_until(lambda: host.fd_count(d.pid) >= 99, 20, "no descriptor left")
+        for _ in range(5):
+            assert c.get("/healthz").status == 200
+        for s in late:
+            s.close()
+        with d.client() as other:
+            assert other.get("/healthz").status == 200
+            assert other.shell("echo fine")["stdout"] == "fine\n"
+    assert d.stop() == 0, d.log()
+    d.remove()
+
+
+def test_no_program_of_ours_can_start_a_shell(build):
+    """API-8: none of them is linked with a function that has a shell or a search path behind it."""
+    shells = {"system", "popen", "wordexp", "execlp", "execvp", "execvpe", "posix_spawnp"}
+    for name in ("milliboxd", "millibox-engine", "millibox-import", "millibox"):
+        listed = subprocess.run(["nm", build / name], capture_output=True, text=True, check=True).stdout
+        symbols = {line.split()[-1].split("@")[0] for line in listed.splitlines()}
+        assert {"write", "close"} <= symbols, name  # control
+        assert not shells & symbols, name

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the agent grants to a program and withholds, tested through a daemon."""
 
+import subprocess
+import sys
+
 import pytest
 from support import host
 
@@ -75,3 +78,22 @@ def test_programs_fall_back_without_shared_memory(client):
         "print(v.value)"
     )
     assert r["stdout"] == "3\n", r
+
+
+QUEUE = """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+attributes = (ctypes.c_long * 8)(0, 1, 16)  # one message of 16 bytes: within RLIMIT_MSGQUEUE
+fd = libc.syscall(240, b"probe", 0o102, 0o600, attributes)  # mq_open: O_CREAT | O_RDWR
+print("opened" if fd >= 0 else ctypes.get_errno())
+libc.syscall(241, b"probe")  # mq_unlink
+"""
+
+
+def test_landlock_refuses_what_nothing_else_does(client):
+    """LL-1. No mount, mode or filter forbids a message queue; without Landlock it opens."""
+    wrap = ["unshare", "--ipc", *([] if host.is_root() else ["--user", "--map-root-user"])]
+    outside = subprocess.run([*wrap, sys.executable, "-c", QUEUE], capture_output=True, text=True, check=True)
+    assert outside.stdout == "opened\n"
+    result = client.python(QUEUE)
+    assert result["stdout"] == ("13\n" if "landlock" in result["isolation"]["layers"] else "opened\n"), result

@@ -2,11 +2,11 @@
 """FS-1..7, FD-1..3: what the payload sees, may write, and holds open."""
 
 import json
-import os
 import pathlib
 
 import pytest
 from support import host
+from support.sessions import Session
 
 pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
 
@@ -155,13 +155,21 @@ def test_descriptors_are_stdio_only(client, language, code):
     assert "'pipe', 'pipe'" in rest and rest.strip().endswith("/workspace")
 
 
-def test_environment_is_built_from_nothing(daemon):
-    os.environ["MBX_SECRET"] = "leak"
-    try:
-        with daemon.client() as c:
-            env = dict(l.split("=", 1) for l in c.shell("env -0 | tr '\\0' '\\n'")["stdout"].splitlines())
-    finally:
-        del os.environ["MBX_SECRET"]
+def environ(pid):
+    return pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+
+
+def test_environment_is_built_from_nothing(make_daemon):
+    daemon = make_daemon(env={"MBX_SECRET": "leak"}).start()
+    with daemon.client() as c:
+        env = dict(l.split("=", 1) for l in c.shell("env -0 | tr '\\0' '\\n'")["stdout"].splitlines())
+        if host.is_root():
+            assert b"MBX_SECRET=leak" in environ(daemon.pid)  # control: the daemon has it
+            session = Session(c, mode="persistent")
+            session.run("0")
+            boxes = daemon.box_pids()
+            assert boxes and not any(b"MBX_SECRET" in environ(pid) for pid in boxes)
+            session.delete()
     allowed = {"PATH", "HOME", "LANG", "TMPDIR", "USER", "PWD", "SHLVL", "_", "OLDPWD", "LC_ALL", "LOGNAME", "SHELL"}
     assert set(env) <= allowed, env
     assert env["HOME"] == "/workspace"
@@ -193,6 +201,53 @@ def test_workspace_is_private_and_empty(client):
     assert r["stdout"].split()[0] == "0"
 
 
-def test_links_in_the_request_files_follow_nothing(client):
-    r = client.shell("cat d/f", files={"d/f": "inside"})
-    assert r["stdout"] == "inside"
+def test_files_of_a_request_follow_no_link(client):
+    session = Session(client, mode="persistent")
+    assert session.run("open('d/f').read()", files={"d/f": "inside"})["result"] == "inside"  # control: without a link
+    session.run("import os, shutil; shutil.rmtree('d'); os.symlink('/tmp', 'd')")
+    answer = client.post(f"{session.path}/execute", {"code": "1", "wait": True, "files": {"d/f": "x"}})
+    assert answer.status != 200 or answer.json["status"] != "success", answer
+    assert session.run("os.listdir('/tmp')")["result"] == []
+    session.delete()
+
+
+def test_every_writable_area_has_room_for_few_bytes_and_inodes(client):
+    code = """
+import json, os
+print(json.dumps([[s.f_blocks * s.f_frsize, s.f_files] for s in map(os.statvfs, ('/workspace', '/tmp', '/dev/shm'))]))
+"""
+    areas = json.loads(client.python(code, resources={"memory": "256Mi"})["stdout"])
+    assert len(areas) == 3
+    for size, inodes in areas:
+        assert 0 < size < 256 << 20 and 0 < inodes <= 100_000, areas
+    assert sum(size for size, _ in areas) < 256 << 20  # a full disk is not an OOM kill
+
+
+def test_no_socket_of_the_host_is_visible(client):
+    code = """
+import os, socket, stat
+own = [socket.socket(socket.AF_UNIX) for _ in range(2)]
+own[0].bind('/tmp/own'); own[1].bind('\\0own')
+for top, dirs, files in os.walk('/'):
+    dirs[:] = [d for d in dirs if os.path.join(top, d) not in ('/proc', '/usr')]
+    for name in files:
+        if stat.S_ISSOCK(os.lstat(os.path.join(top, name)).st_mode): print(os.path.join(top, name))
+print(*(line.split()[-1] for line in list(open('/proc/net/unix'))[1:] if '/' in line or '@' in line))
+"""
+    seen = set(client.python(code)["stdout"].split())
+    assert {"/tmp/own", "@own"} <= seen <= {"/tmp/own", "@own", "/run/millibox/report.sock"}
+
+
+@pytest.mark.parametrize("target", ["/etc", "/proc/self/fd", "/"])
+def test_the_working_directory_is_in_the_workspace(client, target):
+    session = Session(client, mode="persistent")
+    session.run(f"import os; os.mkdir('real'); os.symlink({target!r}, 'link')")
+
+    def where(directory):
+        answer = client.post(f"/api/v1/sandboxes/{session.id}/exec", {"command": "pwd", "working_dir": directory})
+        return answer.json.get("stdout", "").strip() if answer.status == 200 else None
+
+    assert where("/workspace/real") == "/workspace/real"  # control
+    for directory in ("/workspace/link", "link", target, "/workspace/../etc", "../etc"):
+        assert where(directory) in (None, ""), directory
+    session.delete()

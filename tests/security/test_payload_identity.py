@@ -69,6 +69,7 @@ def test_hard_limits_are_as_promised(me):
     assert 0 < limits["SIGPENDING"][1] <= 8192
     assert limits["MEMLOCK"][1] <= 8 << 20
     assert 0 < limits["FSIZE"][1] <= 1 << 30
+    assert 0 < limits["NPROC"][1] < 1 << 22  # -1: no limit
 
 
 def test_every_namespace_is_its_own(me):
@@ -94,10 +95,13 @@ def test_two_boxes_at_once_have_two_host_ids(daemon):
         t.start()
     pids = host.wait_until(lambda: (p := [p for p in daemon.box_pids() if host.comm(p) == "sleep"]) and len(p) == 2 and p, 10, "two run")
     seen = {host.ids(p) for p in pids}
+    # Read from the host, the second column is of host ids.
+    mapped = [int(word) for p in pids for word in open(f"/proc/{p}/uid_map").read().split()[1::3]]
     for t in threads:
         t.join()
     assert len(seen) == 2
     assert all(uid >= 1879048192 and gid >= 1879048192 for uid, gid in seen)
+    assert mapped and min(mapped) >= 1879048192, mapped
 
 
 def _run(daemon, code):

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from support import host, oci
+from support.client import Client
 from support.daemon import Daemon
 from support.identity import V1, KeyClient, make_key, make_tenant
 from support.sessions import Session
@@ -305,6 +306,17 @@ def test_every_object_is_owned_or_declared_shared():
     for _, path, _ in operations():
         if "{" in path:
             assert owned(path) or path in SHARED or is_admin(path), path
+
+
+def test_every_operation_needs_a_key(world):
+    """API-3. Control: with Alice's key every other path is served, see below."""
+    served = set()
+    for method, path, _ in operations():
+        with contextlib.closing(Client(world.daemon.tcp_address())) as stranger:
+            answer = ask(stranger, method, path, NOBODY[owned(path) or "session"])
+        if answer.status != 401:
+            served.add((path, answer.status))
+    assert served == {("/healthz", 200), ("/readyz", 200)}
 
 
 @pytest.mark.parametrize("method,path", ATTACKS, ids=lambda v: v.strip("/"))

@@ -2,6 +2,7 @@
 """A box cannot watch files that the host or other boxes use, nor read counters of their work (XT-5)."""
 
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -24,6 +25,11 @@ directory = os.open("/usr/bin", os.O_RDONLY)
 try:
     fcntl.fcntl(directory, 1026, 0x80000001)
     print("dnotify")
+except OSError:
+    pass
+try:
+    fcntl.fcntl(os.open("/usr/bin/env", os.O_RDONLY), 1024, fcntl.F_RDLCK)  # F_SETLEASE
+    print("lease")
 except OSError:
     pass
 """
@@ -56,8 +62,11 @@ def outside(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
 
-@pytest.mark.parametrize("code, least", [(WATCH, {"instance", "watch", "dnotify"}), (CACHE, {"nowait"})],
-                         ids=["watches", "page cache"])
+# A lease on a file of another user needs a capability.
+WATCHES = {"instance", "watch", "dnotify"} | ({"lease"} if host.is_root() else set())
+
+
+@pytest.mark.parametrize("code, least", [(WATCH, WATCHES), (CACHE, {"nowait"})], ids=["watches", "page cache"])
 def test_control_it_works_outside(code, least):
     assert set(outside(code)) >= least
 
@@ -84,6 +93,37 @@ def test_the_page_cache_of_others_stays(client):
         assert os.preadv(fd, [bytearray(16)], 0, os.RWF_NOWAIT) == 16
     finally:
         os.close(fd)
+
+
+RESIDENT = """
+import ctypes, mmap, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+fd = os.open(%r, os.O_RDONLY)
+pages = (os.fstat(fd).st_size + 4095) // 4096
+at = libc.mmap(None, pages * 4096, mmap.PROT_READ, mmap.MAP_SHARED, fd, 0)
+seen = ctypes.create_string_buffer(pages)
+assert libc.mincore(at, pages * 4096, seen) == 0
+print("absent" if any(not byte & 1 for byte in seen.raw[:pages]) else "present")
+"""
+
+
+@pytest.mark.skipif(not host.is_root(), reason="needs root: the kernel hides it from others than the owner")
+def test_mincore_does_not_show_the_page_cache_of_the_host(client):
+    """A page that is not in the cache looks present. Control: outside it looks absent."""
+    for path in sorted(pathlib.Path("/usr/share").glob("*/*")):
+        if not path.is_file() or path.stat().st_size < 1 << 16:
+            continue
+        with open(path, "rb") as f:
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        if outside(RESIDENT % str(path)) == ["absent"]:
+            break
+    else:
+        pytest.fail("no file of /usr/share could be dropped from the page cache")
+    result = client.python(RESIDENT % str(path))
+    assert result["stdout"] == "present\n", result
 
 
 def test_boxes_have_different_boot_ids(client):
