@@ -21,6 +21,7 @@ pytestmark = [
 ]
 
 CLONE_NEWNS, CLONE_NEWUSER, MS_RDONLY, MS_REMOUNT = 0x00020000, 0x10000000, 1, 32
+NAME = f"named-{os.getpid()}"
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -33,14 +34,14 @@ def boxes():
     with tempfile.TemporaryDirectory(prefix="mbxroots-", dir="/var/tmp") as directory:
         path = pathlib.Path(directory)
         path.chmod(0o755)
-        subprocess.run([BUILD / "millibox-import", "--roots", path, "--name", "named"], check=True, capture_output=True, input=data)
+        subprocess.run([BUILD / "millibox-import", "--roots", path, "--name", NAME], check=True, capture_output=True, input=data)
         daemon = Daemon(config=f"templates:\n  dirs: [{path}]\n").start()
         try:
             with daemon.client() as client:
                 made = client.request("POST", "/api/v1/templates/import?id=img", body=data, headers={"Content-Type": "application/x-tar"})
                 assert made.status == 201, made
             with daemon.client() as client:
-                assert client.post("/api/v1/templates", {"id": "dir", "name": "dir", "image": "named"}).status == 201
+                assert client.post("/api/v1/templates", {"id": "dir", "name": "dir", "image": NAME}).status == 201
             yield daemon
         finally:
             daemon.stop()
@@ -96,7 +97,7 @@ def test_mounts_name_no_path_of_the_host(boxes, template):
         assert set(names) <= {"skeleton", "lower", "area/upper", "area/work"}, options
     for line in lines:
         root, point = line.split()[3:5]
-        assert "mbxroots" not in line and "img" not in root and "named" not in root, line
+        assert "mbxroots" not in line and "img" not in root and NAME not in root, line
 
 
 def remount_errno(pid):
@@ -133,3 +134,21 @@ def test_the_overlay_belongs_to_the_box(boxes):
             assert remount_errno(max(pids)) == errno.EPERM, "control: the host's root belongs to the engine"
         finally:
             session.delete()
+
+
+def test_errors_name_no_path_of_the_host(boxes):
+    """A root that vanished: the daemon's log has the reason, the client does not."""
+    directory = next(pathlib.Path("/var/tmp").glob(f"mbxroots-*/{NAME}")).parent
+    (directory / NAME).rename(directory / "gone")
+    try:
+        with boxes.client() as client:
+            run_once = client.post("/api/v1/execute", {"language": "shell", "code": "0", "template_id": "dir"})
+        with boxes.client() as client:
+            session = client.post("/api/v1/sessions", {"template_id": "dir", "mode": "persistent"})
+        for answer in (run_once, session):
+            assert answer.status >= 400 or answer.json["status"] == "failed", answer
+            for secret in (str(directory), NAME, str(boxes.home)):
+                assert secret not in answer.body.decode(), answer
+        assert f"root '{NAME}'" in boxes.log()
+    finally:
+        (directory / "gone").rename(directory / NAME)
