@@ -261,6 +261,7 @@ static int start_engine(struct daemon *d, struct error *err)
 		.zygote_path = has_zygote ? c->zygote_path : NULL,
 		.zygote_forks = c->zygotes_children,
 		.zygote_memory_bytes = c->zygotes_memory,
+		.zygote_age_us = c->zygotes_age_us,
 		.runners_dir = c->runners_dir,
 		.runtime_dir = c->runtime_dir,
 		.roots = (const char *const *)d->bases,

@@ -17,6 +17,7 @@ struct native_config {
 	const char *zygote_path;      /* zygote library; NULL: none */
 	uint64_t zygote_forks;        /* replace it after so many children */
 	uint64_t zygote_memory_bytes; /* replace it at this size */
+	uint64_t zygote_age_us;       /* replace it at this age */
 	const char *runners_dir;
 	const char *runtime_dir;
 	const char *const *roots; /* their subdirectories are roots */

@@ -128,6 +128,10 @@ static struct options options_of(const struct native_config *config)
 		options.all[options.count++] = (struct option){.name = "--zygote-memory",
 		                                               .value = config->zygote_memory_bytes,
 		                                               .essential = true};
+		options.all[options.count++] =
+			(struct option){.name = "--zygote-age",
+		                        .value = config->zygote_age_us / USEC_PER_MS,
+		                        .essential = true};
 	}
 	/* The settings allow no more. */
 	for (size_t i = 0; config->roots && config->roots[i] && i < ENGINE_BASES_MAX; i++)

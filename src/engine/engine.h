@@ -33,7 +33,8 @@
  *   millibox-engine --agent FILE --runners DIR --runtime-dir DIR --uid-base N --log-level L
  *                   --log-format F --max-memory BYTES --max-disk BYTES --max-pids N --max-cpu N
  *                   --handover NAME --lease MS --identity N
- *                   [--zygote FILE --zygote-forks N --zygote-memory BYTES] [--roots DIR]...
+ *                   [--zygote FILE --zygote-forks N --zygote-memory BYTES --zygote-age MS]
+ *                   [--roots DIR]...
  * Each subdirectory of a --roots DIR can be the root of a box. The daemon selects one by name,
  * never by path.
  */

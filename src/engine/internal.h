@@ -53,6 +53,7 @@ struct options {
 	uint32_t zygote_forks;               /* replace a zygote after this many children */
 	uint64_t zygote_memory;              /* ... or above this many bytes */
 	uint64_t import_memory;              /* of all imports together; 0: no group for them */
+	uint64_t zygote_age_ms;              /* ... or at this age */
 };
 
 /* Mapped after the ids of boxes: the owners of images' files, which are root and the daemon. */
@@ -118,6 +119,7 @@ struct host {
 	int zygote_lib; /* sealed memfd; owned; -1: no zygotes */
 	uint32_t zygote_forks;
 	uint64_t zygote_memory;
+	uint64_t zygote_age_us;
 	size_t bases_count; /* directories ROOT_BASES/0, 1, ... */
 	size_t mask_count;
 	struct proc_mask masks[MASKS_MAX];

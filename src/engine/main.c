@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -17,6 +18,8 @@
 #include "engine/request.h"
 #include "engine/roots.h"
 #include "engine/start.h"
+
+#define DAY_MS (24 * 3600 * 1000ULL)
 
 /*
  * millibox-engine: the only privileged program. Three modes: serve a daemon (the default), print
@@ -91,6 +94,7 @@ static int load_zygote(const struct options *options, struct host *host, struct 
 		return 0;
 	host->zygote_forks = options->zygote_forks;
 	host->zygote_memory = options->zygote_memory;
+	host->zygote_age_us = options->zygote_age_ms * USEC_PER_MS;
 	host->zygote_lib = template_load(options->zygote, err);
 	return host->zygote_lib < 0 ? -1 : 0;
 }
@@ -337,6 +341,7 @@ static const struct item {
 	{"zygote-forks",     TO_U32,    AT(options.zygote_forks),    0,                          "children after which a zygote is replaced"},
 	{"zygote-memory",    TO_U64,    AT(options.zygote_memory),   0,                          "bytes above which a zygote is replaced"},
 	{"import-memory",    TO_U64,    AT(options.import_memory),   0,                          "bytes of all imports together; 0: imports have no cgroup"},
+	{"zygote-age",       TO_U64,    AT(options.zygote_age_ms),   0,                          "milliseconds after which a zygote is replaced"},
 	{"runtime-dir",      TO_TEXT,   AT(options.runtime_dir),     0,                          "directory for locks"},
 	{"uid-base",         TO_U64,    AT(options.uid_base),        0,                          "first host id"},
 	{"log-level",        TO_LEVEL,  AT(log_level),               0,                          "error, warn, info or debug"},
@@ -464,7 +469,8 @@ int main(int argc, char **argv)
 		.options = {.fd = ENGINE_SOCKET_FD,
 	                    .maxima = request_limits_most(),
 	                    .zygote_forks = UINT32_MAX,
-	                    .zygote_memory = UINT64_MAX},
+	                    .zygote_memory = UINT64_MAX,
+	                    .zygote_age_ms = DAY_MS},
 		.limits = request_limits_default(),
 		.log_level = LOG_LEVEL_INFO,
 		.log_format = LOG_FORMAT_TEXT,

@@ -158,7 +158,7 @@ static bool needs_replacement(const struct zygotes *zygotes, const struct zygote
 {
 	const struct host *host = zygotes->host;
 
-	if (z->forks >= host->zygote_forks)
+	if (z->forks >= host->zygote_forks || clock_us() >= z->old_us)
 		return true;
 	return z->forks % SIZE_CHECK_FORKS == 0 && memory_of(z) > host->zygote_memory;
 }
@@ -170,6 +170,7 @@ static void on_news(struct zygotes *zygotes, struct zygote *z, const struct inje
 	if (news->word == INJECT_READY && z->state == ZYGOTE_STARTING) {
 		set_state(z, ZYGOTE_READY);
 		z->failures = 0;
+		z->old_us = clock_us() + zygotes->host->zygote_age_us;
 		log_debug("zygote %s is ready", z->command);
 		return;
 	}
@@ -224,23 +225,27 @@ void zygotes_on_event(struct zygotes *zygotes, uint64_t value)
 		read_news(zygotes, &zygotes->all[index]);
 }
 
-static bool has_deadline(const struct zygote *z)
+static uint64_t deadline_of(const struct zygote *z)
 {
-	return z->state != ZYGOTE_NONE && (z->state != ZYGOTE_READY || z->unanswered > 0);
+	if (z->state == ZYGOTE_NONE)
+		return UINT64_MAX;
+	return z->state == ZYGOTE_READY && z->unanswered == 0 ? z->old_us : z->due_us;
 }
 
 static void run_zygote_timer(struct zygotes *zygotes, struct zygote *z, uint64_t now)
 {
-	if (!has_deadline(z) || z->due_us > now)
+	if (deadline_of(z) > now)
 		return;
 	/* If the engine was delayed, the answer may be there. */
 	read_news(zygotes, z);
-	if (z->state == ZYGOTE_READY && z->due_us > now)
+	if (z->state == ZYGOTE_READY && deadline_of(z) > now)
 		return;
 	if (z->state == ZYGOTE_STARTING)
 		fail_zygote(zygotes, z, "not ready in time");
 	else if (z->state == ZYGOTE_READY && z->unanswered > 0)
 		fail_zygote(zygotes, z, "does not fork in time");
+	else if (z->state == ZYGOTE_READY)
+		end_zygote(zygotes, z); /* old */
 	if (z->state == ZYGOTE_ENDING) {
 		if (!clean_up(z)) {
 			z->due_us = now + CHECK_AGAIN_US;
@@ -261,8 +266,8 @@ uint64_t zygotes_work(struct zygotes *zygotes, uint64_t now)
 		struct zygote *z = &zygotes->all[i];
 
 		run_zygote_timer(zygotes, z, now);
-		if (has_deadline(z) && z->due_us < next)
-			next = z->due_us;
+		if (deadline_of(z) < next)
+			next = deadline_of(z);
 	}
 	return next;
 }

@@ -48,6 +48,7 @@ struct zygote {
 	unsigned failures;   /* since it was last ready */
 	uint64_t starts;     /* processes so far */
 	uint64_t due_us;     /* DOWN: start; STARTING, READY: time out; ENDING: check again */
+	uint64_t old_us;     /* READY: replace it */
 	bool dropped;        /* do not start it again */
 };
 

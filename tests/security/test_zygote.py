@@ -423,6 +423,15 @@ def test_a_zygote_is_replaced_after_its_last_child(make_daemon):
     assert len(seen) > 1
 
 
+def test_an_old_zygote_is_replaced(make_daemon):
+    d = make_daemon(env={**ON, "MILLIBOX_ZYGOTES_MAX_AGE": "1s"}).start()
+    with d.client() as c:
+        started(c)
+        first = d.zygote_pids()[0]
+        host.wait_until(lambda: d.zygote_pids() and first not in d.zygote_pids(), 30, "another zygote")
+        started(c)
+
+
 def test_a_zygote_that_grows_is_replaced(make_daemon):
     d = make_daemon(env={**ON, "MILLIBOX_ZYGOTES_MAX_MEMORY": "1Mi"}).start()
     with d.client() as c:

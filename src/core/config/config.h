@@ -62,7 +62,7 @@ struct config {
 
 	bool zygotes_enabled;
 	char **zygotes_modules; /* NULL-terminated */
-	uint64_t zygotes_children, zygotes_memory;
+	uint64_t zygotes_children, zygotes_memory, zygotes_age_us;
 
 	bool pools_enabled;
 	uint64_t pools_floor, pools_session_floor, pools_max, pools_memory_bytes;

@@ -64,6 +64,7 @@ static const struct setting table[] = {
 	{"zygotes.modules",    SETTING_LIST, AT(zygotes_modules), "numpy,pandas,scipy,sympy,matplotlib,matplotlib.pyplot,PIL,lxml,bs4,yaml,requests", 0, 0, "Modules that zygotes may import for templates that preload them; they run with power over boxes. Other modules are imported inside the box"},
 	{"zygotes.max_children", SETTING_UINT, AT(zygotes_children), "5000", 1, 1000000000, "Programs forked by a zygote before it is replaced; they share one hash seed and one memory layout"},
 	{"zygotes.max_memory", SETTING_SIZE, AT(zygotes_memory), "512Mi", 1 * MIB, 64 * GIB, "A zygote that grows to this size is replaced"},
+	{"zygotes.max_age",    SETTING_DURATION, AT(zygotes_age_us), "1h", SEC, 24 * HOUR, "A zygote of this age is replaced"},
 
 	{"pools.enabled",    SETTING_BOOL, AT(pools_enabled), "true",  0, 0,    "Create boxes ahead of demand"},
 	{"pools.floor",      SETTING_UINT, AT(pools_floor),   "2",     0, 64,   "Boxes kept ready for each language with the default limits"},
