@@ -92,7 +92,8 @@ static void check_uri(const json_t *params)
 
 	if (!text || sandbox_uri_read(text, &uri) < 0)
 		return;
-	require(uri.id[0] && uri.path[0] != '/' && !strstr(uri.path, "../"));
+	require(uri.id[0] && uri.path[0] != '/' && strncmp(uri.path, "../", 3) != 0 &&
+	        !strstr(uri.path, "/../"));
 }
 
 static void take(struct mcp_session *s, json_t *value)
