@@ -115,8 +115,10 @@ int main(int argc, char **argv)
 	log_setup("millibox-import", LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
 	(void)setrlimit(RLIMIT_CORE, &core);
 	/* libarchive converts file names by the locale; this one preserves all bytes. */
-	if (!setlocale(LC_CTYPE, "C.UTF-8") || sodium_init() < 0)
+	if (!setlocale(LC_CTYPE, "C.UTF-8") || sodium_init() < 0) {
+		(void)fprintf(stderr, "millibox-import: needs the locale C.UTF-8 and libsodium\n");
 		return 1;
+	}
 	(void)umask(077);
 	(void)signal(SIGPIPE, SIG_IGN);
 	roots = fd_open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);

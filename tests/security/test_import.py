@@ -467,6 +467,7 @@ def group_file(pid, controller, name):
     return None
 
 
+@pytest.mark.vm
 @pytest.mark.skipif(not host.is_root(), reason="needs root: an ordinary user may have no groups")
 def test_imports_have_a_group_with_limits():
     daemon = Daemon(config="imports:\n  max: 2\n  memory: 96Mi\n").start()
