@@ -87,6 +87,8 @@ def test_thread_bomb_ends(client):
     code = "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(60,)).start()"
     r = client.python(code, timeout=5, resources={"max_processes": 32})
     assert r["status"] in ("failed", "timeout")
+    if host.is_root():
+        assert 16 < r["metrics"]["processes_peak"] <= 32, r["metrics"]  # threads count
 
 
 def test_shell_fork_bomb_leaves_nothing(client):

@@ -181,6 +181,7 @@ import socket, time, os
 s = socket.socket(socket.AF_UNIX); s.bind('\\0mbx-abstract'); s.listen()
 t = socket.create_server(('127.0.0.1', 4567))
 open('/tmp/shared', 'w').write('x'); open('/dev/shm/shared', 'w').write('x')
+socket.socket(socket.AF_UNIX).connect('\\0mbx-abstract'); socket.create_connection(('127.0.0.1', 4567))  # control
 print('up', flush=True); time.sleep(3)
 """):  # fmt: skip
                 if e["event"] == "stdout":
