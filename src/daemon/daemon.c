@@ -33,6 +33,7 @@
 #include "daemon/isolation.h"
 #include "daemon/lockdown.h"
 #include "daemon/loop_lag.h"
+#include "daemon/notify.h"
 #include "daemon/preflight.h"
 #include "daemon/reload.h"
 #include "daemon/socket_guard.h"
@@ -47,6 +48,7 @@
 #include <errno.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -114,7 +116,8 @@ struct daemon {
 	char handover[HOME_NAME_LEN + 16]; /* engines outlive the daemon under this name */
 	struct tls_files tls;              /* until the server has them */
 	int tcp_fd, unix_fd;
-	int diag_fd; /* who connects over TCP; until the server has it */
+	int notify_fd; /* the service manager; -1: none */
+	int diag_fd;   /* who connects over TCP; until the server has it */
 	char tcp_name[64];
 	enum daemon_exit exit;
 	bool stopping, sessions_ended, execs_drained, quiet;
@@ -168,6 +171,8 @@ static void on_execs_drained(void *ctx)
 static void stop_daemon(struct daemon *d, bool at_once)
 {
 	router_set_unready(d->router, "stopping");
+	if (!d->stopping)
+		notify_send(d->notify_fd, "STOPPING=1");
 	/* Sessions first: their boxes would not end by themselves. */
 	if (!d->stopping && d->config->sessions_keep_on_stop && d->driver->caps.can_keep) {
 		driver_leave(d->driver);
@@ -228,25 +233,6 @@ static void raise_descriptor_limit(void)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &limit); /* else keep the limit */
-}
-
-/* Imported roots first, then the operator's. */
-static int make_bases(struct daemon *d, struct error *err)
-{
-	char *const *dirs = d->config->template_dirs;
-	size_t count = str_list_count(dirs);
-
-	d->bases = xcalloc(count + 2, sizeof(char *));
-	d->bases[0] = home_roots(d->config->state_dir);
-	for (size_t i = 0; i < count; i++) {
-		if (dirs[i][0] != '/' || access(dirs[i], F_OK) < 0)
-			return error_set(err, ERR_CONFIG, dirs[i][0] == '/' ? errno : 0,
-			                 "templates.dirs: '%s' must be an absolute path of a "
-			                 "directory",
-			                 dirs[i]);
-		d->bases[i + 1] = xstrdup(dirs[i]);
-	}
-	return home_make_roots(d->config->state_dir, err);
 }
 
 static int start_engine(struct daemon *d, struct error *err)
@@ -331,6 +317,8 @@ static int open_sockets(struct daemon *d, struct error *err)
 	const struct config *c = d->config;
 	gid_t group;
 
+	if (notify_open(getenv("NOTIFY_SOCKET"), &d->notify_fd, err) < 0)
+		return -1;
 	if (c->listen[0]) {
 		if (http_listen_tcp(c->listen, &d->tcp_fd, err) < 0)
 			return preflight_listen_failed(c, err);
@@ -566,6 +554,12 @@ static int check_config(struct daemon *d, struct error *err)
 	return preflight_programs(d->config, err);
 }
 
+/* Before any other process of ours exists. */
+static int limit_core(struct daemon *d attr_unused, struct error *err)
+{
+	return lockdown_core_limit(err);
+}
+
 static int open_audit(struct daemon *d, struct error *err)
 {
 	const struct config *c = d->config;
@@ -584,7 +578,7 @@ static int open_state(struct daemon *d, struct error *err)
 {
 	if (home_open_state(d->config->state_dir, &d->state_lock, err) < 0)
 		return -1;
-	if (make_bases(d, err) < 0)
+	if (home_make_bases(d->config->state_dir, d->config->template_dirs, &d->bases, err) < 0)
 		return -1;
 	return open_audit(d, err);
 }
@@ -692,13 +686,14 @@ static int lock_down(struct daemon *d, struct error *err)
 }
 
 static const struct phase phases[] = {
-	{check_config, DAEMON_BAD_CONFIG},  {open_state, DAEMON_BAD_PLACE},
-	{start_engine, DAEMON_NO_ENGINE},   {check_isolation, DAEMON_NO_ENGINE},
-	{load_runners, DAEMON_BAD_CONFIG},  {load_policies, DAEMON_BAD_CONFIG},
-	{load_tls, DAEMON_BAD_CONFIG},      {open_sockets, DAEMON_BAD_PLACE},
-	{drop_ids, DAEMON_NO_LOCKDOWN},     {open_store, DAEMON_BAD_PLACE},
-	{load_identity, DAEMON_BAD_CONFIG}, {load_templates, DAEMON_BAD_PLACE},
-	{lock_down, DAEMON_NO_LOCKDOWN},    {start_http, DAEMON_BAD_PLACE},
+	{check_config, DAEMON_BAD_CONFIG},   {limit_core, DAEMON_NO_LOCKDOWN},
+	{open_state, DAEMON_BAD_PLACE},      {start_engine, DAEMON_NO_ENGINE},
+	{check_isolation, DAEMON_NO_ENGINE}, {load_runners, DAEMON_BAD_CONFIG},
+	{load_policies, DAEMON_BAD_CONFIG},  {load_tls, DAEMON_BAD_CONFIG},
+	{open_sockets, DAEMON_BAD_PLACE},    {drop_ids, DAEMON_NO_LOCKDOWN},
+	{open_store, DAEMON_BAD_PLACE},      {load_identity, DAEMON_BAD_CONFIG},
+	{load_templates, DAEMON_BAD_PLACE},  {lock_down, DAEMON_NO_LOCKDOWN},
+	{start_http, DAEMON_BAD_PLACE},
 };
 
 static int run_phases(struct daemon *d)
@@ -761,6 +756,7 @@ static void take_down(struct daemon *d)
 	tls_files_done(&d->tls);
 	fd_close(d->tcp_fd);
 	fd_close(d->unix_fd);
+	fd_close(d->notify_fd);
 	fd_close(d->diag_fd);
 	guard_end(&d->socket_guard);
 	guard_end(&d->tls_guard);
@@ -778,6 +774,7 @@ enum daemon_exit daemon_run(const struct config *config)
 		.state_lock = -1,
 		.tcp_fd = -1,
 		.unix_fd = -1,
+		.notify_fd = -1,
 		.diag_fd = -1,
 	};
 	/* A client that disconnects, or a file that may not grow, is a write error. */
@@ -787,6 +784,7 @@ enum daemon_exit daemon_run(const struct config *config)
 		log_startup(&d);
 		audit_daemon(&d, "daemon.start");
 		audit_isolation(&d);
+		notify_send(d.notify_fd, "READY=1");
 		loop_run(d.loop);
 	}
 	/* Ours only if we listen there: if it was in use, leave it. */

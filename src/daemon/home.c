@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/id.h"
+#include "base/str.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -104,17 +105,37 @@ static int give_file(int dir, const char *name, uid_t uid, gid_t gid, struct err
 	return 0;
 }
 
-char *home_roots(const char *dir)
+static char *roots_in(const char *dir)
 {
 	return xasprintf("%s/roots", dir);
 }
 
-int home_make_roots(const char *dir, struct error *err)
+static int make_roots(const char *dir, struct error *err)
 {
-	cleanup_free char *roots = home_roots(dir);
+	cleanup_free char *roots = roots_in(dir);
 	cleanup_close int fd = -1;
 
 	return open_dir(roots, 0700, &fd, err);
+}
+
+int home_make_bases(const char *dir, char *const *operators, char ***ret_bases, struct error *err)
+{
+	size_t count = str_list_count(operators);
+	char **bases = xcalloc(count + 2, sizeof(char *));
+
+	*ret_bases = bases;
+	bases[0] = roots_in(dir);
+	for (size_t i = 0; i < count; i++) {
+		const char *base = operators[i];
+
+		if (base[0] != '/' || access(base, F_OK) < 0)
+			return error_set(err, ERR_CONFIG, base[0] == '/' ? errno : 0,
+			                 "templates.dirs: '%s' must be an absolute path of a "
+			                 "directory",
+			                 base);
+		bases[i + 1] = xstrdup(base);
+	}
+	return make_roots(dir, err);
 }
 
 int home_name(int fd, char ret_name[HOME_NAME_LEN + 1], struct error *err)
@@ -136,7 +157,7 @@ int home_name(int fd, char ret_name[HOME_NAME_LEN + 1], struct error *err)
 
 int home_give_state(const char *dir, int fd, uid_t uid, gid_t gid, struct error *err)
 {
-	cleanup_free char *roots = home_roots(dir);
+	cleanup_free char *roots = roots_in(dir);
 	cleanup_close int dir_fd = -1;
 	cleanup_close int roots_fd = -1;
 

@@ -16,9 +16,13 @@
  * until *ret_fd is closed; or -1 with *err.
  */
 int home_open_state(const char *dir, int *ret_fd, struct error *err) attr_must_check;
-/** home_roots - folder of imported roots in @dir; owned. */
-char *home_roots(const char *dir) attr_must_check;
-int home_make_roots(const char *dir, struct error *err) attr_must_check;
+/**
+ * home_make_bases - directories whose subdirectories may be roots: the one in @dir for imported
+ * ones, which is created, then the operator's. @ret_bases: owned, NULL-terminated, set also on
+ * failure.
+ */
+int home_make_bases(const char *dir, char *const *operators, char ***ret_bases,
+                    struct error *err) attr_must_check;
 #define HOME_NAME_LEN 32
 /** home_name - the state directory's random name, written once into its lock @fd. */
 int home_name(int fd, char ret_name[HOME_NAME_LEN + 1], struct error *err) attr_must_check;

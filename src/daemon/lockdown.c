@@ -198,6 +198,18 @@ static int build_filter(scmp_filter_ctx filter, const struct call_rule *rules, s
 	return r;
 }
 
+int lockdown_core_limit(struct error *err)
+{
+	const struct rlimit core = {CORE_LIMIT, CORE_LIMIT};
+
+	if (setrlimit(RLIMIT_CORE, &core) == 0)
+		return 0;
+	return error_set(err, ERR_SYSTEM, errno,
+	                 "core files: the hard limit is 0, with which a core_pattern program still "
+	                 "gets the memory of a crashed box. Start with a limit of at least 1 "
+	                 "(ulimit -H -c; LimitCORE=1 in a unit)");
+}
+
 /* For the calling thread; process-wide where they do not differ. */
 static int seal_process(const struct call_rule *rules, size_t count, struct error *err)
 {

@@ -15,6 +15,8 @@
 #include "base/error.h"
 #include <sys/types.h>
 
+/** lockdown_core_limit - RLIMIT_CORE of all our processes, while root may still raise it. */
+int lockdown_core_limit(struct error *err) attr_must_check;
 /** lockdown_drop_ids - switch to @uid and @gid without groups; checks that there is no way back. */
 int lockdown_drop_ids(uid_t uid, gid_t gid, struct error *err) attr_must_check;
 /** lockdown_seal - no capabilities, no new privileges, no core dumps, and the filter. */
