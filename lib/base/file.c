@@ -202,3 +202,10 @@ int file_mkdir_parents(const char *path, unsigned mode)
 	}
 	return make_dir(part, mode);
 }
+
+bool file_is_sole(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1;
+}

@@ -4,6 +4,7 @@
 /* DOC: whole small files. Plain functions: >= 0 or a negative errno. */
 
 #include "base/attr.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,4 +28,9 @@ int file_write_at(int dir, const char *path, const char *text) attr_must_check;
 /** file_create_at - with exactly @mode and @data; must not exist. All or nothing. */
 int file_create_at(int dir, const char *path, unsigned mode, const void *data,
                    size_t len) attr_must_check;
+/**
+ * file_is_sole - a regular file with one name. Before writing to a file that another user could
+ * have planted: a hard link may be another name of somebody's file.
+ */
+bool file_is_sole(int fd);
 int file_mkdir_parents(const char *path, unsigned mode) attr_must_check;

@@ -71,6 +71,10 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err)
 	lock = fd_open_at(fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
 	if (lock < 0)
 		return error_set(err, ERR_CONFIG, -lock, "open %s/%s", dir, LOCK_NAME);
+	/* We write to it and may give it away. */
+	if (!file_is_sole(lock))
+		return error_set(err, ERR_CONFIG, 0, "%s/%s is not a regular file with one name",
+		                 dir, LOCK_NAME);
 	r = lock_patiently(lock);
 	if (r < 0)
 		return error_set(
@@ -94,7 +98,7 @@ static int give_file(int dir, const char *name, uid_t uid, gid_t gid, struct err
 		return 0;
 	if (fd < 0)
 		return error_set(err, ERR_CONFIG, -fd, "open %s", name);
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)
+	if (!file_is_sole(fd) || fstat(fd, &st) < 0)
 		return error_set(err, ERR_CONFIG, 0, "%s is not a regular file with one name",
 		                 name);
 	/* Already theirs: keep it untouched, with its times. */

@@ -149,7 +149,8 @@ static int lock_file(int dir, uint32_t number)
 	if (fstat(fd, &mine) < 0 || fstatat(dir, name, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    mine.st_ino != there.st_ino)
 		return -EBUSY;
-	return TAKE_FD(fd);
+	/* Another name could be locked, or removed, by others. */
+	return file_is_sole(fd) ? TAKE_FD(fd) : -EMLINK;
 }
 
 /* Only the holder removes it; lock_file() detects that. */

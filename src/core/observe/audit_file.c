@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/str.h"
 
 /*
@@ -36,11 +37,15 @@ static int open_file(const struct audit_file *f, const char *suffix, int flags)
 {
 	char name[NAME_LEN];
 	int r = str_format(name, sizeof(name), "%s%s", f->name, suffix);
+	cleanup_close int fd = -1;
 
-	/* A planted link would redirect our writes. */
-	return r < 0 ? r
-	             : fd_open_at(f->dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | flags,
-	                          FILE_MODE);
+	if (r < 0)
+		return r;
+	/* A planted link of either kind would redirect our writes. */
+	fd = fd_open_at(f->dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | flags, FILE_MODE);
+	if (fd >= 0 && !file_is_sole(fd))
+		return -EMLINK;
+	return TAKE_FD(fd);
 }
 
 static int move_away(const struct audit_file *f, const char *suffix)

@@ -109,6 +109,35 @@ static void a_link_in_its_place_is_not_followed(void **state)
 	assert_int_equal(fd, -1);
 }
 
+static void a_lock_that_is_another_name_of_a_file_is_not_written_to(void **state)
+{
+	struct place *p = *state;
+	cleanup_free char *lock = xasprintf("%s/lock", p->state);
+	cleanup_free char *precious = xasprintf("%s/precious", p->dir);
+	char name[HOME_NAME_LEN + 1];
+	struct error err = {0};
+	struct stat st;
+	int fd = fd_open(precious, O_WRONLY | O_CREAT, 0600);
+
+	assert_int_equal(write(fd, "root's", 6), 6);
+	(void)fd_close(fd);
+	assert_int_equal(mkdir(p->sub, 0755), 0);
+	assert_int_equal(mkdir(p->state, 0700), 0);
+	assert_int_equal(link(precious, lock), 0);
+	fd = -1;
+	assert_int_equal(home_open_state(p->state, &fd, &err), -1);
+	assert_non_null(strstr(err.msg, "not a regular file with one name"));
+	assert_int_equal(fd, -1);
+	assert_int_equal(stat(precious, &st), 0);
+	assert_int_equal(st.st_size, 6);
+	/* Negative control: with one name it is our lock, and gets a name written. */
+	assert_int_equal(unlink(precious), 0);
+	error_clear(&err);
+	assert_int_equal(home_open_state(p->state, &fd, &err), 0);
+	assert_int_equal(home_name(fd, name, &err), 0);
+	(void)fd_close(fd);
+}
+
 static void a_directory_that_others_may_change_is_refused(void **state)
 {
 	struct place *p = *state;
@@ -157,6 +186,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_own_files_change_owner, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_link_in_its_place_is_not_followed, set_up,
 	                                        tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_lock_that_is_another_name_of_a_file_is_not_written_to, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_directory_that_others_may_change_is_refused,
 	                                        set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_directory_of_another_user_is_refused, set_up,

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/fd.h"
 #include "engine/internal.h"
 
 static struct slots *new_slots(uint32_t count)
@@ -222,6 +224,29 @@ static void locks_are_taken_in_a_directory_of_our_own(void **state)
 	assert_int_equal(rmdir(rt.path), 0); /* and it is empty again */
 }
 
+static void a_lock_with_another_name_is_refused(void **state)
+{
+	char lock[96], other[96];
+	struct runtime rt;
+	int fd;
+
+	(void)state;
+	make_runtime(&rt);
+	(void)snprintf(lock, sizeof(lock), "%s/engine-0.lock", rt.path);
+	(void)snprintf(other, sizeof(other), "%s/other", rt.path);
+	fd = fd_open(other, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	(void)fd_close(fd);
+	assert_int_equal(link(other, lock), 0);
+	assert_int_equal(claim(&rt, rt.path), -1);
+	assert_non_null(strstr(rt.err.msg, rt.path));
+	assert_int_equal(unlink(other), 0);
+	/* With one name it is a lock like any other. */
+	assert_int_equal(claim(&rt, rt.path), 0);
+	instance_release(&rt.instance);
+	assert_int_equal(rmdir(rt.path), 0);
+}
+
 static void a_directory_that_others_can_write_to_holds_no_locks(void **state)
 {
 	static const mode_t modes[] = {0775, 0757, 01777};
@@ -279,6 +304,7 @@ int main(void)
 		cmocka_unit_test(broken_lines_of_subordinate_ids_grant_nothing),
 		cmocka_unit_test(a_map_covers_what_lies_in_one_extent),
 		cmocka_unit_test(locks_are_taken_in_a_directory_of_our_own),
+		cmocka_unit_test(a_lock_with_another_name_is_refused),
 		cmocka_unit_test(a_directory_that_others_can_write_to_holds_no_locks),
 		cmocka_unit_test(a_directory_of_another_user_holds_no_locks),
 		cmocka_unit_test(a_link_is_not_followed_to_a_directory),
