@@ -15,6 +15,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* headers before 6.5 */
+#endif
+
 /* Retry on EINTR. Value: the result, or a negative errno. */
 #define RETRY(call)                                                                                \
 	({                                                                                         \
@@ -161,6 +165,27 @@ int fd_dup(int fd)
 int fd_pidfd_open(pid_t pid)
 {
 	return or_errno((int)syscall(SYS_pidfd_open, pid, 0)); /* always close-on-exec */
+}
+
+int fd_pidfd_kill(int pidfd, int signo)
+{
+	return or_errno((int)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0));
+}
+
+int fd_peer_pidfd(int sock)
+{
+	struct ucred peer = {0};
+	socklen_t len = sizeof(int);
+	int pidfd = -1;
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) == 0)
+		return pidfd; /* always close-on-exec */
+	if (errno != ENOPROTOOPT)
+		return -errno;
+	len = sizeof(peer);
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return -errno;
+	return peer.pid > 0 ? fd_pidfd_open(peer.pid) : -ESRCH;
 }
 
 int fd_set_nonblock(int fd, bool on)

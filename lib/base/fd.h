@@ -43,6 +43,13 @@ int fd_signalfd(const int *signals, size_t count) attr_must_check;
 int fd_epoll(void) attr_must_check;
 int fd_dup(int fd) attr_must_check; /* never 0, 1 or 2 */
 int fd_pidfd_open(pid_t pid) attr_must_check;
+int fd_pidfd_kill(int pidfd, int signo);
+/**
+ * fd_peer_pidfd - of the process at the other end of a Unix socket: the one that connected, or
+ * listened. By SO_PEERPIDFD; a kernel before 6.5 has only its number, which may be another's by
+ * now.
+ */
+int fd_peer_pidfd(int sock) attr_must_check;
 int fd_inotify(void) attr_must_check; /* non-blocking */
 
 int fd_set_nonblock(int fd, bool on) attr_must_check;

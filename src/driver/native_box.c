@@ -64,7 +64,7 @@ static void kill_box(struct native_box *b)
 
 	if (kill_fd >= 0 && write(kill_fd, "1", 1) == 1)
 		return;
-	if (pidfd >= 0 && syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0)
+	if (pidfd >= 0 && fd_pidfd_kill(pidfd, SIGKILL) >= 0)
 		return;
 	box_log(&b->base, LOG_LEVEL_DEBUG, "leaving the kill to the engine");
 }

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -20,7 +19,7 @@
  * block, within limits. We hold the lock of our state directory: if an engine answers to its name,
  * its daemon is dead.
  *
- * An engine of another build or configuration would enforce other rules than our operator's. It is
+ * An engine of another binary or configuration would enforce other rules than our operator's. It is
  * told to end, with its boxes.
  */
 
@@ -42,15 +41,14 @@ static int connect_to_engine(const struct native_config *config)
 }
 
 /* The listener must run as our user, like our own engine. */
-static int check_peer(int sock, pid_t *ret_pid)
+static int check_peer(int sock)
 {
 	struct ucred peer = {.uid = (uid_t)-1};
 	socklen_t len = sizeof(peer);
 
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
 		return -errno;
-	*ret_pid = peer.pid;
-	return peer.uid == geteuid() && peer.pid > 0 ? 0 : -EPERM;
+	return peer.uid == geteuid() ? 0 : -EPERM;
 }
 
 /* Until then it holds its name, lock and boxes. */
@@ -61,17 +59,16 @@ static void wait_for_end(int pidfd)
 	if (native_wait_readable(pidfd, deadline) >= 0)
 		return;
 	log_warn("the engine of an earlier daemon does not exit, killing it");
-	(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+	(void)fd_pidfd_kill(pidfd, SIGKILL);
 	(void)native_wait_readable(pidfd, clock_us() + NATIVE_END_TIMEOUT_US);
 }
 
 /* Return: pidfd, or a negative errno: another user's process. */
 static int open_peer(int sock)
 {
-	pid_t pid = -1;
-	int r = check_peer(sock, &pid);
+	int r = check_peer(sock);
 
-	return r < 0 ? r : fd_pidfd_open(pid);
+	return r < 0 ? r : fd_peer_pidfd(sock);
 }
 
 static bool probe_engine(int sock, int pidfd, struct engine_probe *ret_probe,
@@ -104,7 +101,7 @@ bool native_handover_find(const struct native_config *config, struct native_engi
 	if (!probe_engine(sock, pidfd, &probe, &group))
 		return false;
 	if (probe.identity != native_identity(config)) {
-		log_warn("the engine of an earlier daemon has another version or other "
+		log_warn("the engine of an earlier daemon has another binary or other "
 		         "settings, ending its boxes");
 		(void)!fd_send(sock, &request, sizeof(request), NULL, 0);
 		wait_for_end(pidfd);

@@ -150,6 +150,20 @@ static uint64_t mix(uint64_t hash, const void *data, size_t len)
 	return hash;
 }
 
+/* A file that cannot be read is like no other. */
+static uint64_t mix_file(uint64_t hash, const char *path)
+{
+	cleanup_close int fd = fd_open(path, O_RDONLY, 0);
+	unsigned char data[16384];
+	ssize_t n = fd < 0 ? -1 : 0;
+	uint64_t now = clock_us();
+
+	while (fd >= 0 && (n = read(fd, data, sizeof(data))) > 0)
+		hash = mix(hash, data, (size_t)n);
+	return n == 0 ? hash : mix(hash, &now, sizeof(now));
+}
+
+/* With the contents of the programs: an update or another build may enforce other rules. */
 uint64_t native_identity(const struct native_config *config)
 {
 	static const uint64_t build[] = {ENGINE_VERSION, WIRE_VERSION,
@@ -160,6 +174,10 @@ uint64_t native_identity(const struct native_config *config)
 
 	hash = mix(hash, MILLIBOX_VERSION, sizeof(MILLIBOX_VERSION));
 	hash = mix(hash, config->engine_path, strlen(config->engine_path) + 1);
+	hash = mix_file(hash, config->engine_path);
+	hash = mix_file(hash, config->agent_path);
+	if (config->zygote_path)
+		hash = mix_file(hash, config->zygote_path);
 	for (size_t i = 0; i < options.count; i++) {
 		const struct option *o = &options.all[i];
 
@@ -308,6 +326,15 @@ int native_wait_engine(pid_t pid, uint64_t timeout_us)
 	return waitpid(pid, &status, WNOHANG) == pid ? status : -ECHILD;
 }
 
+/* Our child, not reaped: its pid is its own. */
+static void kill_engine(pid_t pid)
+{
+	cleanup_close int pidfd = fd_pidfd_open(pid);
+
+	(void)fd_pidfd_kill(pidfd, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+}
+
 int native_start_engine(const struct native_config *config, struct native_engine *ret_engine,
                         struct error *err)
 {
@@ -330,10 +357,8 @@ int native_start_engine(const struct native_config *config, struct native_engine
 	if (native_probe(ours, &engine.probe, &engine.import_group, err) < 0) {
 		/* Without its socket it ends and removes its names, if it can. */
 		ours = fd_close(ours);
-		if (native_wait_engine(pid, NATIVE_END_TIMEOUT_US) == -ETIMEDOUT) {
-			(void)kill(pid, SIGKILL);
-			(void)waitpid(pid, NULL, 0);
-		}
+		if (native_wait_engine(pid, NATIVE_END_TIMEOUT_US) == -ETIMEDOUT)
+			kill_engine(pid);
 		return -1;
 	}
 	engine.sock = TAKE_FD(ours);

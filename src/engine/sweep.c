@@ -25,28 +25,82 @@
  */
 
 #define TRIES_MAX   100
+#define BATCH_MAX   64 /* descriptors open at once */
+#define LIST_MAX    ((size_t)1024 * 1024)
 #define TRY_WAIT_NS 10000000L
 
+struct batch {
+	size_t count;
+	struct {
+		const char *number; /* a line of the first list */
+		int pidfd;          /* owned */
+	} all[BATCH_MAX];
+};
+
+/* Whether the list has this line. */
+static bool is_listed(const char *list, const char *number)
+{
+	size_t len = strlen(number);
+
+	for (const char *line = list; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, number, len) == 0 && (line[len] == '\n' || !line[len]))
+			return true;
+	}
+	return false;
+}
+
+/* Return: how many were signalled, or -errno. */
+static int kill_batch(int dir, struct batch *batch)
+{
+	cleanup_buf struct buf now = BUF_INIT(LIST_MAX);
+	int r = file_read_at(dir, "cgroup.procs", &now);
+	int count = 0;
+
+	for (size_t i = 0; i < batch->count; i++) {
+		if (r >= 0 && now.data && is_listed(now.data, batch->all[i].number) &&
+		    fd_pidfd_kill(batch->all[i].pidfd, SIGKILL) >= 0)
+			count++;
+		(void)fd_close(batch->all[i].pidfd);
+	}
+	batch->count = 0;
+	return r < 0 ? r : count;
+}
+
+/*
+ * A number in the list may be another process's before it is used. So open the process first, then
+ * read the list again: if the number is still there, the opened process is in the group, or it has
+ * ended and the signal reaches nobody.
+ */
 int group_kill_listed(int dir)
 {
-	cleanup_buf struct buf pids = BUF_INIT((size_t)1024 * 1024);
+	cleanup_buf struct buf pids = BUF_INIT(LIST_MAX);
+	struct batch batch = {0};
 	int r = file_read_at(dir, "cgroup.procs", &pids);
 	char *save = NULL;
 	int count = 0;
 
 	if (r < 0 || !pids.data)
 		return r;
-	for (char *line = strtok_r(pids.data, "\n", &save); line;
+	for (char *line = strtok_r(pids.data, "\n", &save); line && r >= 0;
 	     line = strtok_r(NULL, "\n", &save)) {
 		uint64_t pid;
+		int pidfd = -1;
 
-		/* 0 is a process outside this pid namespace; kill(0) would hit our own group. */
-		if (parse_u64(line, &pid) < 0 || pid < 2 || pid > INT32_MAX)
+		/* 0 is a process outside this pid namespace. */
+		if (parse_u64(line, &pid) == 0 && pid >= 2 && pid <= INT32_MAX)
+			pidfd = fd_pidfd_open((pid_t)pid);
+		if (pidfd < 0)
 			continue;
-		if (kill((pid_t)pid, SIGKILL) == 0)
-			count++;
+		batch.all[batch.count].number = line;
+		batch.all[batch.count++].pidfd = pidfd;
+		if (batch.count < BATCH_MAX)
+			continue;
+		r = kill_batch(dir, &batch);
+		count += r < 0 ? 0 : r;
 	}
-	return count;
+	r = kill_batch(dir, &batch);
+	return r < 0 ? r : count + r;
 }
 
 static void empty_group(int parent, const char *name)

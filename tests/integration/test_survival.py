@@ -15,7 +15,7 @@ import pytest
 
 from support import host
 from support.client import Client
-from support.daemon import Daemon
+from support.daemon import BUILD, Daemon
 from support.sessions import V1, Session, events
 
 pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
@@ -450,6 +450,37 @@ def test_other_settings_are_another_engine(mortal):
     session.client = Client(mortal.socket)
     assert mortal.engine_pid not in (None, engine) and not os.path.exists(f"/proc/{engine}/exe")
     assert session.info()["status"] == "failed"
+
+
+@pytest.mark.parametrize("updated", [False, True], ids=["same", "updated"])
+def test_an_engine_is_taken_over_only_if_its_binary_is_the_same(updated):
+    """After an update in the same place. Negative control: the same bytes in a new file are the same engine."""
+    d = Daemon()
+    programs = d.home / "programs"
+    programs.mkdir()
+    for name in ("millibox-engine", "millibox-import"):
+        shutil.copy(BUILD / name, programs / name)
+    d.env["MILLIBOX_ENGINE_PATH"] = str(programs / "millibox-engine")
+    d.env["MILLIBOX_AGENT_PATH"] = str(BUILD / "millibox-agent")
+    try:
+        d.start()
+        session = Session(Client(d.socket), mode="persistent")
+        session.run("x = 1")
+        engine = d.engine_pid
+        d.kill()
+        # Bytes behind the end of the program change nothing else.
+        (programs / "new").write_bytes((BUILD / "millibox-engine").read_bytes() + b"\0" * updated)
+        (programs / "new").chmod(0o755)
+        (programs / "new").rename(programs / "millibox-engine")
+        d.start()
+        session.client = Client(d.socket)
+        assert (d.engine_pid == engine) == (not updated)
+        assert (session.info()["status"] == "failed") == updated
+        assert ("has another binary or other settings" in d.log()) == updated
+        d.stop()
+        host.wait_until(lambda: d.engine_pid is None, 45, "the engine has ended")
+    finally:
+        d.remove()
 
 
 def test_a_stop_ends_sessions_or_leaves_them():

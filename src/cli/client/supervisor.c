@@ -132,8 +132,7 @@ static int stop_daemon(pid_t daemon, int pidfd)
 	for (size_t i = 0; i < ARRAY_SIZE(stop_steps); i++) {
 		if (poll(&ended, 1, 0) == 1)
 			break;
-		/* Unreaped: the pid cannot be reused. */
-		(void)kill(daemon, stop_steps[i].signal);
+		(void)fd_pidfd_kill(pidfd, stop_steps[i].signal);
 		if (poll(&ended, 1, stop_steps[i].wait_ms) == 1)
 			break;
 	}

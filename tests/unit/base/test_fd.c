@@ -13,7 +13,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/attr.h"
 #include "base/fd.h"
@@ -576,6 +578,36 @@ static void descriptors_of_an_empty_message_are_closed_once(void **state)
 	(void)fd_close(pair[1]);
 }
 
+static void the_peer_of_a_socket_is_signalled_through_its_pidfd(void **state)
+{
+	cleanup_close int pidfd = -1;
+	int pair[2], status = 0;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(fd_socketpair(SOCK_STREAM, pair), 0);
+	/* Both ends are ours: the peer is this process. */
+	pidfd = fd_peer_pidfd(pair[0]);
+	assert_true(pidfd >= 0);
+	assert_int_equal(fd_pidfd_kill(pidfd, 0), 0);
+	pidfd = fd_close(pidfd);
+	(void)fd_close(pair[0]);
+	(void)fd_close(pair[1]);
+	pid = fork();
+	if (pid == 0) {
+		(void)pause();
+		_exit(0);
+	}
+	pidfd = fd_pidfd_open(pid);
+	assert_int_equal(fd_pidfd_kill(pidfd, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	/* Its number may be another's now; the descriptor reaches nobody. */
+	assert_int_equal(fd_pidfd_kill(pidfd, SIGKILL), -ESRCH);
+	assert_int_equal(fd_pidfd_kill(-1, SIGKILL), -EBADF);
+	assert_int_equal(fd_peer_pidfd(-1), -EBADF);
+}
+
 #define fd_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -597,6 +629,7 @@ int main(void)
 		fd_test(too_many_descriptors_are_all_closed),
 		fd_test(other_ancillary_data_is_passed_over),
 		fd_test(a_dead_peer_is_an_error_and_no_signal),
+		fd_test(the_peer_of_a_socket_is_signalled_through_its_pidfd),
 		fd_test(last_messages_are_read_before_the_end),
 		fd_test(an_empty_message_is_not_the_end_of_those_behind_it),
 		fd_test(descriptors_of_an_empty_message_are_closed_once),

@@ -33,8 +33,8 @@ struct old_engine {
 
 static struct native_config config_in(const char *dir)
 {
-	return (struct native_config){.engine_path = "/engine",
-	                              .agent_path = "/agent",
+	return (struct native_config){.engine_path = "/proc/self/exe",
+	                              .agent_path = "/proc/self/exe",
 	                              .runners_dir = "/runners",
 	                              .runtime_dir = dir,
 	                              .log_level = "info",
@@ -349,6 +349,29 @@ static void other_answers_are_refused(void **state)
 	assert_int_equal(rig->err.code, ERR_PROTOCOL);
 }
 
+static void identity_follows_the_contents_of_the_programs(void **state)
+{
+	char path[] = "/tmp/millibox-test-XXXXXX";
+	int fd = mkstemp(path);
+	struct native_config config = config_in("/run");
+	uint64_t before, after;
+
+	(void)state;
+	assert_int_equal(write(fd, "one", 3), 3);
+	config.engine_path = path;
+	before = native_identity(&config);
+	assert_true(before == native_identity(&config));
+	assert_int_equal(pwrite(fd, "two", 3, 0), 3);
+	after = native_identity(&config);
+	assert_true(before != after);
+	(void)fd_close(fd);
+	assert_int_equal(unlink(path), 0);
+	/* What cannot be read is never the same. */
+	before = native_identity(&config);
+	(void)usleep(10);
+	assert_true(before != native_identity(&config));
+}
+
 #define FIND(fn) cmocka_unit_test_setup_teardown(fn, setup_old_engine, teardown_old_engine)
 #define ASK(fn)  cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
 
@@ -361,6 +384,7 @@ int main(void)
 		FIND(old_engine_that_ends_meanwhile_is_not_used),
 		FIND(old_engine_that_sends_garbage_is_not_used),
 		FIND(without_a_listener_there_is_no_old_engine),
+		cmocka_unit_test(identity_follows_the_contents_of_the_programs),
 		ASK(boxes_are_listed_adopted_and_unclaimed_ones_end),
 		ASK(box_that_lacks_what_is_required_now_is_not_adopted),
 		ASK(bad_descriptions_are_refused),
