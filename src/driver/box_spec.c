@@ -97,6 +97,16 @@ static bool is_root(const char *name)
 	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == len;
 }
 
+/* It names cgroup directories, too. */
+static bool is_tenant(const char *tenant)
+{
+	size_t len = strnlen(tenant, BOX_TENANT_LEN);
+
+	return len < BOX_TENANT_LEN &&
+	       strspn(tenant, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") ==
+	               len;
+}
+
 int box_spec_check(const struct box_spec *spec, struct error *err)
 {
 	if (!is_id(spec->id))
@@ -105,6 +115,9 @@ int box_spec_check(const struct box_spec *spec, struct error *err)
 	if (!is_root(spec->root))
 		return error_field(err, "root", "must be at most %d characters of [a-z0-9._-]",
 		                   BOX_ROOT_LEN - 1);
+	if (!is_tenant(spec->tenant))
+		return error_field(err, "tenant", "must be at most %d characters of [A-Za-z0-9_-]",
+		                   BOX_TENANT_LEN - 1);
 	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++) {
 		uint64_t value = limit_value(&spec->limits, i);
 
@@ -130,8 +143,8 @@ static bool has_same_limits(const struct box_limits *a, const struct box_limits 
 bool box_spec_is_like(const struct box_spec *a, const struct box_spec *b)
 {
 	return has_same_limits(&a->limits, &b->limits) && strcmp(a->root, b->root) == 0 &&
-	       a->required_layers == b->required_layers && a->network == b->network &&
-	       a->exec_tmp == b->exec_tmp && a->keep == b->keep &&
+	       strcmp(a->tenant, b->tenant) == 0 && a->required_layers == b->required_layers &&
+	       a->network == b->network && a->exec_tmp == b->exec_tmp && a->keep == b->keep &&
 	       strcmp(a->zygote, b->zygote) == 0 && strcmp(a->modules, b->modules) == 0;
 }
 

@@ -12,6 +12,7 @@
 
 #define BOX_ID_LEN      32  /* [a-z0-9]{1,31} and NUL */
 #define BOX_ROOT_LEN    65  /* [a-z0-9._-]{1,64}, not starting with a dot, and NUL */
+#define BOX_TENANT_LEN  65  /* [A-Za-z0-9_-]{1,64} and NUL */
 #define BOX_ZYGOTE_LEN  64  /* FOLDER/FILE of the runners, and NUL */
 #define BOX_MODULES_LEN 512 /* separated by spaces, and NUL */
 
@@ -44,6 +45,7 @@ struct box_spec {
 	char id[BOX_ID_LEN];
 	char request_id[BOX_REQUEST_LEN]; /* for logs; "": none */
 	char root[BOX_ROOT_LEN];          /* a root of the driver's; "": the host's */
+	char tenant[BOX_TENANT_LEN];      /* whose share of the CPU it uses; "": none */
 	struct box_limits limits;
 	uint32_t required_layers; /* mask of enum wire_layer; a box lacking one is not used */
 	enum box_network network;

@@ -230,6 +230,8 @@ static struct engine_request create_request(const struct native_box *b)
 	if (b->base.spec.root[0])
 		request.flags |= ENGINE_FLAG_IMAGE;
 	memcpy(request.root, b->base.spec.root, strlen(b->base.spec.root));
+	static_assert(sizeof(request.tenant) == sizeof(b->base.spec.tenant), "and tenants");
+	memcpy(request.tenant, b->base.spec.tenant, strlen(b->base.spec.tenant));
 	request.zygote = (uint8_t)native_zygote(native_of(b), &b->base.spec);
 	return request;
 }

@@ -129,6 +129,7 @@ static struct box *box_new(struct boxes *boxes, const struct engine_request *req
 	build_init(&box->build, boxes->host, &boxes->nets, &boxes->groups);
 	memcpy(box->build.id, req->box_id, sizeof(box->build.id));
 	memcpy(box->build.root_name, req->root, sizeof(box->build.root_name));
+	memcpy(box->build.tenant, req->tenant, sizeof(box->build.tenant));
 	box->build.slot = slot;
 	box->create_seq = req->seq;
 	box->state = BOX_BUILDING;

@@ -312,6 +312,16 @@ static void enable_v2(struct cgroup_tree *tree, uint32_t elsewhere)
 	}
 }
 
+int cgroup_pass_on(const struct cgroup_tree *tree, int dir)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(controllers) && tree->v2 && r >= 0; i++)
+		if (tree->kinds & CGROUP_BIT(controllers[i].kind))
+			r = enable_at(dir, controllers[i].name);
+	return r < 0 ? r : 0;
+}
+
 static enum engine_cgroup kind_of(const struct cgroups *groups)
 {
 	bool v1 = false, v2 = false;

@@ -6,8 +6,9 @@
  * on a hybrid host memory, pids and cpu are on v1, while the v2 tree has no controllers but can
  * kill and freeze.
  *
- * Groups are <parent>/millibox/<instance>/<group>. The engine holds a flock on the instance's
- * directory: a free lock means that a dead engine left everything below.
+ * Groups are <parent>/millibox/<instance>/<group>, and where the CPU is limited
+ * <parent>/millibox/<instance>/t-<tenant>/<group> (cgroup_tenant.h). The engine holds a flock on
+ * the instance's directory: a free lock means that a dead engine left everything below.
  */
 
 #include "base/attr.h"
@@ -17,7 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CGROUP_PATH_MAX 512
+#define CGROUP_PATH_MAX      512
+#define CGROUP_TENANT_PREFIX "t-"
 
 enum cgroup_kind {
 	CGROUP_MEMORY,
@@ -82,6 +84,8 @@ int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err)
 int cgroups_claim(struct cgroups *groups, uint32_t instance) attr_must_check;
 /** cgroups_enable - after claim: enable controllers, set kind and layers. */
 void cgroups_enable(struct cgroups *groups);
+/** cgroup_pass_on - let groups beneath @dir have the controllers of @tree. No-op on v1. */
+int cgroup_pass_on(const struct cgroup_tree *tree, int dir) attr_must_check;
 /**
  * cgroups_delegate - after enable: give the instance's directories to @owner, who may then make
  * groups and move processes between them. *ret_group: a group for the engine itself in the v2 tree,

@@ -40,10 +40,11 @@
  */
 #define ENGINE_SOCKET_FD 3
 
-#define ENGINE_VERSION   4
-#define ENGINE_ID_LEN    32 /* box ids: [a-z0-9]{1,31} and NUL */
-#define ENGINE_ROOT_LEN  65 /* names of roots: [a-z0-9._-]{1,64}, no dot first, and NUL */
-#define ENGINE_BASES_MAX 8  /* --roots */
+#define ENGINE_VERSION    5
+#define ENGINE_ID_LEN     32 /* box ids: [a-z0-9]{1,31} and NUL */
+#define ENGINE_TENANT_LEN 65 /* tenants: [A-Za-z0-9_-]{1,64} and NUL */
+#define ENGINE_ROOT_LEN   65 /* names of roots: [a-z0-9._-]{1,64}, no dot first, and NUL */
+#define ENGINE_BASES_MAX  8  /* --roots */
 
 #define ENGINE_ZYGOTES_MAX 16
 #define ENGINE_COMMAND_LEN 64  /* FOLDER/FILE, each [a-z0-9._-], no dot first, and NUL */
@@ -110,12 +111,13 @@ struct engine_request {
 	uint32_t op;
 	uint32_t seq; /* echoed in the direct reply; not 0 */
 	char box_id[ENGINE_ID_LEN];
-	struct engine_limits limits; /* CREATE */
-	uint32_t flags;              /* CREATE: enum engine_flag */
-	uint32_t frozen;             /* FREEZE: 0 or 1 */
-	char root[ENGINE_ROOT_LEN];  /* CREATE with ENGINE_FLAG_IMAGE */
-	uint8_t zygote;              /* CREATE: 0, or the number of an earlier ZYGOTE */
-	uint8_t unused[2];
+	struct engine_limits limits;    /* CREATE */
+	uint32_t flags;                 /* CREATE: enum engine_flag */
+	uint32_t frozen;                /* FREEZE: 0 or 1 */
+	char root[ENGINE_ROOT_LEN];     /* CREATE with ENGINE_FLAG_IMAGE */
+	char tenant[ENGINE_TENANT_LEN]; /* CREATE: whose share of the CPU it uses; "": none */
+	uint8_t zygote;                 /* CREATE: 0, or the number of an earlier ZYGOTE */
+	uint8_t unused[1];
 };
 
 /*

@@ -131,7 +131,8 @@ struct box_groups {
 	int dirs[CGROUP_KIND_COUNT];
 	int tasks[CGROUP_KIND_COUNT]; /* v1 only; open until the child has joined */
 	bool made[CGROUP_KIND_COUNT];
-	bool limited; /* the limits are written */
+	bool limited;                /* the limits are written */
+	struct tenant_group *tenant; /* holds the group with the CPU controller; NULL: none */
 };
 
 struct cgroup_pool;
@@ -144,6 +145,7 @@ struct build {
 	struct plan plan;
 	char id[ENGINE_ID_LEN];
 	char root_name[ENGINE_ROOT_LEN]; /* "": the host's root */
+	char tenant[ENGINE_TENANT_LEN];  /* "": none */
 	uint32_t slot;
 	struct box_groups groups;
 	int agent_host; /* daemon's end of the agent's socket; owned */

@@ -41,9 +41,10 @@
 #define GETENT_UNKNOWN    2 /* exit status: no such user */
 #define EXIT_NOT_EXECUTED 127
 #define USER_MAX          256
-/* pidfd, network namespace, status, agent and reattach sockets, a directory per cgroup tree. */
-#define FILES_PER_BOX  11
-#define FILES_OWN      64
+/* pidfd, network namespace, status, agent and reattach sockets, a directory per cgroup tree, one of
+ * its tenant. */
+#define FILES_PER_BOX  12
+#define FILES_OWN      96
 #define SUBID_TEXT_MAX ((size_t)1024 * 1024)
 
 bool privilege_has(int capability)

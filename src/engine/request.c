@@ -180,8 +180,22 @@ static bool are_modules(const char modules[ENGINE_MODULES_LEN])
 	       is_zero(modules + len, ENGINE_MODULES_LEN - len);
 }
 
+/* Part of the name of a directory; NUL-padded. */
+static bool is_tenant(const char tenant[ENGINE_TENANT_LEN])
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789_-";
+	size_t len = strnlen(tenant, ENGINE_TENANT_LEN);
+
+	return len < ENGINE_TENANT_LEN && strspn(tenant, allowed) == len &&
+	       is_zero(tenant + len, ENGINE_TENANT_LEN - len);
+}
+
 static int check_create(const struct engine_request *req, struct error *err)
 {
+	if (!is_tenant(req->tenant))
+		return error_field(err, "tenant", "must be up to %d characters of [A-Za-z0-9_-]",
+		                   ENGINE_TENANT_LEN - 1);
 	if (req->zygote > ENGINE_ZYGOTES_MAX)
 		return error_field(err, "zygote", "must be 0 to %d", ENGINE_ZYGOTES_MAX);
 	if (req->flags & ~(uint32_t)ENGINE_FLAGS_ALL)
@@ -195,6 +209,8 @@ static int check_create(const struct engine_request *req, struct error *err)
 
 static int check_no_limits(const struct engine_request *req, struct error *err)
 {
+	if (!is_zero(req->tenant, sizeof(req->tenant)))
+		return error_field(err, "tenant", "does not apply to this operation");
 	if (req->zygote != 0)
 		return error_field(err, "zygote", "does not apply to this operation");
 	if (!is_zero(&req->limits, sizeof(req->limits)) || req->flags != 0)

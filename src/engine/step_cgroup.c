@@ -127,14 +127,25 @@ void groups_close(struct box_groups *groups)
 	}
 }
 
-static int make_group(const struct cgroup_tree *tree, struct box_groups *groups, size_t i)
+/* The directory that has the box's group of tree @i. */
+static int parent_of(const struct host *host, const struct box_groups *groups, size_t i)
 {
+	const struct cgroup_tree *tree = &host->groups.trees[i];
+
+	return groups->tenant && (tree->kinds & CGROUP_BIT(CGROUP_CPU)) ? groups->tenant->dir
+	                                                                : tree->dir;
+}
+
+static int make_group(const struct host *host, struct box_groups *groups, size_t i)
+{
+	const struct cgroup_tree *tree = &host->groups.trees[i];
+	int parent = parent_of(host, groups, i);
+
 	/* The daemon, which has another uid, reads counters by descriptor. */
-	if (mkdirat(tree->dir, groups->name, 0755) < 0)
+	if (mkdirat(parent, groups->name, 0755) < 0)
 		return -errno;
 	groups->made[i] = true;
-	groups->dirs[i] =
-		fd_open_at(tree->dir, groups->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	groups->dirs[i] = fd_open_at(parent, groups->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (groups->dirs[i] < 0)
 		return groups->dirs[i];
 	if (tree->v2)
@@ -148,7 +159,7 @@ int groups_make(const struct host *host, struct box_groups *groups, struct error
 	const struct cgroups *cgroups = &host->groups;
 
 	for (size_t i = 0; i < cgroups->count; i++) {
-		int r = make_group(&cgroups->trees[i], groups, i);
+		int r = make_group(host, groups, i);
 
 		if (r < 0)
 			return error_set(err, ERR_BOX_FAILED, -r, "make the group in '%s'",
@@ -159,7 +170,7 @@ int groups_make(const struct host *host, struct box_groups *groups, struct error
 
 int step_cgroup_make(struct build *b, struct error *err)
 {
-	return cgroup_pool_take(b->cgroup_pool, &b->plan.limits, &b->groups, err);
+	return cgroup_pool_take(b->cgroup_pool, &b->plan.limits, b->tenant, &b->groups, err);
 }
 
 static int limit_group(const struct cgroup_tree *tree, int dir, const struct engine_limits *l,
@@ -245,12 +256,15 @@ int step_cgroup_join(struct build *b, struct error *err)
 }
 
 static bool is_member(const char *text, const struct cgroup_tree *tree, uint32_t instance,
-                      const char *name)
+                      const struct box_groups *groups)
 {
+	bool of_tenant = groups->tenant && (tree->kinds & CGROUP_BIT(CGROUP_CPU));
 	char path[CGROUP_PATH_MAX], want[CGROUP_PATH_MAX];
 
 	return cgroup_line_path(text, tree->v2, tree->kinds, path, sizeof(path)) == 0 &&
-	       str_format(want, sizeof(want), "%s/%u/%s", tree->path, instance, name) >= 0 &&
+	       str_format(want, sizeof(want), "%s/%u%s%s/%s", tree->path, instance,
+	                  of_tenant ? "/" CGROUP_TENANT_PREFIX : "",
+	                  of_tenant ? groups->tenant->name : "", groups->name) >= 0 &&
 	       str_equal(path, want);
 }
 
@@ -264,7 +278,7 @@ int step_cgroup_verify(struct build *b, struct error *err)
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "read /proc/self/cgroup");
 	for (size_t i = 0; i < cgroups->count; i++)
-		if (!is_member(text, &cgroups->trees[i], cgroups->instance, b->groups.name))
+		if (!is_member(text, &cgroups->trees[i], cgroups->instance, &b->groups))
 			return error_set(err, ERR_BOX_FAILED, 0,
 			                 "the box is not in its group in '%s'",
 			                 cgroups->trees[i].path);
@@ -378,11 +392,13 @@ int groups_remove(const struct host *host, struct box_groups *groups)
 			continue;
 		if (host->groups.trees[i].kinds & CGROUP_BIT(CGROUP_MEMORY))
 			group_empty(&host->groups.trees[i], groups->dirs[i]);
-		if (unlinkat(host->groups.trees[i].dir, groups->name, AT_REMOVEDIR) < 0 &&
+		if (unlinkat(parent_of(host, groups, i), groups->name, AT_REMOVEDIR) < 0 &&
 		    errno != ENOENT)
 			r = -errno;
 		else
 			groups->made[i] = false;
 	}
+	if (r == 0)
+		tenant_group_put(TAKE_PTR(groups->tenant));
 	return r;
 }

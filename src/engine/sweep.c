@@ -144,7 +144,18 @@ struct sweep {
 	unsigned left; /* in the last round */
 };
 
-static void sweep_box(int parent, const char *name, void *ctx)
+static void sweep_box(int parent, const char *name, void *ctx);
+
+/* Boxes in the group of a tenant. */
+static void sweep_below(int parent, const char *name, struct sweep *sweep) // NOLINT: two levels
+{
+	cleanup_close int dir = fd_open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+
+	if (dir >= 0 && str_has_prefix(name, CGROUP_TENANT_PREFIX))
+		each_group(dir, sweep_box, sweep);
+}
+
+static void sweep_box(int parent, const char *name, void *ctx) // NOLINT: two levels
 {
 	struct sweep *sweep = ctx;
 
@@ -154,6 +165,7 @@ static void sweep_box(int parent, const char *name, void *ctx)
 	}
 	if (errno == ENOENT)
 		return;
+	sweep_below(parent, name, sweep);
 	empty_group(parent, name);
 	sweep->left++;
 }

@@ -367,6 +367,15 @@ static void pin_to_this_cpu(const struct zygote *z)
 	(void)sched_setaffinity(z->build.pid, sizeof(set), &set); /* only an optimisation */
 }
 
+/* -1 on v2: the box's group there has all controllers. */
+static int cpu_tasks(const struct build *b)
+{
+	for (size_t i = 0; i < b->host->groups.count; i++)
+		if (b->host->groups.trees[i].kinds & CGROUP_BIT(CGROUP_CPU))
+			return b->groups.tasks[i];
+	return -1;
+}
+
 /* Descriptors in the order of wire/inject.h. */
 static int send_fill(struct zygote *z, const struct build *b)
 {
@@ -374,10 +383,11 @@ static int send_fill(struct zygote *z, const struct build *b)
 	int fds[FD_PASS_MAX] = {b->pidfd, b->inject_child};
 	size_t count = INJECT_FILL_FDS;
 	int unified = groups_dir(host, &b->groups, CGROUP_UNIFIED);
+	int cpu = cpu_tasks(b);
 	const bool own_ids = host->ids.mode != ENGINE_IDS_SINGLE;
 	const struct inject_fill fill = {
 		.magic = INJECT_MAGIC,
-		.groups = unified >= 0 ? INJECT_UNIFIED : 0,
+		.groups = (unified >= 0 ? INJECT_UNIFIED : 0) | (cpu >= 0 ? INJECT_CPU : 0),
 		.agent_id = own_ids ? BOX_AGENT_ID : BOX_PAYLOAD_ID,
 		.owner = own_ids ? ids_agent(&host->ids, b->slot) : 0,
 	};
@@ -385,8 +395,10 @@ static int send_fill(struct zygote *z, const struct build *b)
 	if (unified >= 0)
 		fds[count++] = unified;
 	for (size_t i = 0; i < host->groups.count; i++)
-		if (b->groups.tasks[i] >= 0)
+		if (b->groups.tasks[i] >= 0 && b->groups.tasks[i] != cpu)
 			fds[count++] = b->groups.tasks[i];
+	if (cpu >= 0)
+		fds[count++] = cpu;
 	pin_to_this_cpu(z);
 	return fd_send(z->sock, &fill, sizeof(fill), fds, count);
 }

@@ -32,11 +32,12 @@
 
 enum inject_group {
 	INJECT_UNIFIED = 1u << 0, /* the first group is a v2 directory */
+	INJECT_CPU = 1u << 1,     /* the last group is the one with the CPU quota */
 };
 
 /*
  * Descriptors, in order: pidfd of the box's PID 1; the child's end of the agent's socket; the v2
- * directory if INJECT_UNIFIED; a tasks file per v1 hierarchy.
+ * directory if INJECT_UNIFIED; a tasks file per v1 hierarchy, that of INJECT_CPU last.
  */
 #define INJECT_FILL_FDS 2
 struct inject_fill {

@@ -52,7 +52,7 @@ void become_alone(struct fill *fill)
 	    syscall(SYS_close_range, OWN_END, ~0U, 0) < 0)
 		_exit(EXIT_NOT_STARTED);
 	*fill = (struct fill){
-		.msg = fill->msg, .agent = OWN_AGENT, .pidfd = OWN_PIDFD, .unified = -1};
+		.msg = fill->msg, .agent = OWN_AGENT, .pidfd = OWN_PIDFD, .unified = -1, .cpu = -1};
 }
 
 struct given {

@@ -24,6 +24,7 @@ struct fill {
 	int unified; /* -1: none */
 	size_t tasks_count;
 	int tasks[GROUPS_MAX];
+	int cpu; /* tasks file of the group with the quota; -1: none */
 };
 
 struct order {

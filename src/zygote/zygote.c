@@ -28,8 +28,12 @@
  * helper:
  *
  *   zygote   setns(pid namespace of the box): its children will be in it, not the zygote
- *   helper   clone3, shared memory, in the box's v2 group; joins the v1 groups; forks; exits
- *   child    is in all of the box's groups from its first instruction, and a child of PID 1
+ *   helper   clone3, shared memory, in the box's v2 group; joins the v1 groups but one; forks;
+ * exits child    is in these groups from its first instruction, and a child of PID 1; joins the
+ * last
+ *
+ * The last group is the one with the CPU quota: the zygote waits for the helper, so a small quota
+ * would slow the programs of others.
  *
  * The helper shares memory and stack with the zygote, which is suspended in clone3 as after vfork.
  * After clone3 it only makes a call: the zygote would see what it wrote into this frame. The child
@@ -75,8 +79,11 @@ static __attribute__((noinline)) void run_helper(const struct fill *fill, volati
 	/* libc's fork(), so that registered fork handlers run. */
 	if (r == 0)
 		pid = fork();
-	if (r == 0 && pid == 0)
+	if (r == 0 && pid == 0) {
+		if (fill->cpu >= 0 && write(fill->cpu, "0", 1) != 1)
+			_exit(1);
 		return;
+	}
 	*ret_pid = r < 0 ? r : (pid < 0 ? -errno : pid);
 	_exit(0);
 }
@@ -117,6 +124,7 @@ static void fill_close(struct fill *fill)
 	(void)fd_close(fill->pidfd);
 	(void)fd_close(fill->agent);
 	(void)fd_close(fill->unified);
+	(void)fd_close(fill->cpu);
 	for (size_t i = 0; i < fill->tasks_count; i++)
 		(void)fd_close(fill->tasks[i]);
 }
@@ -126,13 +134,14 @@ static int receive_fill(struct fill *ret_fill)
 {
 	int fds[FD_PASS_MAX];
 	size_t count = 0, at = INJECT_FILL_FDS;
-	struct fill fill = {.unified = -1};
+	struct fill fill = {.unified = -1, .cpu = -1};
 	ssize_t n = fd_recv(ZYGOTE_SOCKET_FD, &fill.msg, sizeof(fill.msg), fds, &count);
 
 	if (n <= 0)
 		return (int)n;
 	if (n != sizeof(fill.msg) || fill.msg.magic != INJECT_MAGIC ||
-	    count < (fill.msg.groups & INJECT_UNIFIED ? at + 1 : at)) {
+	    count < at + (fill.msg.groups & INJECT_UNIFIED ? 1 : 0) +
+	                    (fill.msg.groups & INJECT_CPU ? 1 : 0)) {
 		while (count > 0)
 			(void)fd_close(fds[--count]);
 		return -EPROTO;
@@ -141,6 +150,8 @@ static int receive_fill(struct fill *ret_fill)
 	fill.agent = fds[1];
 	if (fill.msg.groups & INJECT_UNIFIED)
 		fill.unified = fds[at++];
+	if (fill.msg.groups & INJECT_CPU)
+		fill.cpu = fds[--count];
 	while (at < count)
 		fill.tasks[fill.tasks_count++] = fds[at++];
 	*ret_fill = fill;

@@ -7,6 +7,7 @@ Requests that are to run at the same time are only sent; the tests look at how m
 
 import contextlib
 import json
+import pathlib
 import socket
 import time
 
@@ -119,6 +120,35 @@ def test_memory_that_is_short_makes_executions_wait(make_daemon):
             wait_for(client, (1, 3))
             running[0].close()
             assert [request.answer()[0] for request in waiting] == [200] * 3
+
+
+@pytest.mark.phases("system")
+def test_boxes_are_in_the_cpu_group_of_their_tenant(make_daemon):
+    """The groups have equal weight, so the kernel shares the processor between tenants; what a session leaves in the
+    background is in the group of its tenant."""
+    daemon = make_daemon().start()
+    with daemon.client() as client:
+        if "cgroup.cpu" not in client.shell("true")["isolation"]["layers"]:
+            pytest.skip("needs the CPU controller")
+        keys = {name: key_of(client, name) for name in ("alice", "Bob_2")}
+        with contextlib.ExitStack() as stack:
+            for name, count in (("alice", 3), ("Bob_2", 1)):
+                stack.enter_context(pending(daemon, count, "sleep 300 & sleep 300", key=keys[name]))
+            wait_for(client, (4, 0))
+            homes = {name: tenant_group(daemon, name) for name in keys}
+            for name, count in (("alice", 3), ("Bob_2", 1)):
+                boxes = [box for box in homes[name].glob("box-*") if (box / "cgroup.procs").read_text()]
+                assert len(boxes) == count
+            weights = {home.joinpath(weight).read_text() for home in homes.values()
+                       for weight in ("cpu.shares", "cpu.weight") if (home / weight).exists()}
+            assert len(weights) == 1, weights
+        wait_for(client, (0, 0))
+
+
+def tenant_group(daemon, name):
+    found = list(pathlib.Path("/sys/fs/cgroup").glob(f"**/millibox/{daemon.instance()}/t-{name}"))
+    assert len(found) == 1, found
+    return found[0]
 
 
 @pytest.mark.alone

@@ -54,7 +54,7 @@ def still():
 def groups_in(daemon, tree):
     """{inode: path} of all groups of a daemon, spares included."""
     found = {}
-    for group in (ROOT / tree / "millibox" / daemon.instance()).glob("box-*"):
+    for group in (ROOT / tree / "millibox" / daemon.instance()).glob("**/box-*"):
         try:
             found[group.stat().st_ino] = group
         except OSError:

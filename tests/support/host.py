@@ -162,7 +162,7 @@ def ids(pid):
 
 
 def fd_count(pid):
-    """Open descriptors, but for those of groups that exist: of boxes that live, or made ahead, and of zygotes."""
+    """Open descriptors, but for those of groups that exist: of boxes that live, or made ahead, of zygotes and tenants."""
     names = os.listdir(f"/proc/{pid}/fd")
     return len(names) - sum(_is_group(f"/proc/{pid}/fd/{name}") for name in names)
 
@@ -172,7 +172,7 @@ def _is_group(fd):
         target = os.readlink(fd)
     except OSError:
         return False
-    return ("/box-" in target or "/zygote-" in target) and not target.endswith(" (deleted)")
+    return ("/box-" in target or "/zygote-" in target or "/t-" in target) and not target.endswith(" (deleted)")
 
 
 def rss_kib(pid):
@@ -205,16 +205,28 @@ GROUPS_AHEAD = 2  # a living engine keeps this many sets of empty groups ready
 
 
 def box_cgroups(instances, engine_lives):
-    """Groups of these instances' boxes in every hierarchy: millibox/<instance>/<group>. Where engine_lives(instance),
-    as many empty groups as an engine keeps ready do not count."""
+    """Groups of these instances' boxes in every hierarchy: millibox/<instance>/<group>, or
+    millibox/<instance>/t-<tenant>/<group>. Where engine_lives(instance), groups of tenants and as many empty groups as an
+    engine keeps ready do not count."""
     found = []
     for instance in instances:
         ahead = GROUPS_AHEAD if engine_lives(instance) else 0
         for top in _trees():
-            groups = [group for group in _directories(f"{top}/{instance}") if "/zygote-" not in group and not (ahead and group.endswith(("/engine", "/import")))]
+            groups = [group for group in instance_groups(f"{top}/{instance}")
+                      if "/zygote-" not in group and not (ahead and (group.endswith(("/engine", "/import")) or is_tenant_group(group)))]
             used = [group for group in groups if _read(f"{group}/cgroup.procs")]
             found += groups if len(groups) - len(used) > ahead else used
     return sorted(found)
+
+
+def is_tenant_group(group):
+    return os.path.basename(group).startswith("t-")
+
+
+def instance_groups(home):
+    """Groups in the directory of an instance, those in groups of tenants included."""
+    groups = _directories(home)
+    return groups + [inner for group in groups if is_tenant_group(group) for inner in _directories(group)]
 
 
 def is_claimed(number):

@@ -535,7 +535,7 @@ void pools_keep(struct pools *p, const struct policy_decision *decision, size_t 
 	struct pool_shape shape;
 	struct pool *pool;
 
-	if (p->config.max == 0 || !pool_shape_of(decision, &shape))
+	if (p->config.max == 0 || !pool_shape_of(decision, TENANT_DEFAULT, &shape))
 		return;
 	pool = find_pool(p, &shape);
 	if (!pool && p->pools_count < KEYS_MAX)
@@ -602,7 +602,7 @@ bool pools_take(struct pools *p, const struct policy_decision *decision, const c
 	struct pool_shape shape;
 	struct pool *pool;
 
-	if (p->config.max == 0 || p->draining || !pool_shape_of(decision, &shape))
+	if (p->config.max == 0 || p->draining || !pool_shape_of(decision, tenant, &shape))
 		return false;
 	pool = find_pool(p, &shape);
 	if (!pool)

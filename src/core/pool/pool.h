@@ -48,7 +48,7 @@ struct pools_config {
 void pools_free(struct pools *p);
 struct pools *pools_new(const struct pools_config *config) attr_owned(pools_free);
 
-/** pools_keep - keep @floor members of this shape. */
+/** pools_keep - keep @floor members of this shape for TENANT_DEFAULT. */
 void pools_keep(struct pools *p, const struct policy_decision *decision, size_t floor);
 
 /* The caller owns the box. */

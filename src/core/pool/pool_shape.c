@@ -32,6 +32,7 @@ static uint64_t hash_number(uint64_t h, uint64_t n)
 static uint64_t hash_spec(uint64_t h, const struct box_spec *s)
 {
 	h = hash_text(h, s->root);
+	h = hash_text(h, s->tenant);
 	h = hash_number(h, s->limits.memory_bytes);
 	h = hash_number(h, s->limits.workspace_bytes);
 	h = hash_number(h, s->limits.pids);
@@ -40,7 +41,8 @@ static uint64_t hash_spec(uint64_t h, const struct box_spec *s)
 	return hash_number(h, s->required_layers);
 }
 
-bool pool_shape_of(const struct policy_decision *d, struct pool_shape *ret_shape)
+bool pool_shape_of(const struct policy_decision *d, const char *tenant,
+                   struct pool_shape *ret_shape)
 {
 	struct pool_shape *s = ret_shape;
 
@@ -49,6 +51,8 @@ bool pool_shape_of(const struct policy_decision *d, struct pool_shape *ret_shape
 	if (d->spec.network != BOX_NETWORK_NONE || str_has_prefix(d->spec.root, IMAGE_ROOT_PREFIX))
 		return false;
 	s->spec.id[0] = s->spec.request_id[0] = '\0';
+	if (str_copy(s->spec.tenant, sizeof(s->spec.tenant), tenant) < 0)
+		return false;
 	/* A tenant's values may be secrets, and a hit would reveal that another request used the
 	 * same. Such a program gets an empty box. */
 	if (d->prepare_argv && !d->own_env) {

@@ -18,8 +18,9 @@ struct pool_shape {
 	bool resident;               /* a session's runner */
 };
 
-/** pool_shape_of - borrows from @d. Return: whether it can be pooled. */
-bool pool_shape_of(const struct policy_decision *d, struct pool_shape *ret_shape);
+/** pool_shape_of - of boxes of @tenant; borrows from @d. Return: whether it can be pooled. */
+bool pool_shape_of(const struct policy_decision *d, const char *tenant,
+                   struct pool_shape *ret_shape);
 bool pool_shape_is(const struct pool_shape *a, const struct pool_shape *b);
 /** pool_shape_copy - owned; free with pool_shape_done. */
 void pool_shape_copy(const struct pool_shape *from, struct pool_shape *ret_shape);

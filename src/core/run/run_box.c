@@ -44,6 +44,8 @@ int run_box_prepare(struct run *r, struct error *err)
 	r->entry.queue = r->tenant ? &r->tenant->queue : NULL;
 	r->image = image_ref(template ? template->image : NULL);
 	box_spec_make_id(r->decision.spec.id);
+	/* Names of tenants were checked when those were made. */
+	(void)!str_copy(r->decision.spec.tenant, BOX_TENANT_LEN, r->record->tenant);
 	/* A longer one is not our id. */
 	(void)!str_copy(r->decision.spec.request_id, BOX_REQUEST_LEN, r->record->request_id);
 	list_append(&s->all, &r->node);

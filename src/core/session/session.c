@@ -227,6 +227,7 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	session->image = image_ref(session->template ? session->template->image : NULL);
 	session->mode = request->mode;
 	session->spec = decision->spec;
+	(void)!str_copy(session->spec.tenant, sizeof(session->spec.tenant), session->tenant);
 	if (request->request_id) /* a longer one is not our id */
 		(void)!str_copy(session->spec.request_id, BOX_REQUEST_LEN, request->request_id);
 	session->stack = decision->stack;

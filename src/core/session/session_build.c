@@ -2,6 +2,7 @@
 #include "core/session/session_build.h"
 
 #include "base/clock.h"
+#include "base/str.h"
 #include "core/session/session_internal.h"
 
 /*
@@ -26,6 +27,8 @@ static int create_box(struct session *session, struct error *err)
 	const struct box_events events = session_box_events(session);
 	struct driver *driver = session->service->config.driver;
 
+	/* The store keeps the tenant, not the whole description of the box. */
+	(void)!str_copy(session->spec.tenant, sizeof(session->spec.tenant), session->tenant);
 	session->making_us = clock_us();
 	if (box_create(driver, &session->spec, &events, &session->box, err) == 0)
 		return 0;

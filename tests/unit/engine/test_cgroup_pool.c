@@ -66,7 +66,7 @@ static struct box_groups take(struct fixture *f, const struct engine_limits *lim
 	struct box_groups groups;
 	struct error err = {0};
 
-	assert_int_equal(cgroup_pool_take(&f->pool, limits, &groups, &err), 0);
+	assert_int_equal(cgroup_pool_take(&f->pool, limits, "", &groups, &err), 0);
 	return groups;
 }
 
@@ -142,6 +142,77 @@ static void a_failed_spare_is_left_to_the_next_box(void **state)
 	give_up(f, &groups);
 }
 
+/* The tree has the CPU controller, so tenants have groups in it. */
+static int setup_cpu(void **state)
+{
+	struct fixture *f;
+
+	assert_int_equal(setup(state), 0);
+	f = *state;
+	/* v1, whose files of limits are missing here: groups are made, not limited. */
+	f->host.groups.trees[0].kinds |= CGROUP_BIT(CGROUP_CPU);
+	f->host.groups.trees[0].v2 = false;
+	cgroup_pool_close(&f->pool);
+	cgroup_pool_open(&f->pool, &f->host);
+	return 0;
+}
+
+static bool is_there(const struct fixture *f, const char *tenant, const char *name)
+{
+	char path[128];
+
+	assert_int_equal(str_format(path, sizeof(path), "%s/t-%s/%s", f->path, tenant, name), 0);
+	return access(path, F_OK) == 0;
+}
+
+static struct box_groups make_for(struct fixture *f, const char *tenant)
+{
+	struct box_groups groups;
+	struct error err = {0};
+
+	/* "tasks" does not exist in an ordinary directory. */
+	assert_int_equal(cgroup_pool_take(&f->pool, &small, tenant, &groups, &err), -1);
+	assert_non_null(groups.tenant);
+	return groups;
+}
+
+static void boxes_are_in_the_group_of_their_tenant(void **state)
+{
+	struct fixture *f = *state;
+	struct box_groups a = make_for(f, "Alice_1"), b = make_for(f, "bob-2"),
+			  c = make_for(f, "bob-2");
+
+	assert_int_equal(groups_there(f), 2);
+	assert_true(is_there(f, "Alice_1", a.name));
+	assert_true(is_there(f, "bob-2", b.name) && is_there(f, "bob-2", c.name));
+	assert_ptr_equal(b.tenant, c.tenant);
+	assert_int_equal(b.tenant->boxes, 2);
+	give_up(f, &a);
+	give_up(f, &b);
+	give_up(f, &c);
+	assert_null(c.tenant);
+	assert_int_equal(groups_there(f), 2); /* kept: most tenants come back */
+}
+
+static void few_groups_without_boxes_are_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct box_groups groups[100];
+	char name[16];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(groups); i++) {
+		assert_int_equal(str_format(name, sizeof(name), "tenant%u", i), 0);
+		groups[i] = make_for(f, name);
+	}
+	assert_int_equal(groups_there(f), ARRAY_SIZE(groups));
+	for (unsigned i = 0; i < ARRAY_SIZE(groups); i++)
+		give_up(f, &groups[i]);
+	assert_int_equal(groups_there(f), 32);
+	groups[0] = make_for(f, "tenant99"); /* was removed: made again */
+	assert_true(is_there(f, "tenant99", groups[0].name));
+	give_up(f, &groups[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +222,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(other_limits_get_groups_of_their_own, setup,
 	                                        teardown),
 		cmocka_unit_test_setup_teardown(a_failed_spare_is_left_to_the_next_box, setup,
+	                                        teardown),
+		cmocka_unit_test_setup_teardown(boxes_are_in_the_group_of_their_tenant, setup_cpu,
+	                                        teardown),
+		cmocka_unit_test_setup_teardown(few_groups_without_boxes_are_kept, setup_cpu,
 	                                        teardown),
 	};
 

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "core/language/runners.h"
 #include "core/observe/metrics.h"
+#include "core/tenant/principal.h"
 #include "core/tenant/scheduler.h"
 #include "driver/fake.h"
 #include "io/loop.h"
@@ -128,7 +129,7 @@ static void a_member_is_prepared_and_handed_out_once(void **state)
 	fill(f);
 	assert_string_equal(fake_exec_of(fake_box_at(f->driver, 0), POOL_EXEC_ID)->argv[0],
 	                    "/bin/runner");
-	assert_true(pools_take(f->pools, &f->decision, "t", &hit));
+	assert_true(pools_take(f->pools, &f->decision, TENANT_DEFAULT, &hit));
 	assert_true(hit.prepared);
 	assert_int_equal(totals(f).ready, 1);
 	assert_int_equal(totals(f).hits, 1);
@@ -143,19 +144,19 @@ static void another_shape_is_a_miss(void **state)
 
 	fill(f);
 	d.env = other_env;
-	assert_false(pools_take(f->pools, &d, "t", &hit));
+	assert_false(pools_take(f->pools, &d, TENANT_DEFAULT, &hit));
 	d = f->decision;
 	d.spec.limits.memory_bytes *= 2;
-	assert_false(pools_take(f->pools, &d, "t", &hit));
+	assert_false(pools_take(f->pools, &d, TENANT_DEFAULT, &hit));
 	d = f->decision;
 	d.spec.limits.nofile++; /* not part of the hash */
-	assert_false(pools_take(f->pools, &d, "t", &hit));
+	assert_false(pools_take(f->pools, &d, TENANT_DEFAULT, &hit));
 	d = f->decision;
 	d.spec.network = BOX_NETWORK_HOST;
-	assert_false(pools_take(f->pools, &d, "t", &hit));
+	assert_false(pools_take(f->pools, &d, TENANT_DEFAULT, &hit));
 	d = f->decision;
 	d.spec.keep = true;
-	assert_false(pools_take(f->pools, &d, "t", &hit));
+	assert_false(pools_take(f->pools, &d, TENANT_DEFAULT, &hit));
 	assert_int_equal(totals(f).ready, 2);
 }
 
@@ -175,7 +176,7 @@ static void one_that_is_lost_is_not_handed_out(void **state)
 	(void)error_set(&ended, ERR_BOX_FAILED, 0, "the runner ended");
 	fake_exec_failed(second, POOL_EXEC_ID, &ended);
 	assert_int_equal(totals(f).ready, 0);
-	assert_false(pools_take(f->pools, &f->decision, "t", &hit));
+	assert_false(pools_take(f->pools, &f->decision, TENANT_DEFAULT, &hit));
 }
 
 static void while_a_run_could_begin_one_is_made_at_a_time(void **state)
@@ -219,13 +220,13 @@ static void half_a_pool_waits_for_what_runs(void **state)
 
 	fill(f);
 	f->scheduler.counts[SCHEDULER_RUNNING] = 1;
-	assert_true(pools_take(f->pools, &f->decision, "t", &hits[0]));
+	assert_true(pools_take(f->pools, &f->decision, TENANT_DEFAULT, &hits[0]));
 	for (int i = 0; i < 3; i++)
 		loop_run_once(f->loop, true);
 	/* The running one, and the remaining one. */
 	assert_int_equal(fake_box_count(f->driver), 2);
 	/* With an empty pool, refill however many run. */
-	assert_true(pools_take(f->pools, &f->decision, "t", &hits[1]));
+	assert_true(pools_take(f->pools, &f->decision, TENANT_DEFAULT, &hits[1]));
 	wait_for_boxes(f, 4);
 	end_box(f, &hits[0]);
 	end_box(f, &hits[1]);
@@ -238,7 +239,7 @@ static void half_a_pool_is_filled_when_nothing_runs(void **state)
 
 	fill(f);
 	f->scheduler.counts[SCHEDULER_RUNNING] = 1;
-	assert_true(pools_take(f->pools, &f->decision, "t", &hit));
+	assert_true(pools_take(f->pools, &f->decision, TENANT_DEFAULT, &hit));
 	for (int i = 0; i < 3; i++)
 		loop_run_once(f->loop, true);
 	f->scheduler.counts[SCHEDULER_RUNNING] = 0;
@@ -253,7 +254,7 @@ static void refilling_does_not_wait_for_long_runs(void **state)
 
 	fill(f);
 	f->scheduler.counts[SCHEDULER_RUNNING] = 1;
-	assert_true(pools_take(f->pools, &f->decision, "t", &hit));
+	assert_true(pools_take(f->pools, &f->decision, TENANT_DEFAULT, &hit));
 	wait_for_boxes(f, 3);
 	end_box(f, &hit);
 }
@@ -354,7 +355,7 @@ static void a_drain_ends_with_the_last_box(void **state)
 		loop_run_once(f->loop, false);
 	assert_true(f->drained);
 	assert_int_equal(pools_count(f->pools), 0);
-	assert_false(pools_take(f->pools, &f->decision, "t", &hit));
+	assert_false(pools_take(f->pools, &f->decision, TENANT_DEFAULT, &hit));
 }
 
 static void a_shape_must_be_requested_twice(void **state)
@@ -363,9 +364,9 @@ static void a_shape_must_be_requested_twice(void **state)
 	struct pool_info info;
 	struct pool_hit hit;
 
-	assert_false(pools_take(f->pools, &f->decision, "t", &hit));
+	assert_false(pools_take(f->pools, &f->decision, TENANT_DEFAULT, &hit));
 	assert_false(pools_at(f->pools, 0, &info));
-	assert_false(pools_take(f->pools, &f->decision, "t", &hit));
+	assert_false(pools_take(f->pools, &f->decision, TENANT_DEFAULT, &hit));
 	assert_true(pools_at(f->pools, 0, &info));
 	assert_int_equal(info.misses, 1);
 	assert_int_equal(info.floor, 0);
@@ -402,14 +403,26 @@ static void shapes_that_a_tenant_caused_go_with_its_templates(void **state)
 
 	fill(f);
 	d.env = other_env;
-	assert_false(pools_take(f->pools, &d, "t", &hit));
-	assert_false(pools_take(f->pools, &d, "t", &hit));
+	assert_false(pools_take(f->pools, &d, TENANT_DEFAULT, &hit));
+	assert_false(pools_take(f->pools, &d, TENANT_DEFAULT, &hit));
 	assert_true(pools_at(f->pools, 1, &info));
 	pools_forget(f->pools, "another");
 	assert_true(pools_at(f->pools, 1, &info));
-	pools_forget(f->pools, "t");
+	pools_forget(f->pools, TENANT_DEFAULT);
 	assert_false(pools_at(f->pools, 1, &info));
 	assert_int_equal(totals(f).ready, 2); /* the floor belongs to no tenant */
+}
+
+static void pools_serve_one_tenant(void **state)
+{
+	struct fixture *f = *state;
+	struct pool_hit hit;
+
+	fill(f);
+	assert_false(pools_take(f->pools, &f->decision, "another", &hit));
+	assert_int_equal(totals(f).ready, 2);
+	assert_true(pools_take(f->pools, &f->decision, TENANT_DEFAULT, &hit));
+	end_box(f, &hit);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -434,6 +447,7 @@ int main(void)
 		TEST(a_shape_must_be_requested_twice),
 		TEST(one_tenant_does_not_take_all_places),
 		TEST(shapes_that_a_tenant_caused_go_with_its_templates),
+		TEST(pools_serve_one_tenant),
 	};
 
 	return cmocka_run_group_tests_name("core/pool", tests, NULL, NULL);

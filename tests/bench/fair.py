@@ -1,0 +1,124 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What one tenant's load does to another tenant's print(42) in a fresh box.
+
+    MILLIBOX_BUILD=build tests/bench/fair.py [SECONDS]
+
+Prints p50 and p90 without load and beside each load, and how many times the p90 grew. The load is made
+by processes of their own, so that it does not delay the one that measures.
+"""
+
+import contextlib
+import multiprocessing
+import pathlib
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from measure import percentile, timed  # noqa: E402
+from support import host, oci  # noqa: E402
+from support.daemon import Daemon  # noqa: E402
+from support.identity import V1, KeyClient, make_key, make_tenant  # noqa: E402
+
+PAUSE = 0.004  # as row 1: the pool refills
+WARM = {"MILLIBOX_POOLS_ENABLED": "true", "MILLIBOX_ZYGOTES_ENABLED": "true"}
+
+
+def executions(address, key, code, resources=None):
+    client = KeyClient(address, key, timeout=600)
+    while True:
+        client.post(f"{V1}/execute", {"language": "python", "code": code, "timeout": 600, "resources": resources or {}})
+
+
+def creators(address, key):
+    def create():
+        client = KeyClient(address, key, timeout=600)
+        while True:
+            made = client.post(f"{V1}/sessions", {"language": "python", "mode": "persistent"})
+            if made.status == 201:
+                client.request("DELETE", f"{V1}/sessions/{made.json['id']}")
+            else:
+                time.sleep(0.1)
+
+    threads = [threading.Thread(target=create, daemon=True) for _ in range(30)]
+    for thread in threads:
+        thread.start()
+    threads[0].join()
+
+
+def imports(address, key):
+    image = oci.Image([[*oci.busybox_layer(), *(oci.entry(f"data/{i}", b"x" * 20000) for i in range(4000))]]).bytes()
+    client = KeyClient(address, key, timeout=600)
+    while True:
+        client.request("POST", f"{V1}/templates/import?id=load", body=image, headers={"Content-Type": "application/x-tar"})
+        client.request("DELETE", f"{V1}/templates/load")
+
+
+SLEEP, SPIN = "import time; time.sleep(600)", "while True: pass"
+LOADS = {
+    "16 sleepers": [(executions, SLEEP)] * 16,
+    "16 spinners": [(executions, SPIN)] * 16,
+    "30 session creators": [(creators,)],
+    "an import": [(imports,)],
+    "2 boxes of 0.01 core": [(executions, "print(42)", {"cpu": "0.01"})] * 2,
+    "all but the last": [(executions, SLEEP)] * 16 + [(executions, SPIN)] * 16 + [(creators,), (imports,)],
+}
+
+
+@contextlib.contextmanager
+def load(address, key, parts):
+    # Not forked: a connection of this process must not stay open in them.
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=fn, args=(address, key, *args), daemon=True) for fn, *args in parts]
+    for process in processes:
+        process.start()
+    try:
+        time.sleep(3 if processes else 0)
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def measure(client, seconds):
+    samples, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        samples.append(timed(lambda: client.python("print(42)")))
+        time.sleep(PAUSE)
+    return samples
+
+
+def is_idle(client):
+    state = client.get("/readyz").json
+    return state["running"] == 0 and state["queued"] == 0
+
+
+def main():
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10
+    daemon = Daemon(env=WARM).start()
+    try:
+        with daemon.client() as admin:
+            for tenant in ("loud", "quiet"):
+                make_tenant(admin, tenant, quotas={"requests_per_second": 0})
+            loud, quiet = make_key(admin, "loud"), KeyClient(daemon.socket, make_key(admin, "quiet"))
+            measure(quiet, 2)
+            alone = measure(quiet, seconds)
+            print(f"{'beside':24} {'n':>5} {'p50 ms':>8} {'p90 ms':>8} {'times':>6}")
+            for name, parts in {"nothing": [], **LOADS}.items():
+                with load(daemon.socket, loud, parts):
+                    found = measure(quiet, seconds) if parts else alone
+                p50, p90 = percentile(found, 50), percentile(found, 90)
+                print(f"{name:24} {len(found):5} {p50:8.2f} {p90:8.2f} {p90 / percentile(alone, 90):6.1f}", flush=True)
+                host.wait_until(lambda: is_idle(admin), 60, "the load is gone")
+            quiet.close()
+        daemon.stop()
+    finally:
+        daemon.remove()
+
+
+if __name__ == "__main__":
+    main()
