@@ -33,6 +33,7 @@ struct watch;
 struct native_zygote {
 	char command[BOX_ZYGOTE_LEN]; /* "": none */
 	char modules[BOX_MODULES_LEN];
+	char tenant[BOX_TENANT_LEN];
 	uint64_t used_us;
 };
 

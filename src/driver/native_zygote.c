@@ -7,8 +7,9 @@
 #include <string.h>
 
 /*
- * The engine has room for a few zygotes. The least recently used is replaced unless in use; a box
- * without one starts cold.
+ * Every tenant has its own: children of one zygote share its memory layout and hash seed. The
+ * engine has room for some. The least recently used is replaced unless in use; a box without one
+ * starts cold.
  */
 
 #define IN_USE_US (60 * USEC_PER_SEC)
@@ -18,7 +19,8 @@ static struct native_zygote *find_zygote(struct native *n, const struct box_spec
 	for (size_t i = 0; i < ENGINE_ZYGOTES_MAX; i++) {
 		struct native_zygote *z = &n->zygotes[i];
 
-		if (str_equal(z->command, spec->zygote) && str_equal(z->modules, spec->modules))
+		if (str_equal(z->command, spec->zygote) && str_equal(z->modules, spec->modules) &&
+		    str_equal(z->tenant, spec->tenant))
 			return z;
 	}
 	return NULL;
@@ -48,13 +50,15 @@ static struct native_zygote *define_zygote(struct native *n, const struct box_sp
 	struct engine_zygote request = {.op = ENGINE_ZYGOTE};
 
 	static_assert(sizeof(request.command) == sizeof(spec->zygote) &&
-	                      sizeof(request.modules) == sizeof(spec->modules),
+	                      sizeof(request.modules) == sizeof(spec->modules) &&
+	                      sizeof(request.tenant) == sizeof(spec->tenant),
 	              "passed through");
 	if (!z)
 		return NULL;
 	/* NUL-padded, for the engine. */
 	memcpy(request.command, spec->zygote, strlen(spec->zygote));
 	memcpy(request.modules, spec->modules, strlen(spec->modules));
+	memcpy(request.tenant, spec->tenant, strlen(spec->tenant));
 	request.zygote = number_of(n, z);
 	request.seq = ++n->seq;
 	/* Socket full, or engine gone: the next box retries. */
@@ -62,6 +66,7 @@ static struct native_zygote *define_zygote(struct native *n, const struct box_sp
 		return NULL;
 	memcpy(z->command, request.command, sizeof(z->command));
 	memcpy(z->modules, request.modules, sizeof(z->modules));
+	memcpy(z->tenant, request.tenant, sizeof(z->tenant));
 	return z;
 }
 

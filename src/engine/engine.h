@@ -46,7 +46,7 @@
 #define ENGINE_ROOT_LEN   65 /* names of roots: [a-z0-9._-]{1,64}, no dot first, and NUL */
 #define ENGINE_BASES_MAX  8  /* --roots */
 
-#define ENGINE_ZYGOTES_MAX 16
+#define ENGINE_ZYGOTES_MAX 64
 #define ENGINE_COMMAND_LEN 64  /* FOLDER/FILE, each [a-z0-9._-], no dot first, and NUL */
 #define ENGINE_MODULES_LEN 512 /* names of [A-Za-z0-9_.] with a space between, and NUL */
 
@@ -131,6 +131,8 @@ struct engine_zygote {
 	uint32_t unused;
 	char command[ENGINE_COMMAND_LEN];
 	char modules[ENGINE_MODULES_LEN];
+	char tenant[ENGINE_TENANT_LEN]; /* whose boxes it forks for */
+	uint8_t padding[3];             /* 0 */
 };
 
 enum engine_cgroup {

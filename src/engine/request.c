@@ -180,6 +180,8 @@ static bool are_modules(const char modules[ENGINE_MODULES_LEN])
 	       is_zero(modules + len, ENGINE_MODULES_LEN - len);
 }
 
+#define TENANT_FORM "must be up to %d characters of [A-Za-z0-9_-]"
+
 /* Part of the name of a directory; NUL-padded. */
 static bool is_tenant(const char tenant[ENGINE_TENANT_LEN])
 {
@@ -194,8 +196,7 @@ static bool is_tenant(const char tenant[ENGINE_TENANT_LEN])
 static int check_create(const struct engine_request *req, struct error *err)
 {
 	if (!is_tenant(req->tenant))
-		return error_field(err, "tenant", "must be up to %d characters of [A-Za-z0-9_-]",
-		                   ENGINE_TENANT_LEN - 1);
+		return error_field(err, "tenant", TENANT_FORM, ENGINE_TENANT_LEN - 1);
 	if (req->zygote > ENGINE_ZYGOTES_MAX)
 		return error_field(err, "zygote", "must be 0 to %d", ENGINE_ZYGOTES_MAX);
 	if (req->flags & ~(uint32_t)ENGINE_FLAGS_ALL)
@@ -298,6 +299,8 @@ int request_check_zygote(const void *data, size_t len, struct engine_zygote *ret
 		return error_field(err, "command", "must be FOLDER/FILE of [a-z0-9._-]");
 	if (!are_modules(req.modules))
 		return error_field(err, "modules", "must be names of [A-Za-z0-9_.]");
+	if (!is_tenant(req.tenant) || !is_zero(req.padding, sizeof(req.padding)))
+		return error_field(err, "tenant", TENANT_FORM, ENGINE_TENANT_LEN - 1);
 	*ret_request = req;
 	return 0;
 }

@@ -279,12 +279,13 @@ int zygotes_define(struct zygotes *zygotes, const struct engine_zygote *req, str
 	if (zygotes->host->zygote_lib < 0)
 		return error_set(err, ERR_UNAVAILABLE, 0, "zygotes are not available");
 	if (z->state != ZYGOTE_NONE && !z->dropped && str_equal(z->command, req->command) &&
-	    str_equal(z->modules, req->modules))
+	    str_equal(z->modules, req->modules) && str_equal(z->tenant, req->tenant))
 		return 0;
 	if (z->state != ZYGOTE_NONE && z->state != ZYGOTE_ENDING)
 		end_zygote(zygotes, z);
 	memcpy(z->command, req->command, sizeof(z->command));
 	memcpy(z->modules, req->modules, sizeof(z->modules));
+	memcpy(z->tenant, req->tenant, sizeof(z->tenant));
 	z->failures = 0;
 	z->dropped = false;
 	if (zygote_read_command(z, err) < 0) {
@@ -306,6 +307,8 @@ struct zygote *zygotes_find(struct zygotes *zygotes, const struct engine_request
 		*ret_start = ENGINE_START_COLD;
 	else if (req->flags & ENGINE_FLAG_IMAGE)
 		*ret_start = ENGINE_START_ROOT;
+	else if (!str_equal(z->tenant, req->tenant)) /* never another tenant's */
+		*ret_start = ENGINE_START_BROKEN;
 	else if (z->dropped || z->state == ZYGOTE_NONE || z->failures >= FAILURES_BROKEN)
 		*ret_start = ENGINE_START_BROKEN;
 	else if (z->state != ZYGOTE_READY)

@@ -36,6 +36,7 @@ struct zygote {
 	unsigned number;
 	char command[ENGINE_COMMAND_LEN];
 	char modules[ENGINE_MODULES_LEN];
+	char tenant[ENGINE_TENANT_LEN];
 	char text[ZYGOTE_TEXT_MAX]; /* storage of @argv and @env */
 	char variable[ENGINE_MODULES_LEN + 64];
 	char *argv[ZYGOTE_WORDS_MAX]; /* NULL-terminated */

@@ -13,6 +13,7 @@ import signal
 import pytest
 from support import host
 from support.daemon import Daemon
+from support.identity import KeyClient, make_key, make_tenant
 from support.sessions import Session
 
 pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
@@ -421,6 +422,26 @@ def test_a_zygote_is_replaced_after_its_last_child(make_daemon):
             if r["isolation"]["start"] == "zygote":
                 seen.add(r["stdout"])
     assert len(seen) > 1
+
+
+def hash_of(client):
+    """Children of one zygote have one hash seed."""
+    def warm():
+        r = client.python("print(hash('a'))")
+        return r["stdout"] if r["isolation"]["start"] == "zygote" else None
+
+    return host.wait_until(warm, 30, "a program of the zygote")
+
+
+def test_every_tenant_has_its_own_zygote(make_daemon):
+    d = make_daemon(env=ON).start()
+    with d.client() as admin:
+        keys = [make_key(admin, make_tenant(admin, name)["name"]) for name in ("one", "two")]
+    one, two = (KeyClient(d.socket, key) for key in keys)
+    with contextlib.closing(one), contextlib.closing(two):
+        assert hash_of(one) == hash_of(one)  # control: it is the zygote's
+        assert hash_of(one) != hash_of(two)
+    assert len(d.zygote_pids()) == 2
 
 
 def test_an_old_zygote_is_replaced(make_daemon):

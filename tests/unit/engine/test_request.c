@@ -352,6 +352,22 @@ static void modules_are_names_and_nothing_else(void **state)
 	assert_zygote_refused(&req, "modules");
 }
 
+static void tenants_of_zygotes_are_names(void **state)
+{
+	static const char *const bad[] = {"a/b", "..", "a b", "a\n", "\xc3\xa4"};
+	struct engine_zygote req;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		req = good_zygote();
+		memcpy(req.tenant, bad[i], strlen(bad[i]));
+		assert_zygote_refused(&req, "tenant");
+	}
+	req = good_zygote();
+	req.padding[1] = 1;
+	assert_zygote_refused(&req, "tenant");
+}
+
 static void numbers_of_zygotes_have_two_ends(void **state)
 {
 	struct engine_zygote req = good_zygote(), out = {0};
@@ -396,6 +412,7 @@ int main(void)
 		cmocka_unit_test(nothing_goes_above_what_the_operator_allows),
 		cmocka_unit_test(a_zygote_is_named_by_a_file_of_the_runners),
 		cmocka_unit_test(modules_are_names_and_nothing_else),
+		cmocka_unit_test(tenants_of_zygotes_are_names),
 		cmocka_unit_test(numbers_of_zygotes_have_two_ends),
 	};
 
