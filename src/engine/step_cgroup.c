@@ -24,6 +24,7 @@
 
 /* Cache that a removed group may keep, see group_empty(). */
 #define CACHE_KEPT (1024u * 1024)
+#define USAGE_KEPT (2 * CACHE_KEPT)
 #define STAT_MAX   8192
 
 enum value {
@@ -362,21 +363,26 @@ uint32_t groups_count(const struct host *host, const struct box_groups *groups)
  * stays: the next boxes need those files too, and the remains are small beside it.
  *
  * Looked up first because dropping takes up to milliseconds: the kernel flushes lists on every CPU.
+ * It also frees what the kernel keeps of names that the box looked up, which takes seconds for a
+ * million of them, and boxes wait for the engine. So the whole charge must be small.
  */
 static void group_empty(const struct cgroup_tree *tree, int dir)
 {
 	char text[STAT_MAX];
-	uint64_t cache, shared;
+	uint64_t cache, shared, usage;
 	int r = file_read_text_at(dir, "memory.stat", text, sizeof(text));
 
 	/* What is shared belongs to the box's own file systems and goes with them. */
 	if (r < 0 || file_find_key(text, tree->v2 ? "file" : "cache", &cache) < 0 ||
 	    file_find_key(text, "shmem", &shared) < 0 || cache <= shared ||
-	    cache - shared > CACHE_KEPT)
+	    cache - shared > CACHE_KEPT ||
+	    file_read_u64_at(dir, tree->v2 ? "memory.current" : "memory.usage_in_bytes", &usage) <
+	            0 ||
+	    usage > shared + USAGE_KEPT)
 		return;
 	if (!tree->v2)
 		r = file_write_at(dir, "memory.force_empty", "0");
-	else if (str_format(text, sizeof(text), "%llu", (unsigned long long)cache) >= 0)
+	else if (str_format(text, sizeof(text), "%llu", (unsigned long long)(cache - shared)) >= 0)
 		r = file_write_at(dir, "memory.reclaim", text);
 	/* Pages that others use just now stay: the remains go with them. */
 	if (r < 0)

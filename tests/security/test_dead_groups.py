@@ -87,3 +87,19 @@ def test_boxes_that_read_a_cold_page_leave_no_dead_group(pages):
     finally:
         daemon.stop()
         daemon.remove()
+
+
+def negative_names():
+    """Names that do not exist and that the kernel remembers."""
+    return int(pathlib.Path("/proc/sys/fs/dentry-state").read_text().split()[4])
+
+
+def test_the_engine_does_not_free_what_a_box_looked_up(make_daemon):
+    """It would take seconds for millions of names, and other boxes would wait."""
+    names = 100_000
+    with make_daemon().start().client() as client:
+        before = negative_names()
+        code = f"import os\nfor i in range({names}):\n    os.access(f'/usr/share/nx-{os.getpid()}-{{i}}', 0)"
+        assert client.python(code)["exit_code"] == 0
+        assert client.python("print(42)")["stdout"] == "42\n"
+        assert negative_names() - before > names // 2
