@@ -123,6 +123,7 @@ static bool clean_up(struct zygote *z)
 		    info.si_pid == 0)
 			return false;
 		b->pidfd = fd_close(b->pidfd);
+		b->pid = 0; /* the kernel may give it to another process */
 	}
 	if (groups_remove(b->host, &b->groups) < 0) {
 		groups_kill(b->host, &b->groups);

@@ -78,18 +78,46 @@ void host_memory_group(int dir, bool v2, struct host_memory_group *ret_group)
 	ret_group->available_bytes = usage < limit ? limit - usage : 0;
 }
 
-/* "0::/path", or "4:memory:/path" with other controllers beside it. */
+/* @list: "memory", or with other controllers, separated by commas. */
+static bool has_memory(const char *list, size_t len)
+{
+	static const char name[] = "memory";
+
+	while (len > 0) {
+		size_t word = strcspn(list, ",:");
+
+		if (word == strlen(name) && memcmp(list, name, word) == 0)
+			return true;
+		word += word < len; /* the comma */
+		list += word;
+		len -= word;
+	}
+	return false;
+}
+
+/* A line is "0::/path" for v2, or "4:memory:/path". */
 bool host_memory_path(const char *text, bool v2, char *ret_path, unsigned size)
 {
-	const char *mark = v2 ? "0::/" : "memory";
-	const char *at = strstr(text, mark), *path = at ? strchr(at, '/') : NULL;
-	size_t len = path ? strcspn(path, "\n") : 0;
+	const char *next;
 
-	if (!path || len >= size)
-		return false;
-	memcpy(ret_path, path, len);
-	ret_path[len] = '\0';
-	return true;
+	for (const char *line = text; line; line = next) {
+		const char *list = strchr(line, ':');
+		const char *path = list ? strchr(list + 1, ':') : NULL;
+		size_t len;
+
+		next = strchr(line, '\n');
+		next = next ? next + 1 : NULL;
+		if (!path || (next && path >= next) ||
+		    !(v2 ? path == list + 1 : has_memory(list + 1, (size_t)(path - list - 1))))
+			continue;
+		len = strcspn(++path, "\n");
+		if (len >= size)
+			return false;
+		memcpy(ret_path, path, len);
+		ret_path[len] = '\0';
+		return true;
+	}
+	return false;
 }
 
 /* *boxes: boxes are below @path; else their memory is not counted there. */

@@ -35,6 +35,11 @@ static void own_group_is_found(void **state)
 	assert_false(host_memory_path(text, true, path, 8)); /* too long */
 	assert_false(host_memory_path("0::/x\n", false, path, sizeof(path)));
 	assert_false(host_memory_path("", true, path, sizeof(path)));
+	/* A controller, not part of a path. */
+	assert_true(
+		host_memory_path("5:cpu:/memory/x\n4:pids,memory:/y", false, path, sizeof(path)));
+	assert_string_equal(path, "/y");
+	assert_false(host_memory_path("5:cpu:/a:memory:/x\n", false, path, sizeof(path)));
 }
 
 static void put(int dir, const char *name, const char *text)
