@@ -50,7 +50,7 @@ static int refuse_unknown(const struct fields *fields, const struct field_value 
 
 	v.path = path;
 	(void)snprintf(path, sizeof(path), "%s%s%s", parent->path, parent->path[0] ? "." : "",
-	               name);
+	               name[0] ? name : "\"\"");
 	for (const struct field *f = fields->rows; f->name; f++)
 		suggest_offer(&s, f->name);
 	if (nested)

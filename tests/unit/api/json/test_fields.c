@@ -252,6 +252,7 @@ static void an_unknown_field_suggests_the_nearest(void **state)
 	refuse("\"memory\": 1", ERR_UNKNOWN_FIELD, "memory", "'inner.memory'");
 	refuse("\"inner\": {\"memroy\": 1}", ERR_UNKNOWN_FIELD, "inner.memroy", "'inner.memory'");
 	refuse("\"zzzzzz\": 1", ERR_UNKNOWN_FIELD, "zzzzzz", "no such field");
+	refuse("\"\": 1", ERR_UNKNOWN_FIELD, "\"\"", "no such field");
 	(void)snprintf(text, sizeof(text), "\"%0100d\": 1", 0);
 	refuse(text, ERR_UNKNOWN_FIELD,
 	       "000000000000000000000000000000000000000000000000000000000000000", "no such field");
