@@ -18,6 +18,20 @@ struct pair {
 	int server;
 };
 
+/* Other programs can have connections from a port that the kernel chose in connect(), not from one
+ * that was bound. */
+static int open_client(int family)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET};
+	int fd = fd_socket(family, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (family == AF_INET)
+		assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
+}
+
 /* Connects @family to @address, which a listener of @listen_family has. */
 static void connect_pair(struct pair *p, int listen_family, int family, const char *address)
 {
@@ -36,8 +50,7 @@ static void connect_pair(struct pair *p, int listen_family, int family, const ch
 	assert_int_equal(bind(listener, (struct sockaddr *)&addr, len), 0);
 	assert_int_equal(listen(listener, 1), 0);
 	assert_int_equal(getsockname(listener, (struct sockaddr *)&addr, &len), 0);
-	p->client = fd_socket(family, SOCK_STREAM, 0);
-	assert_true(p->client >= 0);
+	p->client = open_client(family);
 	if (family == listen_family) {
 		assert_int_equal(connect(p->client, (struct sockaddr *)&addr, len), 0);
 	} else {
