@@ -134,8 +134,8 @@ def _descriptors(daemon):
     if not daemon or daemon.process.poll() is not None:
         return (0, 0)
     try:
-        # The engine keeps a socket and a pidfd of each zygote.
-        return (host.fd_count(daemon.pid), host.fd_count(daemon.engine_pid) - 2 * len(daemon.zygote_pids()))
+        # The engine keeps a socket, a pidfd and a mount namespace of each zygote.
+        return (host.fd_count(daemon.pid), host.fd_count(daemon.engine_pid) - 3 * len(daemon.zygote_pids()))
     except PermissionError:
         # An undumpable process hides its descriptors even from its own user.
         return (0, 0)

@@ -25,7 +25,7 @@ def test_systemd_accepts_the_unit(tmp_path):
     ours = [line for line in (said.stdout + said.stderr).splitlines() if "milliboxd" in line]
     assert not ours, ours
     broken = tmp_path / "broken.service"
-    broken.write_text(text.replace("Type=simple", "Typ=simple").replace("KillMode=process", "KillMode=sometimes"))
+    broken.write_text(text.replace("Type=notify", "Typ=notify").replace("KillMode=process", "KillMode=sometimes"))
     said = subprocess.run(["systemd-analyze", "verify", "--man=no", str(broken)], capture_output=True, text=True)
     assert "Typ" in said.stderr and "kill mode" in said.stderr
 
