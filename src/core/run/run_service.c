@@ -17,16 +17,22 @@
 #define MEMORY_POLL_US   (250 * USEC_PER_MS)
 #define MEMORY_RESERVED  16 /* part of the memory */
 
-/* Without those of the pools. 0: the driver has no bound. */
-static size_t boxes_max(const struct run_service *s)
+/* A driver with few boxes needs them for requests. */
+static size_t pooled_max(const struct run_service *s)
 {
 	const struct config *c = s->config.config;
 	size_t boxes = s->rules.caps->boxes_max;
 	size_t pooled = c->pools_enabled ? c->pools_max : 0;
 
-	if (pooled > boxes / 4)
-		pooled = boxes / 4;
-	return boxes - pooled;
+	return boxes > 0 && pooled > boxes / 4 ? boxes / 4 : pooled;
+}
+
+/* Without those of the pools. 0: the driver has no bound. */
+static size_t boxes_max(const struct run_service *s)
+{
+	size_t boxes = s->rules.caps->boxes_max;
+
+	return boxes > 0 ? boxes - pooled_max(s) : 0;
 }
 
 static uint64_t measure_memory(void *ctx attr_unused)
@@ -118,7 +124,7 @@ static struct pools *new_pools(struct run_service *s)
 		.driver = s->config.driver,
 		.scheduler = &s->scheduler,
 		.metrics = s->config.metrics,
-		.max = c->pools_enabled ? c->pools_max : 0,
+		.max = pooled_max(s),
 		.memory_max = c->pools_memory_bytes,
 		.age_us = c->pools_age_us,
 		.idle_us = c->pools_idle_us,
