@@ -35,16 +35,20 @@ int isolation_check(const struct config *config, const struct driver_caps *caps,
 	                 has_least ? "; to accept the loss, set isolation: best-effort" : "");
 }
 
+static void log_lost_layers(uint32_t lost, enum log_level level)
+{
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		if (lost & LAYER_BIT(i))
+			log_ctx(level, NULL, "this host lacks %s: %s", layer_name(i),
+			        layer_loss(i));
+}
+
 void isolation_log(const struct config *config, const struct driver_caps *caps)
 {
 	uint32_t missing = LAYERS_STRICT & ~caps->layers;
 
-	for (unsigned i = 0; i < LAYER_COUNT; i++) {
-		if (caps->layers & LAYER_BIT(i))
-			continue;
-		log_ctx(missing & LAYER_BIT(i) ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG, NULL,
-		        "this host lacks %s: %s", layer_name(i), layer_loss(i));
-	}
+	log_lost_layers(missing, LOG_LEVEL_WARN);
+	log_lost_layers(LAYERS_ALL & ~LAYERS_STRICT & ~caps->layers, LOG_LEVEL_DEBUG);
 	if (config->isolation == CONFIG_ISOLATION_STRICT)
 		log_info("isolation: strict");
 	else if (missing == 0)

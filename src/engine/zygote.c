@@ -188,7 +188,8 @@ static void on_news(struct zygotes *zygotes, struct zygote *z, const struct inje
 }
 
 /* The descriptor of FILES; others are closed. */
-static void take_files(struct zygote *z, const struct inject_news *news, int *fds, size_t count)
+static void take_files(struct zygote *z, const struct inject_news *news, const int *fds,
+                       size_t count)
 {
 	while (count > 0) {
 		int fd = fds[--count];
@@ -308,9 +309,8 @@ struct zygote *zygotes_find(struct zygotes *zygotes, const struct engine_request
 		*ret_start = ENGINE_START_COLD;
 	else if (req->flags & ENGINE_FLAG_IMAGE)
 		*ret_start = ENGINE_START_ROOT;
-	else if (!str_equal(z->tenant, req->tenant)) /* never another tenant's */
-		*ret_start = ENGINE_START_BROKEN;
-	else if (z->dropped || z->state == ZYGOTE_NONE || z->failures >= FAILURES_BROKEN)
+	else if (z->dropped || z->state == ZYGOTE_NONE || z->failures >= FAILURES_BROKEN ||
+	         !str_equal(z->tenant, req->tenant)) /* never another tenant's */
 		*ret_start = ENGINE_START_BROKEN;
 	else if (z->state != ZYGOTE_READY)
 		*ret_start = ENGINE_START_NOT_YET;
