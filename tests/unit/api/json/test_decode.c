@@ -233,7 +233,7 @@ static void an_unknown_field_is_named_with_the_nearest_known(void **state)
 	refuse("{" GOOD ",\"template_id\":1}", ERR_INVALID, "template_id", "must be a string");
 	refuse("{" GOOD ",\"template_id\":\"\"}", ERR_INVALID, "template_id", "must not be empty");
 	refuse("{" GOOD ",\"__proto__\":1}", ERR_UNKNOWN_FIELD, "__proto__", "no such field");
-	refuse("{" GOOD ",\"\":1}", ERR_UNKNOWN_FIELD, "", "no such field");
+	refuse("{" GOOD ",\"\":1}", ERR_UNKNOWN_FIELD, "\"\"", "no such field");
 }
 
 #define HANDLER "\"handler_code\":\"def handler(e): pass\""
