@@ -30,7 +30,7 @@ int file_create_at(int dir, const char *path, unsigned mode, const void *data,
                    size_t len) attr_must_check;
 /**
  * file_is_sole - a regular file with one name. Before writing to a file that another user could
- * have planted: a hard link may be another name of somebody's file.
+ * have planted: a hard link may be another name of another user's file.
  */
 bool file_is_sole(int fd);
 int file_mkdir_parents(const char *path, unsigned mode) attr_must_check;

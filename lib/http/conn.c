@@ -23,7 +23,7 @@
  *
  * A full server makes room: the connection that has waited longest for a client that never
  * authenticated gives way to a new one, or else the one that has been idle longest. So connections
- * that nobody uses lock nobody out, however many there are. The limits are those of all TCP
+ * that are idle do not keep others out, however many there are. The limits are those of all TCP
  * connections, of all of the Unix socket, and of each peer.
  *
  * microhttpd does not watch a suspended connection, but an execution must end when its client

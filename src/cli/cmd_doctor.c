@@ -85,8 +85,8 @@ static void print_verdict(const struct checks *checks, size_t optional)
 	if (!checks_meet(checks, NEED_ALWAYS))
 		(void)puts("\nA required layer is missing: no program can run.");
 	else if (!checks_meet(checks, NEED_STRICT))
-		(void)puts("\nA required layer is missing: milliboxd does not start unless told to "
-		           "accept the loss, with --isolation best-effort.");
+		(void)puts("\nA required layer is missing: milliboxd starts only with "
+		           "--isolation best-effort, which accepts the loss.");
 	else if (optional == 0)
 		(void)puts("\nAll required layers are available.");
 	else

@@ -327,7 +327,7 @@ static int open_sockets(struct daemon *d, struct error *err)
 			return error_set(err, ERR_SYSTEM, 0, "read the name of the socket");
 		d->diag_fd = tcp_owner_open();
 		if (d->diag_fd < 0)
-			log_warn("open a sock_diag socket: %s; without keys, TCP will serve nobody",
+			log_warn("open a sock_diag socket: %s; without keys, TCP refuses all users",
 			         strerror(-d->diag_fd));
 	}
 	if (!c->socket[0])

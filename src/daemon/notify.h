@@ -12,7 +12,7 @@
 
 /**
  * notify_open - connect, while paths can still be reached. @name: NOTIFY_SOCKET, an absolute path
- * or "@" and an abstract name; NULL or "": nobody waits, and @ret_sock is -1.
+ * or "@" and an abstract name; NULL or "": no notification, and @ret_sock is -1.
  */
 int notify_open(const char *name, int *ret_sock, struct error *err) attr_must_check;
 /** notify_send - @state: "READY=1" and the like; @sock may be -1. Failures are logged. */

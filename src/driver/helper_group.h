@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: a group of the host with limits, for a process of the daemon that works for tenants. Whoever
- * holds these files may move its processes there: the engine opened them with its privileges.
+ * DOC: a group of the host with limits, for a process of the daemon that works for tenants. A
+ * holder of these files can move its processes there: the engine opened them with its privileges.
  */
 
 #include "base/attr.h"

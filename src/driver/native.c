@@ -24,7 +24,7 @@
  *
  * Required layers:
  *
- *   strict       LAYERS_STRICT, whoever started the daemon. An ordinary user has cgroups and ids
+ *   strict       LAYERS_STRICT, for root and other users. An ordinary user has cgroups and ids
  *                only by delegation; without them nothing runs.
  *   best-effort  LAYERS_BEST_EFFORT; rlimits replace missing groups, and the receipt says so.
  *

@@ -376,7 +376,8 @@ static int delegate_tree(const struct cgroup_tree *tree, uid_t owner)
 	static const char *const files[] = {"tasks", "cgroup.procs", "cgroup.threads",
 	                                    "cgroup.subtree_control"};
 
-	/* Nobody else may search the directory above: the engine holds a descriptor beneath it. */
+	/* No other user may search the directory above: the engine holds a descriptor beneath it.
+	 */
 	if (fchmod(tree->home, 0700) < 0 || fchown(tree->dir, owner, (gid_t)-1) < 0 ||
 	    fchmod(tree->dir, 0775) < 0)
 		return -errno;

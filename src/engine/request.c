@@ -170,27 +170,27 @@ static bool is_command(const char command[ENGINE_COMMAND_LEN])
 	return file > 0 && folder + 1 + file == len;
 }
 
+#define LETTERS_AND_DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+/* Only these characters, NUL-terminated and NUL-padded. */
+static bool is_text_of(const char *text, size_t size, const char *allowed)
+{
+	size_t len = strnlen(text, size);
+
+	return len < size && strspn(text, allowed) == len && is_zero(text + len, size - len);
+}
+
 static bool are_modules(const char modules[ENGINE_MODULES_LEN])
 {
-	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				      "0123456789_. ";
-	size_t len = strnlen(modules, ENGINE_MODULES_LEN);
-
-	return len < ENGINE_MODULES_LEN && strspn(modules, allowed) == len &&
-	       is_zero(modules + len, ENGINE_MODULES_LEN - len);
+	return is_text_of(modules, ENGINE_MODULES_LEN, LETTERS_AND_DIGITS "_. ");
 }
 
 #define TENANT_FORM "must be up to %d characters of [A-Za-z0-9_-]"
 
-/* Part of the name of a directory; NUL-padded. */
+/* Becomes part of the name of a directory. */
 static bool is_tenant(const char tenant[ENGINE_TENANT_LEN])
 {
-	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				      "0123456789_-";
-	size_t len = strnlen(tenant, ENGINE_TENANT_LEN);
-
-	return len < ENGINE_TENANT_LEN && strspn(tenant, allowed) == len &&
-	       is_zero(tenant + len, ENGINE_TENANT_LEN - len);
+	return is_text_of(tenant, ENGINE_TENANT_LEN, LETTERS_AND_DIGITS "_-");
 }
 
 static int check_create(const struct engine_request *req, struct error *err)

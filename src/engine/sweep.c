@@ -70,7 +70,7 @@ static int kill_batch(int dir, struct batch *batch)
 /*
  * A number in the list may be another process's before it is used. So open the process first, then
  * read the list again: if the number is still there, the opened process is in the group, or it has
- * ended and the signal reaches nobody.
+ * ended and the signal has no effect.
  */
 int group_kill_listed(int dir)
 {

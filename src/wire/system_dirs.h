@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * DOC: directories of an image that nobody in a box may change, as names in its root: programs,
+ * DOC: directories of an image that no process of a box may change, as names in its root: programs,
  * what programs load, and how the loader is configured. The engine mounts them read-only; the
  * agent's Landlock rules say the same.
  */

@@ -12,7 +12,7 @@
  * On the Unix socket, root and the user who started the daemon are fully trusted
  * (auth.trust_socket): they can read the state directory and kill the daemon anyway. Without keys,
  * others whom the file system lets connect there, and over TCP root and the daemon's users, have
- * every scope except admin; nobody else is served.
+ * every scope except admin; other users are refused.
  */
 
 #include "base/attr.h"
