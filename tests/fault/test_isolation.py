@@ -19,6 +19,8 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup")
 CONTROLLERS = ["memory", "pids", "cpu"]
 
 only_root = pytest.mark.phases("system")
+needs_root = pytest.mark.skipif(not host.is_root(), reason="needs root: hides a controller of the host")
+needs_v1 = pytest.mark.skipif(not (CGROUPS / "memory").is_dir(), reason="needs cgroup v1: its controllers can be hidden one by one")
 only_user = pytest.mark.phases("user", "subid")
 
 
@@ -75,22 +77,18 @@ def refuses(d, layers):
 
 
 @only_root
+@needs_root
+@needs_v1
 @pytest.mark.parametrize("layers", [[name] for name in CONTROLLERS] + [CONTROLLERS], ids="+".join)
 def test_root_without_a_controller_is_refused(without, layers):
-    if not host.is_root():
-        pytest.skip("needs root: hides a controller of the host")
-    if not (CGROUPS / "memory").is_dir():
-        pytest.skip("needs cgroup v1: its controllers can be hidden one by one")
     refuses(without(*layers), [f"cgroup.{name}" for name in layers])
 
 
 @only_root
+@needs_root
+@needs_v1
 def test_root_without_a_controller_runs_by_name(without):
     """Also the negative control of the test above: nothing else keeps that daemon from running."""
-    if not host.is_root():
-        pytest.skip("needs root: hides a controller of the host")
-    if not (CGROUPS / "memory").is_dir():
-        pytest.skip("needs cgroup v1: its controllers can be hidden one by one")
     d = without("memory", flags=["--isolation", "best-effort"]).start()
     with d.client() as client:
         receipt = client.shell("true")["isolation"]
