@@ -28,7 +28,7 @@ def dead_groups():
     if V2.exists():
         return int(next(line for line in V2.read_text().splitlines() if line.startswith("nr_dying_descendants")).split()[1])
     known = next(line for line in pathlib.Path("/proc/cgroups").read_text().splitlines() if line.startswith("memory"))
-    return int(known.split()[2]) - sum(1 for _ in V1.rglob("tasks"))
+    return int(known.split()[2]) - sum(1 for _ in os.walk(V1))  # unlike rglob() it allows that groups vanish meanwhile
 
 
 def make_cold(path):

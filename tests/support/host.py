@@ -211,7 +211,7 @@ def box_cgroups(instances, engine_lives):
     found = []
     for instance in instances:
         ahead = GROUPS_AHEAD if engine_lives(instance) else 0
-        for top in _trees():
+        for top in cgroup_tops():
             groups = [group for group in instance_groups(f"{top}/{instance}")
                       if "/zygote-" not in group and not (ahead and (group.endswith(("/engine", "/import")) or is_tenant_group(group)))]
             used = [group for group in groups if _read(f"{group}/cgroup.procs")]
@@ -232,10 +232,11 @@ def instance_groups(home):
 def is_claimed(number):
     """Whether an engine has this instance: one that can make groups holds its directories locked. It has swept what an
     earlier one left there, or has taken another number."""
-    return any(_is_locked_directory(f"{top}/{number}") for top in _trees())
+    return any(_is_locked_directory(f"{top}/{number}") for top in cgroup_tops())
 
 
-def _trees():
+def cgroup_tops():
+    """The groups of all daemons, one path for each tree."""
     tops = [f"{CGROUP_ROOT}/millibox", *(f"{hierarchy}/millibox" for hierarchy in _directories(CGROUP_ROOT))]
     return [top for top in tops if os.path.isdir(top)]
 
