@@ -5,10 +5,10 @@
 #include "base/utf8.h"
 #include <string.h>
 
-char *text_stream_feed(struct text_stream *s, const char *data, size_t len, size_t *ret_len)
+char *text_stream_take(struct text_stream *s, const char *data, size_t len, size_t *ret_len)
 {
 	size_t total = s->held_len + len, whole;
-	cleanup_free char *joined = NULL;
+	char *joined;
 
 	/* One frame of the wire and three held bytes at most. */
 	joined = xmalloc(total + 1);
@@ -18,13 +18,21 @@ char *text_stream_feed(struct text_stream *s, const char *data, size_t len, size
 	s->held_len = total - whole;
 	assert(s->held_len < sizeof(s->held));
 	memcpy(s->held, joined + whole, s->held_len);
-	return utf8_sanitize(joined, whole, ret_len);
+	joined[whole] = '\0';
+	*ret_len = whole;
+	return joined;
 }
 
-char *text_stream_end(struct text_stream *s, size_t *ret_len)
+char *text_stream_feed(struct text_stream *s, const char *data, size_t len, size_t *ret_len)
 {
-	size_t len = s->held_len;
+	size_t whole;
+	cleanup_free char *bytes = text_stream_take(s, data, len, &whole);
 
-	s->held_len = 0;
-	return utf8_sanitize(s->held, len, ret_len);
+	return utf8_sanitize(bytes, whole, ret_len);
+}
+
+char *text_stream_rest(struct text_stream *s, size_t *ret_len)
+{
+	*ret_len = TAKE(s->held_len, 0);
+	return xmemdup0(s->held, *ret_len);
 }

@@ -14,8 +14,11 @@ struct text_stream {
 	size_t held_len;
 };
 
+/** text_stream_take - the same bytes, except those held. Return: owned, possibly empty. */
+char *text_stream_take(struct text_stream *s, const char *data, size_t len,
+                       size_t *ret_len) attr_must_check;
+/** text_stream_rest - the held bytes. */
+char *text_stream_rest(struct text_stream *s, size_t *ret_len) attr_must_check;
 /** text_stream_feed - Return: owned text, possibly empty. */
 char *text_stream_feed(struct text_stream *s, const char *data, size_t len,
                        size_t *ret_len) attr_must_check;
-/** text_stream_end - the held bytes as text. */
-char *text_stream_end(struct text_stream *s, size_t *ret_len) attr_must_check;

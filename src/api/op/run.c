@@ -9,7 +9,9 @@
 #include "api/pending.h"
 #include "api/reply.h"
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "core/config/config.h"
 #include "core/run/run.h"
 #include "core/run/run_record.h"
@@ -65,6 +67,7 @@ struct waiter {
 	size_t max_bytes;       /* of one event or response */
 	bool began;
 	uint64_t next_id; /* without a session */
+	uint64_t last;    /* past_only: the last event */
 	struct text_stream text[OUTPUT_COUNT];
 };
 
@@ -133,14 +136,23 @@ static void send_object(struct waiter *w, const char *name, uint64_t number, jso
 	reply_log(w->pending.req, LOG_LEVEL_WARN, "no room for event %s", name);
 }
 
-static void send_text(struct waiter *w, enum output_stream stream, uint64_t number,
-                      const char *text, size_t len)
+/* Bytes that are no text are sent twice: as text that a reader can show, and unchanged. */
+static int add_bytes(struct buf *b, const char *data, size_t len)
+{
+	cleanup_free char *encoded = utf8_is_valid(data, len) ? NULL : base64_encode(data, len);
+
+	if (buf_add_str(b, ",\"data\":") < 0 || json_add_text(b, data, len) < 0)
+		return -1;
+	return encoded ? buf_addf(b, ",\"base64\":\"%s\"", encoded) : 0;
+}
+
+static void send_bytes(struct waiter *w, enum output_stream stream, uint64_t number,
+                       const char *data, size_t len)
 {
 	cleanup_buf struct buf b = BUF_INIT(w->max_bytes);
 
 	if (len > 0 && (open_event(w, &b, stream_names[stream], number) < 0 ||
-	                buf_add_str(&b, ",\"data\":") < 0 || json_add_text(&b, text, len) < 0 ||
-	                send_event(w, &b) < 0))
+	                add_bytes(&b, data, len) < 0 || send_event(w, &b) < 0))
 		reply_log(w->pending.req, LOG_LEVEL_WARN, "no room for output");
 }
 
@@ -164,22 +176,28 @@ static void send_output(struct waiter *w, const struct run_event *event)
 {
 	enum output_stream stream = event->kind == RUN_EVENT_STDOUT ? OUTPUT_STDOUT : OUTPUT_STDERR;
 	size_t len;
-	cleanup_free char *text = text_stream_feed(&w->text[stream], event->data, event->len, &len);
+	cleanup_free char *data = text_stream_take(&w->text[stream], event->data, event->len, &len);
 
 	if (!is_past(w, event))
-		send_text(w, stream, event->number, text, len);
+		send_bytes(w, stream, event->number, data, len);
+}
+
+/* Of a character that was cut. */
+static void send_rest(struct waiter *w)
+{
+	for (int stream = 0; stream < OUTPUT_COUNT; stream++) {
+		size_t len;
+		cleanup_free char *rest = text_stream_rest(&w->text[stream], &len);
+
+		send_bytes(w, (enum output_stream)stream, 0, rest, len);
+	}
 }
 
 static void send_derived(struct waiter *w, const struct outcome *outcome)
 {
 	cleanup_report struct report report = {0};
 
-	for (int stream = 0; stream < OUTPUT_COUNT; stream++) {
-		size_t len;
-		cleanup_free char *text = text_stream_end(&w->text[stream], &len);
-
-		send_text(w, (enum output_stream)stream, 0, text, len);
-	}
+	send_rest(w);
 	encode_result_report(outcome, &report);
 	for (size_t i = 0; i < json_array_size(report.results); i++)
 		send_object(w, "result", 0,
@@ -236,6 +254,15 @@ static void finish(struct waiter *w, const struct run_record *record, const stru
 	waiter_free(w);
 }
 
+/* The client has all past events and wants no other. */
+static void finish_past(struct waiter *w)
+{
+	run_unwatch(w->watch);
+	send_rest(w);
+	http_stream_end(pending_resume(&w->pending));
+	waiter_free(w);
+}
+
 static void on_event(void *ctx, struct run_record *record, const struct run_event *event)
 {
 	struct waiter *w = ctx;
@@ -248,6 +275,8 @@ static void on_event(void *ctx, struct run_record *record, const struct run_even
 		send_output(w, event);
 	else if (!is_past(w, event))
 		send_start(w, record, event->number);
+	if (event->kind != RUN_EVENT_END && event->number == w->last && w->how.past_only)
+		finish_past(w);
 }
 
 static void on_left(struct pending *p)
@@ -290,6 +319,9 @@ void run_reply(struct router *r, struct http_request *req, struct run_record *re
 		w->patience = timer_new(r->parts.loop, on_impatient, w);
 		timer_start(w->patience, how->patience_us);
 	}
+	w->last = run_record_events(record);
+	if (how->past_only && w->last == 0)
+		finish_past(w);
 }
 
 static int add_record(void *ctx attr_unused, struct buf *b, const struct run_record_info *run)

@@ -57,6 +57,7 @@ struct run_reply {
 	uint64_t after;       /* skip events up to this */
 	uint64_t patience_us; /* NONE: 408 after this time; 0: never */
 	bool announce;        /* a session: ids first, before the start */
+	bool past_only;       /* a session's stream: end after the events so far */
 };
 
 /** run_reply - answer @req, now or later. Without a session the program ends with the request. */

@@ -22,6 +22,11 @@ static const char *const status_words[] = {
 static_assert(ARRAY_SIZE(status_words) == 3 + OUTCOME_STATUS_COUNT, "every status has its word");
 const struct fields v1_executions_query = QUERY_PAGE_FIELDS(status_words);
 
+struct events_query {
+	uint64_t after;
+	bool follow;
+};
+
 /* clang-format off */
 static const struct field sync_rows[] = {
 	{"poll_interval", FIELD_SECONDS, .min = 0.1, .max = 10, .what = "a number of seconds, 0.1 to 10", .description = "Accepted for compatibility and ignored; nothing is polled."},
@@ -30,7 +35,8 @@ static const struct field sync_rows[] = {
 };
 
 static const struct field events_rows[] = {
-	{"after", FIELD_INTEGER, AT(struct run_reply, after), .clamp = true, .schema = "{\"minimum\": 0, \"default\": 0}", .description = "Number of the last event that the client has."},
+	{"after", FIELD_INTEGER, AT(struct events_query, after), .clamp = true, .schema = "{\"minimum\": 0, \"default\": 0}", .description = "Number of the last event that the client has."},
+	{"follow", FIELD_BOOL, AT(struct events_query, follow), .fallback = "true", .description = "Whether the stream goes on until the execution ends, or ends after the events so far."},
 	FIELDS_END,
 };
 /* clang-format on */
@@ -244,10 +250,15 @@ static int read_after(const struct http_request *req, const struct route_args *a
                       struct run_reply *how, struct error *err)
 {
 	const char *last = http_header(req, "Last-Event-ID");
+	struct events_query query = {0};
 
-	if (last && parse_u64(last, &how->after) < 0)
+	if (last && parse_u64(last, &query.after) < 0)
 		return error_field(err, "Last-Event-ID", "must be the id of an event");
-	return query_decode(req, args->query, how, err);
+	if (query_decode(req, args->query, &query, err) < 0)
+		return -1;
+	how->after = query.after;
+	how->past_only = !query.follow;
+	return 0;
 }
 
 void v1_execution_events(struct router *r, struct http_request *req, const struct route_args *args)

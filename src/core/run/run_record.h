@@ -107,6 +107,8 @@ void run_records_delete(struct run_records *all, const char *tenant, const char 
 void run_records_forget(struct run_records *all, const char *tenant, const char *session_id);
 
 void run_record_info(const struct run_record *e, struct run_record_info *ret_info);
+/** run_record_events - number of the last event so far; 0: none. */
+uint64_t run_record_events(const struct run_record *e);
 /** run_record_printed - output so far; borrowed until the next event. */
 const struct buf *run_record_printed(const struct run_record *e, enum output_stream stream);
 

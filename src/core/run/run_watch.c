@@ -139,6 +139,11 @@ void run_record_add_output(struct run_record *e, enum output_stream stream, cons
 	want_delivery(e);
 }
 
+uint64_t run_record_events(const struct run_record *e)
+{
+	return e->pieces_count;
+}
+
 static struct run_event event_at(const struct run_record *e, uint64_t number)
 {
 	const struct run_piece *piece = &e->pieces[number - 1];

@@ -48,17 +48,17 @@ static void invalid_sequences_are_replaced(void **state)
 	     "a");
 	feed(&s, "x", 1, "\xef\xbf\xbdx");
 	feed(&s, "\xe2\x82", 2, "");
-	rest = text_stream_end(&s, &len);
-	assert_int_equal(len, 3);
-	assert_memory_equal(rest, "\xef\xbf\xbd", 3);
+	rest = text_stream_rest(&s, &len);
+	assert_int_equal(len, 2);
+	assert_memory_equal(rest, "\xe2\x82", 2);
 	free(rest);
-	rest = text_stream_end(&s, &len);
+	rest = text_stream_rest(&s, &len);
 	assert_int_equal(len, 0);
 	free(rest);
 }
 
-/* However it is cut, the pieces make the same text as the whole. */
-static void cuts_do_not_change_the_text(void **state)
+/* However it is cut, the pieces make the same bytes as the whole, and no character is cut. */
+static void cuts_do_not_change_the_bytes(void **state)
 {
 	static const char data[] = "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\xff\xe2\x82z\xf0\x9f\xc3";
 	size_t len = sizeof(data) - 1, whole_len;
@@ -67,20 +67,28 @@ static void cuts_do_not_change_the_text(void **state)
 	(void)state;
 	for (size_t step = 1; step <= len; step++) {
 		struct text_stream s = {0};
-		cleanup_buf struct buf b = BUF_INIT(1000);
-		size_t n;
-		char *piece;
+		cleanup_buf struct buf b = BUF_INIT(1000), text = BUF_INIT(1000);
+		size_t n, text_len;
+		char *piece, *clean;
 
 		for (size_t i = 0; i < len; i += step) {
-			piece = text_stream_feed(&s, data + i, step < len - i ? step : len - i, &n);
+			piece = text_stream_take(&s, data + i, step < len - i ? step : len - i, &n);
+			clean = utf8_sanitize(piece, n, &text_len);
 			assert_int_equal(buf_add(&b, piece, n), 0);
+			assert_int_equal(buf_add(&text, clean, text_len), 0);
 			free(piece);
+			free(clean);
 		}
-		piece = text_stream_end(&s, &n);
+		piece = text_stream_rest(&s, &n);
+		clean = utf8_sanitize(piece, n, &text_len);
 		assert_int_equal(buf_add(&b, piece, n), 0);
+		assert_int_equal(buf_add(&text, clean, text_len), 0);
 		free(piece);
-		assert_int_equal(b.len, whole_len);
-		assert_memory_equal(b.data, whole, whole_len);
+		free(clean);
+		assert_int_equal(b.len, len);
+		assert_memory_equal(b.data, data, len);
+		assert_int_equal(text.len, whole_len);
+		assert_memory_equal(text.data, whole, whole_len);
 	}
 }
 
@@ -89,7 +97,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(split_character_is_held_back),
 		cmocka_unit_test(invalid_sequences_are_replaced),
-		cmocka_unit_test(cuts_do_not_change_the_text),
+		cmocka_unit_test(cuts_do_not_change_the_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,11 +96,13 @@ static void a_stream_begins_with_the_start_and_ends_with_the_result(void **state
 	assert_true(peer_read(f->loop, fd, &b, "{\"event\":\"stderr\",\"data\":\"e\"}\n"));
 	print(f, run, OUTPUT_STDOUT, "\xac\xff\xe2");
 	assert_true(peer_read(f->loop, fd, &b,
-	                      "{\"event\":\"stdout\",\"data\":\"\xe2\x82\xac\xef\xbf\xbd\"}\n"));
+	                      "{\"event\":\"stdout\",\"data\":\"\xe2\x82\xac\xef\xbf\xbd\","
+	                      "\"base64\":\"4oKs/w==\"}\n"));
 	end_run(f, run);
 	assert_true(peer_read(f->loop, fd, &b, "\r\n0\r\n\r\n"));
 	/* What was held back comes before the end. */
-	assert_non_null(strstr(b.data, "{\"event\":\"stdout\",\"data\":\"\xef\xbf\xbd\"}\n"));
+	assert_non_null(strstr(
+		b.data, "{\"event\":\"stdout\",\"data\":\"\xef\xbf\xbd\",\"base64\":\"4g==\"}\n"));
 	(void)snprintf(end, sizeof(end), "%s\"%s\"", END, id);
 	assert_non_null(strstr(b.data, end));
 	assert_non_null(strstr(b.data, "Content-Type: application/x-ndjson\r\n"));
