@@ -12,10 +12,10 @@
 
 static int run_program(const void *values, const struct args *args, struct error *err)
 {
-	const struct run_options *options = values;
-	size_t programs = args->words_count + (options->code ? 1 : 0) + (options->handler ? 1 : 0);
+	struct run_options options = *(const struct run_options *)values;
+	size_t programs = args->words_count + (options.code ? 1 : 0) + (options.handler ? 1 : 0);
 	const char *word = args->words_count > 0 ? args->words[0] : NULL;
-	struct run_send what = {.json = options->json, .value = options->handler};
+	struct run_send what = {.json = options.json, .value = options.handler};
 	cleanup_run_input struct run_input input = {0};
 	cleanup_free char *body = NULL;
 	cleanup_close int interrupt_fd = -1;
@@ -26,17 +26,18 @@ static int run_program(const void *values, const struct args *args, struct error
 		                 "expected a program: FILE, -c CODE, --handler FILE or -");
 	if (programs > 1)
 		return error_set(err, ERR_INVALID, 0,
-		                 "expected one program; its arguments follow '--'");
-	if (run_request_read(options, word, &input, err) < 0)
+		                 "expected one program: FILE, -c CODE, --handler FILE or -");
+	options.stdin_path = run_request_stdin(&options, word);
+	if (run_request_read(&options, word, &input, err) < 0)
 		return -1;
-	what.body = body = run_request_build(options, &input, args, err);
+	what.body = body = run_request_build(&options, &input, args, err);
 	if (!body)
 		return -1;
 	interrupt_fd = interrupt_open(err);
 	if (interrupt_fd < 0)
 		return -1;
-	exec_call_init(&call, interrupt_fd, options->json);
-	return run_send(&what, &options->at, &call, err);
+	exec_call_init(&call, interrupt_fd, options.json);
+	return run_send(&what, &options.at, &call, err);
 }
 
 #define AT(member) offsetof(struct run_options, member)
@@ -54,17 +55,18 @@ static const struct option_row rows[] = {
 	OUTPUT_ROW(AT),
 	ENV_ROW(AT),
 	{"file", 'f', OPTION_LIST, AT(files), "NAME=PATH", "copy a file into the workspace; may be repeated"},
-	{"stdin", 'i', OPTION_TEXT, AT(stdin_path), "FILE", "standard input of the program; '-': that of millibox"},
+	{"stdin", 'i', OPTION_TEXT, AT(stdin_path), "FILE", "standard input of the program; '-': that of millibox; default: that, if a pipe or file"},
 	POLICY_ROWS(AT),
 	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the result object instead of the output"},
 	ENDPOINT_ROWS(AT(at)),
 };
 /* clang-format on */
 
-COMMAND(run, "run", "(FILE | -c CODE | --handler FILE | -) [-- ARGUMENT...]",
+COMMAND(run, "run", "(FILE | -c CODE | --handler FILE | -) [ARGUMENT...]",
         "Run a program in a new box and print its output", run_program, rows, struct run_options,
-        .text = "The exit status is the program's own; 128 + N after signal N; 124 at the time "
-                "limit;\n"
-                "125 if Millibox failed; 2 for an invalid command line. If no daemon listens at "
-                "the\n"
-                "default socket, one is started for this run.\n");
+        .options.program_word = 1, .options.has_program = run_request_has_program,
+        .text = "Options precede the program; all that follows it is passed to it. A pipe or file "
+                "that is\n"
+                "standard input becomes that of the program. If no daemon listens at the default "
+                "socket,\n"
+                "one is started for this run.\n");

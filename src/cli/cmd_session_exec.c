@@ -56,6 +56,7 @@ static int execute_in_session(const struct run_options *options, const struct en
 		return -1;
 	exec_call_init(&call, interrupt_fd, options->json);
 	call.stream = true; /* for the id, to cancel it */
+	call.values = options->code && !options->json;
 	status = run_send_to(&what, endpoint, path, &call, err);
 	if (!call.result && !call.problem)
 		cancel_execution(endpoint, &call);
@@ -76,9 +77,8 @@ static int run_exec(const void *values, const struct args *args, struct error *e
 	if (args->words_count == 0)
 		return error_set(err, ERR_INVALID, 0, "expected a session id");
 	if (args->words_count + (options.code ? 1 : 0) != 2)
-		return error_set(err, ERR_INVALID, 0,
-		                 "expected one program: FILE, -c CODE or -; its arguments follow "
-		                 "'--'");
+		return error_set(err, ERR_INVALID, 0, "expected one program: FILE, -c CODE or -");
+	options.stdin_path = run_request_stdin(&options, word);
 	path = api_path(args->words[0], "/execute", err);
 	if (!path || run_request_read(&options, word, &input, err) < 0)
 		return -1;
@@ -98,15 +98,17 @@ static const struct option_row rows[] = {
 	{"timeout",  't', OPTION_DURATION, AT(timeout_us), "TIME",       "time limit: 30, 1.5, 5m"},
 	ENV_ROW(AT),
 	{"file",     'f', OPTION_LIST,     AT(files),      "NAME=PATH",  "copy a file into the workspace; may be repeated"},
-	{"stdin",    'i', OPTION_TEXT,     AT(stdin_path), "FILE",       "standard input of the program; '-': that of millibox"},
+	{"stdin",    'i', OPTION_TEXT,     AT(stdin_path), "FILE",       "standard input of the program; '-': that of millibox; default: that, if a pipe or file"},
 	{"json",     0,   OPTION_FLAG,     AT(json),       NULL,         "print the result object instead of the output"},
 	ENDPOINT_ROWS(AT(at)),
 };
 /* clang-format on */
 
-COMMAND(session_exec, "session exec", "SESSION (FILE | -c CODE | -) [-- ARGUMENT...]",
+COMMAND(session_exec, "session exec", "SESSION (FILE | -c CODE | -) [ARGUMENT...]",
         "Run a program in a session and print its output", run_exec, rows, struct run_options,
-        .text = "The exit status is that of 'millibox run'. Ctrl-C cancels the execution, not the "
-                "session.\n"
+        .options.program_word = 2, .options.has_program = run_request_has_program,
+        .text = "Ctrl-C cancels the execution, not the session.\n"
                 "In a paused session the execution waits until the session is resumed.\n"
-                "Results and images are printed with --json only.\n");
+                "With -c the value of the last expression is printed after the output. Images and "
+                "other forms\n"
+                "of it are printed with --json only.\n");

@@ -23,13 +23,17 @@ struct command {
 	const char *text;   /* printed after the options; NULL: none */
 };
 
-/* Defines command_@id; options @rows_ fill a @type. The rest may set text and data. */
+/*
+ * Defines command_@id; options @rows_ fill a @type. The rest may set text, data and members of
+ * options.
+ */
 #define COMMAND(id, name_, arguments_, summary_, run_, rows_, type, ...)                           \
 	const struct command command_##id = {.name = (name_),                                      \
 	                                     .arguments = (arguments_),                            \
 	                                     .summary = (summary_),                                \
 	                                     .run = (run_),                                        \
-	                                     .options = {(rows_), ARRAY_SIZE(rows_)},              \
+	                                     .options.rows = (rows_),                              \
+	                                     .options.count = ARRAY_SIZE(rows_),                   \
 	                                     .values_size = sizeof(type),                          \
 	                                     __VA_ARGS__}
 
@@ -39,6 +43,7 @@ struct command {
 	X(run) X(sandbox_run) \
 	X(session_create) X(session_list) X(session_show) X(session_exec) X(session_interrupt) \
 	X(session_pause) X(session_resume) X(session_terminate) X(session_delete) \
+	X(execution_list) X(execution_show) X(execution_logs) X(execution_cancel) X(stats) \
 	X(file_ls) X(file_stat) X(file_get) X(file_put) X(file_mkdir) X(file_mv) X(file_rm) \
 	X(template_list) X(template_show) X(template_create) X(template_update) \
 	X(template_delete) X(template_import) X(template_imports) X(mcp) \

@@ -127,22 +127,50 @@ static int parse_long(struct parser *p, const char *word, struct error *err)
 	return refuse_unknown(p, word, bare, err);
 }
 
+/* "-" is a file. */
+static bool is_option(const char *word)
+{
+	return word[0] == '-' && word[1];
+}
+
+static void add_word(struct args *args, const char *word)
+{
+	struct option_list words = {args->words, args->words_count};
+
+	list_add(&words, word);
+	args->words = words.items;
+	args->words_count = words.count;
+}
+
 static int parse_word(struct parser *p, const char *word, struct error *err)
 {
-	struct option_list words = {p->args->words, p->args->words_count};
 	const struct option_row *row;
 
 	if (str_has_prefix(word, "--"))
 		return parse_long(p, word, err);
-	if (word[0] == '-' && word[1]) {
+	if (is_option(word)) {
 		row = find_row(p->options, NULL, 0, word[1]);
 		return row ? take_option(p, row, word[2] ? word + 2 : NULL, err)
 		           : refuse_unknown(p, word, word + 1, err);
 	}
-	list_add(&words, word);
-	p->args->words = words.items;
-	p->args->words_count = words.count;
+	add_word(p->args, word);
 	return 0;
+}
+
+static int take_rest(struct parser *p)
+{
+	p->args->rest = p->next;
+	p->args->rest_count = str_list_count(p->next);
+	return 0;
+}
+
+/* The next word is the program, or its first argument. All that follows is the program's. */
+static int take_program(struct parser *p)
+{
+	if (!p->options->has_program(p->values))
+		add_word(p->args, *p->next++);
+	p->next += *p->next && str_equal(*p->next, "--");
+	return take_rest(p);
 }
 
 int options_parse(const struct options *options, char **argv, void *values, struct args *ret_args,
@@ -152,13 +180,13 @@ int options_parse(const struct options *options, char **argv, void *values, stru
 
 	*ret_args = (struct args){0};
 	while (*p.next) {
-		const char *word = *p.next++;
+		const char *word = *p.next;
 
-		if (str_equal(word, "--")) {
-			ret_args->rest = p.next;
-			ret_args->rest_count = str_list_count(p.next);
-			return 0;
-		}
+		if (!is_option(word) && ret_args->words_count + 1 == options->program_word)
+			return take_program(&p);
+		p.next++;
+		if (str_equal(word, "--"))
+			return take_rest(&p);
 		if (str_equal(word, "--help") || str_equal(word, "-h")) {
 			ret_args->help = true;
 			return 0;

@@ -42,13 +42,17 @@ struct option_row {
 struct options {
 	const struct option_row *rows;
 	size_t count;
+	/* Which word names a program, whose arguments follow it; 0: none does. */
+	size_t program_word;
+	/* An option gave the program: at that word its arguments begin. */
+	bool (*has_program)(const void *values);
 };
 
 /* The command line without options. */
 struct args {
 	const char **words; /* owned; in order */
 	size_t words_count;
-	char **rest; /* borrowed: after "--" */
+	char **rest; /* borrowed: after "--" or the program */
 	size_t rest_count;
 	bool help;        /* parsing stopped there */
 	const void *data; /* of the command */

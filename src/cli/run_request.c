@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -15,7 +17,10 @@
 #include "cli/client/api_call.h"
 #include "cli/client/program.h"
 #include "cli/language.h"
+#include "cli/message.h"
 #include "cli/resource.h"
+
+#define PIPE_PATIENCE_MS 2000
 
 static int read_input(const char *path, struct buf *b, struct error *err)
 {
@@ -99,6 +104,36 @@ static int read_program(const struct run_options *options, const char *word,
 		                 word, strerror(ENOENT));
 	}
 	return choose_language(options, word, input, err);
+}
+
+bool run_request_has_program(const void *values)
+{
+	const struct run_options *options = values;
+
+	return options->code || options->handler;
+}
+
+/* A pipe that stays open is a trap: name the way out. */
+static void wait_for_pipe(void)
+{
+	struct pollfd ready = {.fd = STDIN_FILENO, .events = POLLIN};
+
+	if (poll(&ready, 1, PIPE_PATIENCE_MS) == 0)
+		message_show("waiting for the program's standard input, a pipe; "
+		             "'--stdin /dev/null' passes none");
+}
+
+const char *run_request_stdin(const struct run_options *options, const char *word)
+{
+	struct stat st = {0};
+
+	if (options->stdin_path)
+		return options->stdin_path;
+	if (options->handler || (word && str_equal(word, "-")) || fstat(STDIN_FILENO, &st) < 0)
+		return NULL;
+	if (S_ISFIFO(st.st_mode))
+		wait_for_pipe();
+	return S_ISFIFO(st.st_mode) || S_ISREG(st.st_mode) ? "-" : NULL;
 }
 
 int run_request_read(const struct run_options *options, const char *word,

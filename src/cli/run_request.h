@@ -46,6 +46,14 @@ struct run_input {
 	json_t *event, *context; /* owned; NULL: none */
 };
 
+/**
+ * run_request_stdin - what becomes the standard input of program @word (NULL: given by an option):
+ * the file of --stdin, or "-" if a pipe or a file is ours. NULL: nothing. Other descriptors, such
+ * as terminals and sockets, are not read: who holds the other end might not close it.
+ */
+const char *run_request_stdin(const struct run_options *options, const char *word);
+/** run_request_has_program - by an option; for struct options. */
+bool run_request_has_program(const void *values);
 /** run_request_read - read program @word ("-": stdin; NULL: --code), stdin and language. */
 int run_request_read(const struct run_options *options, const char *word,
                      struct run_input *ret_input, struct error *err) attr_must_check;

@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/base64.h"
 #include "base/str.h"
 
 static const char *const kind_names[] = {
-	[EVENT_PENDING] = "pending", [EVENT_START] = "start", [EVENT_STDOUT] = "stdout",
-	[EVENT_STDERR] = "stderr",   [EVENT_END] = "end",     [EVENT_ERROR] = "error",
+	[EVENT_PENDING] = "pending", [EVENT_START] = "start",   [EVENT_STDOUT] = "stdout",
+	[EVENT_STDERR] = "stderr",   [EVENT_RESULT] = "result", [EVENT_END] = "end",
+	[EVENT_ERROR] = "error",
 };
 static_assert(ARRAY_SIZE(kind_names) == EVENT_OTHER, "one name per known kind");
 
@@ -24,35 +27,52 @@ void events_done(struct events *e)
 	buf_done(&e->line);
 }
 
-/* @object must have the member its kind requires. */
-static int read_event(json_t *object, struct event *event)
+static int read_text(const json_t *value, struct event *event)
 {
+	event->data = json_string_value(value);
+	event->len = json_string_length(value);
+	return event->data ? 0 : -EPROTO;
+}
+
+/* Output that is not text is in "base64", unchanged. @ret_bytes owns it. */
+static int read_output(const json_t *object, struct event *event, char **ret_bytes)
+{
+	const json_t *encoded = json_object_get(object, "base64");
+
+	if (!encoded)
+		return read_text(json_object_get(object, "data"), event);
+	if (!json_is_string(encoded))
+		return -EPROTO;
+	*ret_bytes =
+		base64_decode(json_string_value(encoded), json_string_length(encoded), &event->len);
+	event->data = *ret_bytes;
+	return event->data ? 0 : -EPROTO;
+}
+
+/* @object must have the member its kind requires. */
+static int read_event(json_t *object, struct event *event, char **ret_bytes)
+{
+	static const char *const members[EVENT_KIND_COUNT] = {
+		[EVENT_RESULT] = "data", [EVENT_END] = "result", [EVENT_ERROR] = "error"};
 	const char *name = json_string_value(json_object_get(object, "event"));
-	json_t *data = json_object_get(object, "data");
 
 	if (!name)
 		return -EPROTO;
 	while (event->kind < EVENT_OTHER && !str_equal(name, kind_names[event->kind]))
 		event->kind++;
 	if (event->kind == EVENT_PENDING)
-		data = json_object_get(object, "execution_id");
-	if (event->kind == EVENT_PENDING || event->kind == EVENT_STDOUT ||
-	    event->kind == EVENT_STDERR) {
-		event->data = json_string_value(data);
-		event->len = json_string_length(data);
-		return event->data ? 0 : -EPROTO;
-	}
-	if (event->kind == EVENT_END)
-		event->object = json_object_get(object, "result");
-	else if (event->kind == EVENT_ERROR)
-		event->object = json_object_get(object, "error");
-	else
+		return read_text(json_object_get(object, "execution_id"), event);
+	if (event->kind == EVENT_STDOUT || event->kind == EVENT_STDERR)
+		return read_output(object, event, ret_bytes);
+	if (!members[event->kind])
 		return 0;
+	event->object = json_object_get(object, members[event->kind]);
 	return json_is_object(event->object) ? 0 : -EPROTO;
 }
 
 static int take_line(struct events *e, const char *line, size_t len)
 {
+	cleanup_free char *bytes = NULL;
 	struct event event = {0};
 	json_t *object;
 	int r;
@@ -63,7 +83,7 @@ static int take_line(struct events *e, const char *line, size_t len)
 	object = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 	if (!object)
 		return -EPROTO;
-	r = read_event(object, &event);
+	r = read_event(object, &event, &bytes);
 	if (r >= 0)
 		r = e->on_event(e->ctx, &event);
 	json_decref(object);

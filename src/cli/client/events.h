@@ -20,6 +20,7 @@ enum event_kind {
 	EVENT_START,
 	EVENT_STDOUT,
 	EVENT_STDERR,
+	EVENT_RESULT,
 	EVENT_END,
 	EVENT_ERROR,
 	EVENT_OTHER, /* of a later version: ignored */
@@ -31,7 +32,8 @@ struct event {
 	enum event_kind kind;
 	const char *data; /* STDOUT, STDERR: may contain NUL; PENDING: the id */
 	size_t len;
-	json_t *object; /* END: result; ERROR: error object */
+	json_t *object; /* RESULT: representations by media type; END: result; ERROR: error object
+	                 */
 };
 
 struct events {

@@ -14,15 +14,34 @@
 #include "http/client.h"
 #include "http/status.h"
 
+static int write_out(struct exec_call *call, int out, const char *data, size_t len)
+{
+	if (out == STDOUT_FILENO && len > 0)
+		call->in_line = data[len - 1] != '\n';
+	return interrupt_write(call->interrupt_fd, out, data, len);
+}
+
+/* On a line of its own. One without a text, such as an image, is not printed. */
+static int write_value(struct exec_call *call, const json_t *bundle)
+{
+	const json_t *text = json_object_get(bundle, "text/plain");
+	cleanup_free char *line =
+		json_is_string(text)
+			? xasprintf("%s%s\n", call->in_line ? "\n" : "", json_string_value(text))
+			: NULL;
+
+	return line ? write_out(call, STDOUT_FILENO, line, strlen(line)) : 0;
+}
+
 static int on_event(void *ctx, const struct event *event)
 {
 	struct exec_call *call = ctx;
 	int out = event->kind == EVENT_STDERR ? STDERR_FILENO : STDOUT_FILENO;
 
 	if (event->kind == EVENT_STDOUT || event->kind == EVENT_STDERR)
-		return call->quiet
-		               ? 0
-		               : interrupt_write(call->interrupt_fd, out, event->data, event->len);
+		return call->quiet ? 0 : write_out(call, out, event->data, event->len);
+	if (event->kind == EVENT_RESULT)
+		return call->values ? write_value(call, event->object) : 0;
 	if (event->kind == EVENT_PENDING)
 		return str_copy(call->execution_id, sizeof(call->execution_id), event->data);
 	if (event->kind == EVENT_END && !call->result)
@@ -64,10 +83,10 @@ int exec_call_run(struct exec_call *call, const struct endpoint *endpoint, const
 	cleanup_free char *url = xasprintf("%s%s", endpoint->url, path);
 	struct http_client_request request = {
 		ENDPOINT_REQUEST(endpoint),
-		.method = "POST",
+		.method = body ? "POST" : "GET",
 		.url = url,
 		.body = body,
-		.body_len = strlen(body),
+		.body_len = body ? strlen(body) : 0,
 		.accept = call->stream ? "application/x-ndjson" : "application/json",
 		.cancel_fd = call->interrupt_fd,
 		.on_data = on_data,
@@ -89,7 +108,7 @@ int exec_call_run(struct exec_call *call, const struct endpoint *endpoint, const
 		*(status == HTTP_OK ? &call->result : &call->problem) = object;
 		return object ? 0 : -1;
 	}
-	if (!call->result && !call->problem)
+	if (!call->result && !call->problem && !call->partial)
 		return error_set(err, ERR_PROTOCOL, 0, "the daemon closed the stream early");
 	return 0;
 }

@@ -14,8 +14,11 @@ struct endpoint;
 
 struct exec_call {
 	int interrupt_fd;
-	bool quiet;  /* do not copy output */
-	bool stream; /* request events, not one object */
+	bool quiet;   /* do not copy output */
+	bool stream;  /* request events, not one object */
+	bool partial; /* the stream may end before the program does */
+	bool values;  /* print the text of results, such as the last expression's */
+	bool in_line; /* stdout is not at the start of a line */
 	struct events events;
 	struct buf body;       /* for a single object */
 	json_t *result;        /* owned */
@@ -32,8 +35,8 @@ void exec_call_init(struct exec_call *call, int interrupt_fd, bool quiet);
 void exec_call_done(struct exec_call *call);
 #define cleanup_exec_call attr_cleanup(exec_call_done)
 /**
- * exec_call_run - POST JSON. Return: 0 with result or problem set, or -1: no complete response, see
- * exec_call_signal.
+ * exec_call_run - POST JSON; GET if @body is NULL. Return: 0 with result or problem set, or -1: no
+ * complete response, see exec_call_signal.
  */
 int exec_call_run(struct exec_call *call, const struct endpoint *endpoint, const char *path,
                   const char *body, struct error *err) attr_must_check;

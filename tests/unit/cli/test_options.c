@@ -26,7 +26,15 @@ static const struct option_row rows[] = {
 	{"time", 0, OPTION_DURATION, AT(time), "TIME", "time"},
 	{"count", 0, OPTION_NUMBER, AT(count), "N", "number"},
 };
-static const struct options options = {rows, ARRAY_SIZE(rows)};
+static const struct options options = {.rows = rows, .count = ARRAY_SIZE(rows)};
+
+static bool has_name(const void *values)
+{
+	return ((const struct values *)values)->name;
+}
+
+/* The second word is a program, unless --name gives it. */
+static const struct options of_program = {rows, ARRAY_SIZE(rows), 2, has_name};
 
 struct run {
 	struct values values;
@@ -36,7 +44,7 @@ struct run {
 };
 
 /* Splits @line at single spaces; "_" is an empty word. */
-static struct run parse(const char *line)
+static struct run parse_as(const struct options *of, const char *line)
 {
 	static char text[256];
 	static char *argv[32];
@@ -52,8 +60,13 @@ static struct run parse(const char *line)
 		n++;
 	}
 	argv[n] = NULL;
-	run.r = options_parse(&options, argv, &run.values, &run.args, &run.err);
+	run.r = options_parse(of, argv, &run.values, &run.args, &run.err);
 	return run;
+}
+
+static struct run parse(const char *line)
+{
+	return parse_as(&options, line);
 }
 
 static void done(struct run *run)
@@ -130,6 +143,34 @@ static void words_and_options_mix_and_a_dash_is_a_word(void **state)
 	assert_string_equal(run.args.words[2], "");
 	assert_string_equal(run.args.words[3], "two");
 	done(&run);
+}
+
+static void all_words_after_a_program_are_its_arguments(void **state)
+{
+	static const struct {
+		const char *line;
+		size_t words, rest;
+		const char *first; /* argument */
+		bool quiet;
+	} rows_of[] = {
+		{"s a.py -q x", 2, 2, "-q", false},    {"s -q a.py -- -q", 2, 1, "-q", true},
+		{"s - -h", 2, 1, "-h", false},         {"s -n c x -q", 1, 2, "x", false},
+		{"-n c s -q", 1, 0, NULL, true},       {"-n c s -q x", 1, 1, "x", true},
+		{"s -n c -- -q x", 1, 2, "-q", false}, {"s", 1, 0, NULL, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows_of); i++) {
+		struct run run = parse_as(&of_program, rows_of[i].line);
+
+		assert_int_equal(run.r, 0);
+		assert_int_equal(run.args.words_count, rows_of[i].words);
+		assert_int_equal(run.args.rest_count, rows_of[i].rest);
+		assert_int_equal(run.values.quiet, rows_of[i].quiet);
+		if (rows_of[i].first)
+			assert_string_equal(run.args.rest[0], rows_of[i].first);
+		done(&run);
+	}
 }
 
 static void nothing_after_two_dashes_is_an_option(void **state)
@@ -236,6 +277,7 @@ int main(void)
 		cmocka_unit_test(a_value_may_look_like_an_option),
 		cmocka_unit_test(words_and_options_mix_and_a_dash_is_a_word),
 		cmocka_unit_test(nothing_after_two_dashes_is_an_option),
+		cmocka_unit_test(all_words_after_a_program_are_its_arguments),
 		cmocka_unit_test(help_stops_parsing),
 		cmocka_unit_test(invalid_options_are_rejected_by_name),
 		cmocka_unit_test(values_before_an_error_are_freed),

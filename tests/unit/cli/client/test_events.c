@@ -14,7 +14,7 @@ struct seen {
 
 static int on_event(void *ctx, const struct event *event)
 {
-	static const char letters[] = "PSoexE?";
+	static const char letters[] = "PSoerxE?";
 	struct seen *seen = ctx;
 	size_t used = strlen(seen->text);
 
@@ -44,10 +44,12 @@ static const char stream[] = "{\"event\":\"pending\",\"execution_id\":\"y\"}\n"
 			     "{\"event\":\"stdout\",\"data\":\"a\\nb\\u00e9\"}\n"
 			     "\n"
 			     "{\"event\":\"stderr\",\"data\":\"\"}\r\n"
+			     "{\"event\":\"stdout\",\"data\":\"\\ufffd\",\"base64\":\"/w==\"}\n"
+			     "{\"event\":\"result\",\"data\":{\"text/plain\":\"42\"}}\n"
 			     "{\"event\":\"ping\"}\n"
 			     "{\"event\":\"error\",\"error\":{\"error_code\":\"X\"}}\n"
 			     "{\"event\":\"end\",\"result\":{\"status\":\"success\"}}\n";
-static const char expected[] = "P:y|S:|o:a\nb\xc3\xa9|e:|?:|E:|x:|";
+static const char expected[] = "P:y|S:|o:a\nb\xc3\xa9|e:|o:\xff|r:|?:|E:|x:|";
 
 static void lines_may_be_split_anywhere(void **state)
 {
@@ -114,6 +116,9 @@ static void invalid_events_are_rejected(void **state)
 		"{\"event\":\"stdout\"}\n",
 		"{\"event\":\"stdout\",\"data\":1}\n",
 		"{\"event\":\"stderr\",\"data\":null}\n",
+		"{\"event\":\"stdout\",\"data\":\"a\",\"base64\":1}\n",
+		"{\"event\":\"stdout\",\"data\":\"a\",\"base64\":\"?\"}\n",
+		"{\"event\":\"result\",\"data\":\"a\"}\n",
 		"{\"event\":\"end\"}\n",
 		"{\"event\":\"end\",\"result\":[]}\n",
 		"{\"event\":\"error\",\"error\":\"x\"}\n",
