@@ -61,7 +61,7 @@ static int run_transfer(struct file_call *call, struct local_file *file,
 		message_print_json(answer);
 	else if (status >= 300)
 		message_show_problem(answer);
-	return status >= 300 ? CLI_ERROR : CLI_OK;
+	return status >= 300 ? exit_status_of_problem(answer) : CLI_OK;
 }
 
 static int run_get(const void *values, const struct args *args, struct error *err)

@@ -113,7 +113,7 @@ static int run_explain(const void *values, const struct args *args attr_unused, 
 	else
 		message_show_problem(json_object_get(answer, "refusal"));
 	if (status != HTTP_OK)
-		return CLI_ERROR;
+		return exit_status_of_problem(answer);
 	return allowed ? CLI_OK : CLI_FAILED;
 }
 

@@ -79,30 +79,11 @@ static int run_list(const void *values, const struct args *args attr_unused, str
 	return status;
 }
 
-/* Skips null values. */
-static void print_session(const json_t *session)
-{
-	static const char *const keys[] = {
-		"session_id",   "status",     "mode",         "language",
-		"agent_id",     "created_at", "updated_at",   "last_activity_at",
-		"completed_at", "reason",     "timeout",      "lifetime",
-		"executions",   "queued",     "container_id", "resources",
-		"env_vars",
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		const json_t *value = json_object_get(session, keys[i]);
-		cleanup_free char *text = json_is_string(value)
-		                                  ? xstrdup(json_string_value(value))
-		                                  : json_dumps(value, JSON_ENCODE_ANY);
-
-		if (text && !json_is_null(value)) {
-			(void)printf("%-18s", keys[i]);
-			message_print_safe(stdout, text);
-			(void)putchar('\n');
-		}
-	}
-}
+static const char *const shown_keys[] = {
+	"session_id", "status",           "mode",         "language",  "agent_id", "created_at",
+	"updated_at", "last_activity_at", "completed_at", "reason",    "timeout",  "lifetime",
+	"executions", "queued",           "container_id", "resources", "env_vars", NULL,
+};
 
 static int run_show(const void *values, const struct args *args, struct error *err)
 {
@@ -110,7 +91,7 @@ static int run_show(const void *values, const struct args *args, struct error *e
 	int status = call_session(values, args, "GET", "", &answer, err);
 
 	if (answer)
-		print_session(answer);
+		resource_print_object(answer, shown_keys);
 	return status;
 }
 

@@ -101,6 +101,8 @@ void commands_print_list(FILE *out)
 	            out);
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		(void)fprintf(out, "  %-17s  %s\n", commands[i]->name, commands[i]->summary);
+	(void)fputc('\n', out);
+	exit_status_print(out);
 	(void)fputs("\nRun 'millibox COMMAND --help' for the options of a command.\n", out);
 }
 
@@ -111,6 +113,10 @@ void commands_print_help(const struct command *command, FILE *out)
 	options_print_help(&command->options, out);
 	if (command->text)
 		(void)fprintf(out, "\n%s", command->text);
+	if (command->options.program_word > 0) {
+		(void)fputc('\n', out);
+		exit_status_print(out);
+	}
 }
 
 size_t commands_print_group(const char *group, FILE *out)
@@ -158,6 +164,7 @@ int commands_call(const struct command *command, char **argv)
 	int status = options_parse(&command->options, argv, values, &args, &err);
 
 	args.data = command->data;
+	message_set_command(command->name);
 	if (status == 0 && args.help)
 		commands_print_help(command, stdout);
 	else if (status == 0 && args.words_count > 0 && !command->arguments[0])

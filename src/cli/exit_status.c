@@ -28,6 +28,29 @@ static const struct words failures[] = {
 	{"cancelled", "the execution was cancelled"},
 };
 
+/* The manual has the same (tests/unit/cli/test_man.c). */
+static const struct exit_row rows[] = {
+	{"0", "success"},
+	{"1", "doctor, audit verify, policy check and policy explain: the answer is no"},
+	{"2", "the command line or the value of an option is invalid"},
+	{"124", "the program reached its time limit"},
+	{"125", "Millibox failed: no daemon, the request was refused, or the box was lost"},
+	{"128 + N", "signal N killed the program, or cancelled the command (130: Ctrl-C)"},
+	{"others", "run and session exec: the exit status of the program"},
+};
+
+const struct exit_row *exit_status_row(size_t index)
+{
+	return index < ARRAY_SIZE(rows) ? &rows[index] : NULL;
+}
+
+void exit_status_print(FILE *out)
+{
+	(void)fputs("Exit status:\n", out);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		(void)fprintf(out, "  %-7s  %s\n", rows[i].status, rows[i].meaning);
+}
+
 static const char *find_text(const struct words *table, size_t count, const char *word)
 {
 	for (size_t i = 0; i < count; i++) {

@@ -5,6 +5,8 @@
 
 #include "base/attr.h"
 #include <jansson.h>
+#include <stddef.h>
+#include <stdio.h>
 
 struct error;
 
@@ -18,6 +20,15 @@ enum cli_exit {
 	CLI_SIGNAL = 128, /* plus the signal number */
 };
 
+/* The one table: --help and the manual show it. sandbox-run has its own, that of SandboxRunner. */
+struct exit_row {
+	const char *status;
+	const char *meaning;
+};
+
+/** exit_status_row - NULL past the end. */
+const struct exit_row *exit_status_row(size_t index);
+void exit_status_print(FILE *out);
 /** exit_status_of_error - CLI_USAGE for ERR_INVALID, else CLI_ERROR. */
 int exit_status_of_error(const struct error *err);
 /**

@@ -11,6 +11,13 @@
 #include "base/error.h"
 #include "base/str.h"
 
+static const char *command_name = "run";
+
+void message_set_command(const char *name)
+{
+	command_name = name;
+}
+
 void message_print_safe(FILE *out, const char *text)
 {
 	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
@@ -84,6 +91,13 @@ static const struct {
 	{"resources.disk", "--disk"},
 	{"resources.max_processes", "--processes"},
 	{"resources.max_output", "--max-output"},
+	{"network", "--network"},
+	{"policy", "--policy"},
+	{"template_id", "--template"},
+	{"mode", "--mode"},
+	{"lifetime", "--lifetime"},
+	{"status", "--status"},
+	{"limit", "--limit"},
 };
 
 /* Instead of remedies that name API fields and headers. */
@@ -116,7 +130,7 @@ static bool show_invalid_option(const char *field, const char *detail)
 			message_show("%s: %s", option_names[i].name, detail + n + 1);
 		else
 			message_show("%s%s", option_names[i].name, detail + n);
-		(void)fputs("Try 'millibox run --help'.\n", stderr);
+		(void)fprintf(stderr, "Try 'millibox %s --help'.\n", command_name);
 		return true;
 	}
 	return false;

@@ -12,6 +12,8 @@
 
 struct error;
 
+/** message_set_command - named in hints; not copied. */
+void message_set_command(const char *name);
 /** message_show - one line: "millibox: ...". */
 void message_show(const char *fmt, ...) attr_printf(1, 2);
 void message_show_error(const struct error *err);

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/id.h"
+#include "cli/exit_status.h"
 #include "cli/message.h"
 
 #define ID_MAX     64
@@ -24,23 +25,30 @@ int resource_call(const struct common_options *options, const struct api_call *c
 		return -1;
 	if (options->json)
 		message_print_json(answer);
-	else if (status < 300)
-		*ret_answer = TAKE_PTR(answer);
-	else
+	else if (status >= 300)
 		message_show_problem(answer);
-	return status < 300 ? CLI_OK : CLI_ERROR;
+	if (status >= 300)
+		return exit_status_of_problem(answer);
+	if (!options->json)
+		*ret_answer = TAKE_PTR(answer);
+	return CLI_OK;
+}
+
+char *resource_path(const struct resource *resource, const char *id, const char *suffix,
+                    struct error *err)
+{
+	if (id_is_valid(id, ID_MAX))
+		return xasprintf("%s/%s%s", resource->base, id, suffix);
+	(void)error_set(err, ERR_INVALID, 0, "'%s' is not a valid %s", id, resource->what);
+	return NULL;
 }
 
 /* Of the one item in @args. Return: owned, or NULL (ERR_INVALID). */
 static char *item_path(const struct resource *resource, const struct args *args, struct error *err)
 {
-	if (args->words_count != 1)
-		(void)error_set(err, ERR_INVALID, 0, "expected one %s", resource->what);
-	else if (!id_is_valid(args->words[0], ID_MAX))
-		(void)error_set(err, ERR_INVALID, 0, "'%s' is not a valid %s", args->words[0],
-		                resource->what);
-	else
-		return xasprintf("%s/%s", resource->base, args->words[0]);
+	if (args->words_count == 1)
+		return resource_path(resource, args->words[0], "", err);
+	(void)error_set(err, ERR_INVALID, 0, "expected one %s", resource->what);
 	return NULL;
 }
 
@@ -64,6 +72,7 @@ void resource_print_cell(const json_t *object, const char *key, int width)
 	const json_t *value = json_object_get(object, key);
 	cleanup_free char *number =
 		json_is_integer(value) ? xasprintf("%lld", (long long)json_integer_value(value))
+		: json_is_real(value)  ? xasprintf("%.3f", json_real_value(value))
 				       : NULL;
 	const char *text = number ? number : json_string_value(value);
 	int len = print_words(value);
@@ -75,6 +84,23 @@ void resource_print_cell(const json_t *object, const char *key, int width)
 	}
 	if (width > 0)
 		(void)printf("%*s", width > len ? width - len : 1, "");
+}
+
+void resource_print_object(const json_t *object, const char *const *keys)
+{
+	for (; *keys; keys++) {
+		const json_t *value = json_object_get(object, *keys);
+		cleanup_free char *text =
+			json_is_string(value)
+				? xstrdup(json_string_value(value))
+				: json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+
+		if (text && !json_is_null(value)) {
+			(void)printf("%-18s", *keys);
+			message_print_safe(stdout, text);
+			(void)putchar('\n');
+		}
+	}
 }
 
 int resource_create(const struct resource *resource, const void *values, const struct args *args,
@@ -117,23 +143,32 @@ int resource_run_delete(const void *values, const struct args *args, struct erro
 	return path ? resource_call(values, &call, &answer, err) : -1;
 }
 
+void resource_print_titles(const struct resource *resource)
+{
+	for (size_t i = 0; i < resource->columns_count; i++)
+		(void)printf("%-*s", resource->columns[i].width, resource->columns[i].title);
+	(void)putchar('\n');
+}
+
+void resource_print_row(const struct resource *resource, const json_t *item)
+{
+	for (size_t i = 0; i < resource->columns_count; i++) {
+		const struct resource_column *c = &resource->columns[i];
+
+		resource_print_cell(c->within ? json_object_get(item, c->within) : item, c->key,
+		                    c->width);
+	}
+	(void)putchar('\n');
+}
+
 void resource_print_list(const struct resource *resource, const json_t *answer, bool titles)
 {
-	const struct resource_column *columns = resource->columns;
 	const json_t *list = json_object_get(answer, resource->list);
 
-	for (size_t i = 0; titles && i < resource->columns_count; i++)
-		(void)printf("%-*s", columns[i].width, columns[i].title);
-	(void)fputs(titles ? "\n" : "", stdout);
-	for (size_t row = 0; row < json_array_size(list); row++) {
-		const json_t *item = json_array_get(list, row);
-
-		for (size_t i = 0; i < resource->columns_count; i++)
-			resource_print_cell(
-				columns[i].within ? json_object_get(item, columns[i].within) : item,
-				columns[i].key, columns[i].width);
-		(void)putchar('\n');
-	}
+	if (titles)
+		resource_print_titles(resource);
+	for (size_t row = 0; row < json_array_size(list); row++)
+		resource_print_row(resource, json_array_get(list, row));
 }
 
 int resource_run_list(const void *values, const struct args *args, struct error *err)

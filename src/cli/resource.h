@@ -81,6 +81,13 @@ int resource_run_delete(const void *values, const struct args *args, struct erro
 /** resource_run_list - all pages. */
 int resource_run_list(const void *values, const struct args *args, struct error *err);
 
+/** resource_path - of an item, and @suffix. Return: owned, or NULL (ERR_INVALID). */
+char *resource_path(const struct resource *resource, const char *id, const char *suffix,
+                    struct error *err) attr_must_check;
+void resource_print_titles(const struct resource *resource);
+void resource_print_row(const struct resource *resource, const json_t *item);
+/** resource_print_object - one line per key; missing and null values are skipped. */
+void resource_print_object(const json_t *object, const char *const *keys);
 /** resource_print_list - one page. */
 void resource_print_list(const struct resource *resource, const json_t *answer, bool titles);
 

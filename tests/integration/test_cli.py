@@ -4,6 +4,7 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -49,9 +50,8 @@ def start(daemon):
     def call(*args, **kw):
         process = subprocess.Popen(
             [str(BUILD / "millibox"), "run", "--socket", daemon.socket, *args],
-            stdin=subprocess.DEVNULL,
             env=environment(),
-            **kw,
+            **{"stdin": subprocess.DEVNULL, **kw},
         )
         started.append(process)
         return process
@@ -61,7 +61,7 @@ def start(daemon):
         if process.poll() is None:
             process.kill()
         process.wait(20)
-        for stream in (process.stdout, process.stderr):
+        for stream in (process.stdin, process.stdout, process.stderr):
             if stream:
                 stream.close()
 
@@ -123,9 +123,15 @@ def test_output_arrives_while_the_program_runs(start):
 # Input of the program
 
 
-def test_arguments_follow_two_dashes(run):
-    done = run("-c", "import sys; print(sys.argv[1:])", "--", "a", "--json", "-h", "")
-    assert done.stdout == b"['a', '--json', '-h', '']\n"
+@pytest.mark.parametrize("dashes", [[], ["--"]])
+def test_arguments_follow_the_program(run, tmp_path, dashes):
+    code = "import sys; print(sys.argv[1:])"
+    (tmp_path / "a.py").write_text(code)
+    arguments = ["a", "--json", "-h", "--", ""]
+    expected = b"['a', '--json', '-h', '--', '']\n"
+    assert run("-c", code, *dashes, *arguments).stdout == expected
+    assert run(str(tmp_path / "a.py"), *dashes, *arguments).stdout == expected
+    assert run("-", *dashes, *arguments, stdin=code.encode()).stdout == expected
 
 
 def test_environment_variables(run):
@@ -148,12 +154,49 @@ def test_files_of_any_bytes(run, tmp_path):
     assert done.stdout == b"True True\n", done.stderr
 
 
-def test_standard_input_is_passed_only_on_request(run, tmp_path):
+SHOW_STDIN = "import sys; print(sys.stdin.buffer.read())"
+
+
+def test_a_pipe_becomes_the_programs_standard_input(run, tmp_path):
     (tmp_path / "in").write_bytes(b"\xff\0")
-    show = "import sys; print(sys.stdin.buffer.read())"
-    assert run("-c", show, stdin=b"mine").stdout == b"b''\n"
-    assert run("-i", "-", "-c", show, stdin=b"mine").stdout == b"b'mine'\n"
-    assert run("--stdin", f"{tmp_path}/in", "-c", show, stdin=b"mine").stdout == b"b'\\xff\\x00'\n"
+    (tmp_path / "show.py").write_text(SHOW_STDIN)
+    assert run("-c", SHOW_STDIN, stdin=b"mine\xff\0").stdout == b"b'mine\\xff\\x00'\n"
+    assert run(f"{tmp_path}/show.py", stdin=b"mine").stdout == b"b'mine'\n"
+    assert run("-i", "-", "-c", SHOW_STDIN, stdin=b"mine").stdout == b"b'mine'\n"
+    assert run("--stdin", f"{tmp_path}/in", "-c", SHOW_STDIN, stdin=b"mine").stdout == b"b'\\xff\\x00'\n"
+    assert run("--stdin", "/dev/null", "-c", SHOW_STDIN, stdin=b"mine").stdout == b"b''\n"
+
+
+def test_a_redirected_file_becomes_the_programs_standard_input(start, tmp_path):
+    (tmp_path / "in").write_bytes(b"of a file")
+    with open(tmp_path / "in", "rb") as file:
+        process = start("-c", SHOW_STDIN, stdin=file, stdout=subprocess.PIPE)
+        assert process.communicate(timeout=60)[0] == b"b'of a file'\n"
+
+
+def test_a_pipe_that_stays_open_is_reported(start):
+    """The program cannot start before the end of its input is known."""
+    process = start("-c", SHOW_STDIN, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stderr.readline() == b"millibox: waiting for the program's standard input, a pipe; '--stdin /dev/null' passes none\n"
+    assert process.communicate(b"late", timeout=60) == (b"b'late'\n", b"")
+
+
+def test_a_socket_is_not_read(start):
+    """Some programs start others with a socket as standard input and never close it."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        process = start("-c", SHOW_STDIN, stdin=theirs, stdout=subprocess.PIPE)
+        assert process.communicate(timeout=60)[0] == b"b''\n"
+
+
+def test_binary_output_is_copied_unchanged(run):
+    """Each byte value, and a character that is cut by an event."""
+    data = bytes(range(256)) * 1024
+    copy = "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read())"
+    assert run("-c", copy, stdin=data).stdout == data
+    assert run("-l", "shell", "-c", "cat", stdin=data).stdout == data
+    done = run("-l", "shell", "-c", r"printf '\303'; sleep 0.2; printf '\251\377'; printf '\303' >&2")
+    assert (done.stdout, done.stderr) == (b"\xc3\xa9\xff", b"\xc3")
 
 
 def test_the_program_may_be_standard_input(run):
@@ -287,8 +330,7 @@ def test_the_environment_selects_the_daemon(daemon):
     "args, word",
     [
         ([], b"expected a program"),
-        (["a.py", "b.py"], b"expected one program"),
-        (["a.py", "-c", "x"], b"expected one program"),
+        (["-c", "x", "--handler", "a.py"], b"expected one program"),
         (["-c"], b"--code requires a value"),
         (["--timeout", "soon", "-c", "x"], b"'soon' is not a time"),
         (["--timeout", "0", "-c", "x"], b"must be greater than 0"),
@@ -503,10 +545,17 @@ def test_help_for_every_command(command):
 
 def test_the_overview_lists_every_command():
     text = millibox("help").stdout.decode()
-    listed = re.findall(r"^  (\w+(?: \w+)?)  ", text, re.M)
+    listed = re.findall(r"^  (\w+(?: \w+)?)  ", text.partition("Exit status:")[0], re.M)
     assert listed == COMMANDS
     assert millibox("--help").stdout.decode() == text
     assert millibox().returncode == 2
+
+
+def test_there_is_one_table_of_exit_statuses():
+    (table,) = re.findall(r"^Exit status:\n(?:  .*\n)+", millibox("help").stdout.decode(), re.M)
+    assert table in millibox("run", "--help").stdout.decode()
+    assert table in millibox("session", "exec", "--help").stdout.decode()
+    assert re.findall(r"^  (\S+(?: \+ N)?)", table, re.M) == ["0", "1", "2", "124", "125", "128 + N", "others"]
 
 
 def test_version():

@@ -109,11 +109,33 @@ static void every_command_is_in_the_synopsis(void **state)
 	buf_done(&page.text);
 }
 
+static void every_exit_status_has_an_entry(void **state)
+{
+	const struct exit_row *row;
+	struct page page;
+	char *text;
+
+	(void)state;
+	page_read(&page);
+	text = section(&page, "exit status");
+	assert_non_null(text);
+	for (size_t i = 0; (row = exit_status_row(i)); i++) {
+		cleanup_free char *entry_text =
+			xasprintf("\n*%s*\n\t%s\n", row->status, row->meaning);
+
+		if (!strstr(text, entry_text))
+			fail_msg("the exit statuses lack%s", entry_text);
+	}
+	free(text);
+	buf_done(&page.text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_option_has_exactly_one_entry),
 		cmocka_unit_test(every_command_is_in_the_synopsis),
+		cmocka_unit_test(every_exit_status_has_an_entry),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
