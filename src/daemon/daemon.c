@@ -258,6 +258,8 @@ static int start_engine(struct daemon *d, struct error *err)
 		.disk_max_bytes = c->disk_max_bytes,
 		.processes_max = c->processes_max,
 		.cpu_max_millicores = c->cpu_max_millicores,
+		.io_bytes = c->io_bytes,
+		.io_ops = c->io_ops,
 		.import_memory_bytes = c->imports_max * c->import_memory_bytes,
 		.strict = c->isolation == CONFIG_ISOLATION_STRICT,
 		.handover = d->handover,

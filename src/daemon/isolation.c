@@ -48,7 +48,11 @@ void isolation_log(const struct config *config, const struct driver_caps *caps)
 	uint32_t missing = LAYERS_STRICT & ~caps->layers;
 
 	log_lost_layers(missing, LOG_LEVEL_WARN);
-	log_lost_layers(LAYERS_ALL & ~LAYERS_STRICT & ~caps->layers, LOG_LEVEL_DEBUG);
+	/* It is also missing if the settings do not ask for it. */
+	if (config->io_bytes > 0 || config->io_ops > 0)
+		log_lost_layers(LAYER_BIT(LAYER_CGROUP_IO) & ~caps->layers, LOG_LEVEL_INFO);
+	log_lost_layers(LAYERS_ALL & ~LAYERS_STRICT & ~LAYER_BIT(LAYER_CGROUP_IO) & ~caps->layers,
+	                LOG_LEVEL_DEBUG);
 	if (config->isolation == CONFIG_ISOLATION_STRICT)
 		log_info("isolation: strict");
 	else if (missing == 0)

@@ -27,6 +27,8 @@ struct native_config {
 	/* Limits per box, which the engine enforces against the daemon. */
 	uint64_t memory_max_bytes, disk_max_bytes, processes_max;
 	uint64_t cpu_max_millicores; /* 0: all cores */
+	/* Of a tenant per second and disk; 0: no limit. */
+	uint64_t io_bytes, io_ops;
 	/* Of all image imports together. */
 	uint64_t import_memory_bytes;
 	bool strict;

@@ -67,7 +67,7 @@ attr_noreturn static void become_engine(const char *path, char *const argv[], in
 	_exit(127);
 }
 
-#define OPTIONS_MAX (22 + ENGINE_BASES_MAX)
+#define OPTIONS_MAX (24 + ENGINE_BASES_MAX)
 
 struct option {
 	const char *name;
@@ -86,7 +86,7 @@ struct options {
 static struct options options_of(const struct native_config *config)
 {
 	struct options options = {
-		.count = 12,
+		.count = 14,
 		.all =
 			{
 				{.name = "--agent", .word = config->agent_path, .essential = true},
@@ -110,6 +110,12 @@ static struct options options_of(const struct native_config *config)
 	                         .essential = true},
 				{.name = "--max-cpu",
 	                         .value = config->cpu_max_millicores,
+	                         .essential = true},
+				{.name = "--tenant-io",
+	                         .value = config->io_bytes,
+	                         .essential = true},
+				{.name = "--tenant-io-ops",
+	                         .value = config->io_ops,
 	                         .essential = true},
 				{.name = "--import-memory",
 	                         .value = config->import_memory_bytes,

@@ -75,7 +75,7 @@ int boxes_init(struct boxes *boxes, const struct host *host, int epoll,
 	list_init(&boxes->all);
 	list_init(&boxes->due);
 	cgroup_pool_open(&boxes->groups, host);
-	zygotes_init(&boxes->zygotes, host, epoll, BOX_WATCH_ZYGOTES);
+	zygotes_init(&boxes->zygotes, host, &boxes->groups, epoll, BOX_WATCH_ZYGOTES);
 	return netns_pool_open(&boxes->nets);
 }
 

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "engine/cgroup_io.h"
 #include "engine/internal.h"
 
 #define HOME_NAME   "millibox"
@@ -35,6 +36,7 @@ static const struct {
 	{CGROUP_MEMORY, LAYER_CGROUP_MEMORY, "memory"},
 	{CGROUP_PIDS, LAYER_CGROUP_PIDS, "pids"},
 	{CGROUP_CPU, LAYER_CGROUP_CPU, "cpu"},
+	{CGROUP_IO, LAYER_CGROUP_IO, "io"},
 };
 
 static bool is_delegated(const char *path)
@@ -105,7 +107,13 @@ static int open_group(const struct cgroup_mount *mount, const char *path)
 static void open_tree_of(const struct cgroup_mount *mount, uint32_t kinds, bool privileged,
                          struct cgroups *groups)
 {
-	struct cgroup_tree tree = {.v2 = mount->v2, .kinds = kinds, .parent = -1, .home = -1};
+	struct cgroup_tree tree = {
+		.v2 = mount->v2,
+		.per_tenant = kinds == CGROUP_BIT(CGROUP_IO),
+		.kinds = kinds,
+		.parent = -1,
+		.home = -1,
+	};
 	char own[CGROUP_PATH_MAX], path[2 * CGROUP_PATH_MAX];
 
 	tree.dir = -1;
@@ -116,6 +124,10 @@ static void open_tree_of(const struct cgroup_mount *mount, uint32_t kinds, bool 
 	tree.parent = open_group(mount, path);
 	if (tree.parent < 0)
 		return;
+	if (tree.per_tenant && faccessat(tree.parent, io_limits_file(false), F_OK, 0) < 0) {
+		tree.parent = fd_close(tree.parent);
+		return;
+	}
 	tree.owned = !own[0] || is_delegated(path);
 	tree.home = make_dir_at(tree.parent, HOME_NAME);
 	/* It may be mounted read-only, as in containers. */
@@ -143,12 +155,22 @@ static int read_layout(struct cgroup_layout *ret_layout, struct error *err)
 	return 0;
 }
 
-int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err)
+/*
+ * Limits of v1 groups for disk I/O do not hold for the groups beneath: a tree that also has groups
+ * of boxes, because of another controller, is of no use for them.
+ */
+static uint32_t v1_wanted(uint32_t kinds, uint32_t unwanted)
+{
+	kinds &= ~unwanted;
+	return kinds == CGROUP_BIT(CGROUP_IO) ? kinds : kinds & ~CGROUP_BIT(CGROUP_IO);
+}
+
+int cgroups_open(bool privileged, bool wants_io, struct cgroups *ret_groups, struct error *err)
 {
 	struct cgroup_layout layout;
-	uint32_t unwanted = 0;
+	uint32_t unwanted = wants_io ? 0 : CGROUP_BIT(CGROUP_IO);
 
-	*ret_groups = (struct cgroups){.kill_tree = -1, .freeze_tree = -1};
+	*ret_groups = (struct cgroups){.kill_tree = -1, .freeze_tree = -1, .wants_io = wants_io};
 	for (size_t i = 0; i < CGROUP_KIND_COUNT; i++)
 		ret_groups->import[i] = -1;
 	if (read_layout(&layout, err) < 0)
@@ -159,9 +181,9 @@ int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err)
 			open_tree_of(&layout.mounts[i], layout.mounts[i].kinds, privileged,
 			             ret_groups);
 	if (ret_groups->count > 0)
-		unwanted = V1_ONLY;
+		unwanted |= V1_ONLY;
 	for (size_t i = 0; i < layout.count; i++) {
-		uint32_t kinds = layout.mounts[i].kinds & ~unwanted;
+		uint32_t kinds = v1_wanted(layout.mounts[i].kinds, unwanted);
 
 		if (!layout.mounts[i].v2 && kinds != 0)
 			open_tree_of(&layout.mounts[i], kinds, privileged, ret_groups);
@@ -298,6 +320,13 @@ static uint32_t v1_kinds(const struct cgroups *groups)
 	return kinds;
 }
 
+/* Tenants have groups of their own where the CPU is limited. */
+static bool can_limit_io(const struct cgroup_tree *tree)
+{
+	return (tree->kinds & CGROUP_BIT(CGROUP_CPU)) &&
+	       faccessat(tree->dir, io_limits_file(true), F_OK, 0) == 0;
+}
+
 static void enable_v2(struct cgroup_tree *tree, uint32_t elsewhere)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(controllers); i++) {
@@ -310,6 +339,8 @@ static void enable_v2(struct cgroup_tree *tree, uint32_t elsewhere)
 		    enable_at(tree->dir, name) >= 0)
 			tree->kinds |= CGROUP_BIT(controllers[i].kind);
 	}
+	if (!can_limit_io(tree))
+		tree->kinds &= ~CGROUP_BIT(CGROUP_IO);
 }
 
 int cgroup_pass_on(const struct cgroup_tree *tree, int dir)
@@ -317,7 +348,8 @@ int cgroup_pass_on(const struct cgroup_tree *tree, int dir)
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(controllers) && tree->v2 && r >= 0; i++)
-		if (tree->kinds & CGROUP_BIT(controllers[i].kind))
+		if (controllers[i].kind != CGROUP_IO &&
+		    (tree->kinds & CGROUP_BIT(controllers[i].kind)))
 			r = enable_at(dir, controllers[i].name);
 	return r < 0 ? r : 0;
 }
@@ -357,7 +389,8 @@ void cgroups_enable(struct cgroups *groups)
 
 	for (size_t i = 0; i < groups->count; i++)
 		if (groups->trees[i].v2) {
-			enable_v2(&groups->trees[i], kinds);
+			enable_v2(&groups->trees[i],
+			          kinds | (groups->wants_io ? 0 : CGROUP_BIT(CGROUP_IO)));
 			kinds |= groups->trees[i].kinds;
 		}
 	for (size_t i = 0; i < ARRAY_SIZE(controllers); i++)
@@ -463,7 +496,8 @@ void cgroups_probe(bool privileged, struct cgroup_report ret_reports[CGROUP_KIND
 	for (size_t i = 0; i < layout.count; i++) {
 		const struct cgroup_mount *mount = &layout.mounts[i];
 		/* A controller is on v1 or v2, never on both. */
-		uint32_t kinds = mount->v2 ? CONTROLLERS & ~on_v1 : mount->kinds;
+		uint32_t kinds =
+			mount->v2 ? (CONTROLLERS | CGROUP_BIT(CGROUP_IO)) & ~on_v1 : mount->kinds;
 
 		for (size_t c = 0; c < ARRAY_SIZE(controllers); c++)
 			if (kinds & CGROUP_BIT(controllers[c].kind))

@@ -7,8 +7,9 @@
  * kill and freeze.
  *
  * Groups are <parent>/millibox/<instance>/<group>, and where the CPU is limited
- * <parent>/millibox/<instance>/t-<tenant>/<group> (cgroup_tenant.h). The engine holds a flock on
- * the instance's directory: a free lock means that a dead engine left everything below.
+ * <parent>/millibox/<instance>/t-<tenant>/<group> (cgroup_tenant.h). A tree that limits only disk
+ * I/O has no groups of boxes (cgroup_io.h). The engine holds a flock on the instance's directory: a
+ * free lock means that a dead engine left everything below.
  */
 
 #include "base/attr.h"
@@ -27,6 +28,7 @@ enum cgroup_kind {
 	CGROUP_CPU,
 	CGROUP_CPUACCT, /* v1 only: counts CPU time; v2 needs no controller for it */
 	CGROUP_FREEZER, /* v1 only, and only without a v2 tree */
+	CGROUP_IO,      /* of a tenant, see cgroup_io.h */
 	CGROUP_UNIFIED, /* the v2 tree itself: kill and freeze */
 	CGROUP_KIND_COUNT
 };
@@ -54,6 +56,7 @@ void cgroup_layout_parse(const char *mountinfo, const char *self, struct cgroup_
 
 struct cgroup_tree {
 	bool v2;
+	bool per_tenant;            /* boxes have no group in it: they join their tenant's */
 	uint32_t kinds;             /* controllers used for boxes */
 	bool owned;                 /* the whole parent is ours: delegated, or a container's root */
 	uint32_t optional;          /* limit rows (step_cgroup.c) whose files exist */
@@ -69,6 +72,7 @@ struct cgroups {
 	enum engine_cgroup kind;
 	uint32_t layers; /* usable LAYER_CGROUP_* */
 	bool has_v1;
+	bool wants_io; /* disk I/O is to be limited */
 	int kill_tree; /* index of the tree with cgroup.kill, or -1 */
 	int freeze_tree;
 	int import[CGROUP_KIND_COUNT]; /* files that move a process to the import group; owned */
@@ -77,14 +81,15 @@ struct cgroups {
 
 /**
  * cgroups_open - open the usable trees; none is not an error. Before template_enter(). @privileged:
- * may use the root of a hierarchy.
+ * may use the root of a hierarchy. @wants_io: also those that limit disk I/O.
  */
-int cgroups_open(bool privileged, struct cgroups *ret_groups, struct error *err) attr_must_check;
+int cgroups_open(bool privileged, bool wants_io, struct cgroups *ret_groups,
+                 struct error *err) attr_must_check;
 /** cgroups_claim - make and lock the directories of @instance. Return: 0, -EBUSY if it is alive. */
 int cgroups_claim(struct cgroups *groups, uint32_t instance) attr_must_check;
 /** cgroups_enable - after claim: enable controllers, set kind and layers. */
 void cgroups_enable(struct cgroups *groups);
-/** cgroup_pass_on - let groups beneath @dir have the controllers of @tree. No-op on v1. */
+/** cgroup_pass_on - let groups of boxes beneath @dir have the controllers of @tree. No-op on v1. */
 int cgroup_pass_on(const struct cgroup_tree *tree, int dir) attr_must_check;
 /**
  * cgroups_delegate - after enable: give the instance's directories to @owner, who may then make

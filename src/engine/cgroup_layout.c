@@ -9,7 +9,7 @@
 /* As mount options and in /proc/PID/cgroup. */
 static const char *const kind_names[CGROUP_KIND_COUNT] = {
 	[CGROUP_MEMORY] = "memory",   [CGROUP_PIDS] = "pids",       [CGROUP_CPU] = "cpu",
-	[CGROUP_CPUACCT] = "cpuacct", [CGROUP_FREEZER] = "freezer",
+	[CGROUP_CPUACCT] = "cpuacct", [CGROUP_FREEZER] = "freezer", [CGROUP_IO] = "blkio",
 };
 
 struct span {

@@ -16,17 +16,15 @@
 
 void tenant_groups_init(struct tenant_groups *all, const struct host *host)
 {
-	*all = (struct tenant_groups){.host = host, .tree = -1};
-	for (size_t i = 0; i < host->groups.count; i++)
+	*all = (struct tenant_groups){.host = host, .tree = -1, .io_tree = -1};
+	for (size_t i = 0; i < host->groups.count; i++) {
 		if (host->groups.trees[i].kinds & CGROUP_BIT(CGROUP_CPU))
 			all->tree = (int)i;
+		if (host->groups.trees[i].per_tenant)
+			all->io_tree = (int)i;
+	}
 	for (size_t i = 0; i < TENANT_GROUPS_MAX; i++)
-		all->list[i] = (struct tenant_group){.dir = -1, .all = all};
-}
-
-static const struct cgroup_tree *tree_of(const struct tenant_groups *all)
-{
-	return &all->host->groups.trees[all->tree];
+		all->list[i] = (struct tenant_group){.dir = -1, .tasks = -1, .all = all};
 }
 
 static void format_dir(const char *name, char ret_dir[DIR_LEN])
@@ -35,15 +33,29 @@ static void format_dir(const char *name, char ret_dir[DIR_LEN])
 	(void)!str_format(ret_dir, DIR_LEN, CGROUP_TENANT_PREFIX "%s", name);
 }
 
-/* Return: whether it is gone. */
-static bool remove_group(struct tenant_group *group)
+static bool remove_from(const struct tenant_groups *all, int tree, const char *name)
 {
 	char dir[DIR_LEN];
 
-	format_dir(group->name, dir);
-	if (unlinkat(tree_of(group->all)->dir, dir, AT_REMOVEDIR) < 0 && errno != ENOENT)
-		return false;
+	format_dir(name, dir);
+	return tree < 0 || unlinkat(all->host->groups.trees[tree].dir, dir, AT_REMOVEDIR) == 0 ||
+	       errno == ENOENT;
+}
+
+static void forget_group(struct tenant_group *group)
+{
 	group->dir = fd_close(group->dir);
+	group->tasks = fd_close(group->tasks);
+	group->used = false;
+}
+
+/* Return: whether it is gone. */
+static bool remove_group(struct tenant_group *group)
+{
+	if (!remove_from(group->all, group->all->tree, group->name) ||
+	    !remove_from(group->all, group->all->io_tree, group->name))
+		return false;
+	forget_group(group);
 	return true;
 }
 
@@ -52,39 +64,68 @@ void tenant_groups_close(struct tenant_groups *all)
 	for (size_t i = 0; i < all->count; i++) {
 		struct tenant_group *group = &all->list[i];
 
-		if (group->dir >= 0 && !remove_group(group)) /* swept later */
-			group->dir = fd_close(group->dir);
+		if (group->used && !remove_group(group)) /* swept later */
+			forget_group(group);
 	}
 	all->count = 0;
 }
 
-static int make_dir(const struct cgroup_tree *tree, const char *name, int *ret_dir)
+static int open_dir(const struct cgroup_tree *tree, const char *name, int *ret_dir)
 {
-	cleanup_close int dir = -1;
 	char path[DIR_LEN];
-	int r;
 
 	format_dir(name, path);
 	if (mkdirat(tree->dir, path, 0755) < 0 && errno != EEXIST)
 		return -errno;
-	dir = fd_open_at(tree->dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (dir < 0)
-		return dir;
+	*ret_dir = fd_open_at(tree->dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return *ret_dir < 0 ? *ret_dir : 0;
+}
+
+/* In the tree with the CPU controller. */
+static int make_dir(const struct tenant_groups *all, const char *name, int *ret_dir,
+                    struct error *err)
+{
+	const struct cgroup_tree *tree = &all->host->groups.trees[all->tree];
+	cleanup_close int dir = -1;
+	int r = open_dir(tree, name, &dir);
+
 	/* The guard, which is another user, removes what a killed engine left in it. The
 	 * directories above keep everybody else out. */
-	if (fchmod(dir, 0777) < 0)
-		return -errno;
-	r = cgroup_pass_on(tree, dir);
+	if (r >= 0 && fchmod(dir, 0777) < 0)
+		r = -errno;
+	if (r >= 0)
+		r = cgroup_pass_on(tree, dir);
 	if (r < 0)
-		return r;
+		return error_set(err, ERR_BOX_FAILED, -r, "in '%s'", tree->path);
 	*ret_dir = TAKE_FD(dir);
-	return 0;
+	return io_limits_write(&all->host->io, tree, *ret_dir, err);
+}
+
+/* In the v1 tree "blkio". */
+static int make_io_group(const struct tenant_groups *all, const char *name, int *ret_tasks,
+                         struct error *err)
+{
+	const struct cgroup_tree *tree = &all->host->groups.trees[all->io_tree];
+	cleanup_close int dir = -1;
+	int r = open_dir(tree, name, &dir);
+
+	if (r >= 0 && io_limits_write(&all->host->io, tree, dir, err) < 0)
+		return -1;
+	if (r >= 0)
+		r = *ret_tasks = fd_open_at(dir, "tasks", O_WRONLY, 0);
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "in '%s'", tree->path) : 0;
+}
+
+int tenant_group_tasks(const struct tenant_group *group, int *ret_fd)
+{
+	*ret_fd = group->tasks < 0 ? -1 : fcntl(group->tasks, F_DUPFD_CLOEXEC, 3);
+	return group->tasks >= 0 && *ret_fd < 0 ? -errno : 0;
 }
 
 static struct tenant_group *find_group(struct tenant_groups *all, const char *name)
 {
 	for (size_t i = 0; i < all->count; i++)
-		if (all->list[i].dir >= 0 && str_equal(all->list[i].name, name))
+		if (all->list[i].used && str_equal(all->list[i].name, name))
 			return &all->list[i];
 	return NULL;
 }
@@ -92,7 +133,7 @@ static struct tenant_group *find_group(struct tenant_groups *all, const char *na
 static struct tenant_group *unused_entry(struct tenant_groups *all)
 {
 	for (size_t i = 0; i < all->count; i++)
-		if (all->list[i].dir < 0)
+		if (!all->list[i].used)
 			return &all->list[i];
 	return all->count < TENANT_GROUPS_MAX ? &all->list[all->count++] : NULL;
 }
@@ -101,12 +142,19 @@ static struct tenant_group *add_group(struct tenant_groups *all, const char *nam
                                       struct error *err)
 {
 	struct tenant_group *group = unused_entry(all);
-	int r = group ? make_dir(tree_of(all), name, &group->dir) : -ENOSPC;
 
-	if (!group || r < 0 || str_copy(group->name, sizeof(group->name), name) < 0) {
-		(void)error_set(err, ERR_BOX_FAILED, -r, "make the group of tenant '%s'", name);
+	if (!group || str_copy(group->name, sizeof(group->name), name) < 0) {
+		(void)error_set(err, ERR_BOX_FAILED, ENOSPC, "make the group of tenant '%s'", name);
 		return NULL;
 	}
+	if ((all->tree >= 0 && make_dir(all, name, &group->dir, err) < 0) ||
+	    (all->io_tree >= 0 && make_io_group(all, name, &group->tasks, err) < 0)) {
+		(void)error_wrap(err, "make the group of tenant '%s'", name);
+		(void)remove_group(group);
+		forget_group(group);
+		return NULL;
+	}
+	group->used = true;
 	all->idle++;
 	return group;
 }
@@ -117,7 +165,7 @@ int tenant_group_get(struct tenant_groups *all, const char *name, struct tenant_
 	struct tenant_group *group;
 
 	*ret = NULL;
-	if (!name[0] || all->tree < 0)
+	if (!name[0] || (all->tree < 0 && all->io_tree < 0))
 		return 0;
 	group = find_group(all, name);
 	if (!group)

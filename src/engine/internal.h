@@ -8,7 +8,9 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "engine/box_groups.h"
 #include "engine/cgroup.h"
+#include "engine/cgroup_io.h"
 #include "engine/engine.h"
 #include "engine/plan.h"
 #include <stdbool.h>
@@ -54,6 +56,7 @@ struct options {
 	uint64_t zygote_memory;              /* ... or above this many bytes */
 	uint64_t import_memory;              /* of all imports together; 0: no group for them */
 	uint64_t zygote_age_ms;              /* ... or at this age */
+	uint64_t io_bytes, io_ops;           /* of a tenant per second and disk; 0: no limit */
 };
 
 /* Mapped after the ids of boxes: the owners of images' files, which are root and the daemon. */
@@ -107,6 +110,7 @@ struct proc_mask {
 struct host {
 	struct plan_facts facts;
 	struct cgroups groups;
+	struct io_limits io;
 	struct ids ids;
 	uint32_t slots; /* boxes alive at the same time */
 	struct engine_limits maxima;
@@ -123,16 +127,6 @@ struct host {
 	size_t bases_count; /* directories ROOT_BASES/0, 1, ... */
 	size_t mask_count;
 	struct proc_mask masks[MASKS_MAX];
-};
-
-/* One directory per tree, in the order of struct cgroups. */
-struct box_groups {
-	char name[ENGINE_ID_LEN]; /* in every tree */
-	int dirs[CGROUP_KIND_COUNT];
-	int tasks[CGROUP_KIND_COUNT]; /* v1 only; open until the child has joined */
-	bool made[CGROUP_KIND_COUNT];
-	bool limited;                /* the limits are written */
-	struct tenant_group *tenant; /* holds the group with the CPU controller; NULL: none */
 };
 
 struct cgroup_pool;
@@ -253,35 +247,6 @@ void proc_masks_find(struct host *host);
 
 /** caps_drop_bounding - drop all but @keep. Return: 0 or a negative errno. */
 int caps_drop_bounding(uint64_t keep) attr_must_check;
-
-/* step_cgroup.c: a box's groups */
-/** groups_find_files - Return: mask of limit files that exist in @tree. */
-uint32_t groups_find_files(const struct cgroup_tree *tree);
-void groups_init(struct box_groups *groups);
-/** groups_make - on failure call groups_remove(): some may exist. */
-int groups_make(const struct host *host, struct box_groups *groups,
-                struct error *err) attr_must_check;
-/** groups_limit - no-op the second time: v1 accepts changed limits only in a certain order. */
-int groups_limit(const struct host *host, struct box_groups *groups, const struct engine_limits *l,
-                 struct error *err) attr_must_check;
-/**
- * groups_make_import - a group for all imports of images, which are work for tenants outside boxes;
- * sets import of @groups. Only memory and processes are bounded; the CPU weight is that of a box.
- */
-int groups_make_import(struct cgroups *groups, uint64_t memory_bytes,
-                       struct error *err) attr_must_check;
-/** groups_kill - SIGKILL to all; lifts the CPU quota so that they die at once. */
-void groups_kill(const struct host *host, const struct box_groups *groups);
-void group_lift_quota(int dir);
-int groups_freeze(const struct host *host, const struct box_groups *groups, bool frozen);
-int groups_open_kill(const struct host *host, const struct box_groups *groups);
-/** groups_dir - Return: borrowed directory with the files of @kind, or -1. */
-int groups_dir(const struct host *host, const struct box_groups *groups, enum cgroup_kind kind);
-/** groups_count - Return: number of processes in the box; 0 without cgroups. */
-uint32_t groups_count(const struct host *host, const struct box_groups *groups);
-/** groups_remove - Return: 0 when all are gone, or a negative errno: try again later. */
-int groups_remove(const struct host *host, struct box_groups *groups) attr_must_check;
-void groups_close(struct box_groups *groups);
 
 /* sweep.c */
 /** group_kill_listed - SIGKILL to each process. Return: how many, or -errno. */

@@ -122,17 +122,28 @@ static int open_paths(const struct options *options, struct host *host, struct c
 	                                          : 0;
 }
 
+/* Without sysfs there are none, and the layer is missing. */
+static void find_disks(const struct options *options, struct io_limits *ret_io)
+{
+	cleanup_close int block = fd_open("/sys/block", O_RDONLY | O_DIRECTORY, 0);
+
+	*ret_io = (struct io_limits){.bytes = options->io_bytes, .ops = options->io_ops};
+	if (block >= 0)
+		io_limits_find_disks(ret_io, block);
+}
+
 static int collect(const struct options *options, const struct privilege *privilege,
                    struct host *host, struct collected *ret, struct error *err)
 {
-	if (cgroups_open(privilege->mode == ENGINE_IDS_RANGE, &host->groups, err) < 0 ||
+	find_disks(options, &host->io);
+	if (cgroups_open(privilege->mode == ENGINE_IDS_RANGE, io_limits_are_set(&host->io),
+	                 &host->groups, err) < 0 ||
 	    instance_claim(options->runtime_dir, privilege, &host->groups, &host->instance, err) <
 	            0)
 		return -1;
 	cgroups_sweep_others(&host->groups);
 	cgroups_enable(&host->groups);
-	if (options->import_memory > 0 &&
-	    groups_make_import(&host->groups, options->import_memory, err) < 0)
+	if (options->import_memory > 0 && groups_make_import(host, options->import_memory, err) < 0)
 		return -1;
 	host->ids = ids_of_instance(privilege, host->instance.number);
 	if (host->ids.mode == ENGINE_IDS_RANGE) {
@@ -285,7 +296,7 @@ static int mode_plan(const struct arguments *args)
 	const struct plan_facts facts = {
 		.cgroup = ENGINE_CGROUP_V2,
 		.cgroup_layers = LAYER_BIT(LAYER_CGROUP_MEMORY) | LAYER_BIT(LAYER_CGROUP_PIDS) |
-	                         LAYER_BIT(LAYER_CGROUP_CPU),
+	                         LAYER_BIT(LAYER_CGROUP_CPU) | LAYER_BIT(LAYER_CGROUP_IO),
 		.has_time_ns = true,
 		.has_images = true,
 		.ids = ENGINE_IDS_RANGE,
@@ -350,6 +361,8 @@ static const struct item {
 	{"max-disk",         TO_U64,    AT_MAX(workspace_bytes),     0,                          "bytes a workspace may be given"},
 	{"max-pids",         TO_U32,    AT_MAX(pids),                0,                          "processes a box may be given"},
 	{"max-cpu",          TO_U32,    AT_MAX(cpu_millicores),      0,                          "thousandths of a core, 0 for all cores"},
+	{"tenant-io",        TO_U64,    AT(options.io_bytes),        0,                          "bytes per second that a tenant may read, and write, on a disk; 0: no limit"},
+	{"tenant-io-ops",    TO_U64,    AT(options.io_ops),          0,                          "the same in operations"},
 	{"handover",         TO_TEXT,   AT(options.handover),        0,                          "socket where the next daemon takes over kept boxes"},
 	{"lease",            TO_U32,    AT(options.lease_ms),        0,                          "milliseconds that boxes outlive their daemon"},
 	{"identity",         TO_U64,    AT(options.identity),        0,                          "number reported to the next daemon"},

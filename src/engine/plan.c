@@ -328,7 +328,7 @@ int plan_make(const struct plan_facts *facts, const struct engine_limits *limits
 		plan.steps[plan.count++] = step;
 		plan.layers |= rows[step].layers;
 	}
-	plan.layers |= facts->cgroup_layers & CONTROLLERS;
+	plan.layers |= facts->cgroup_layers & (CONTROLLERS | LAYER_BIT(LAYER_CGROUP_IO));
 	if (has_many_ids(facts))
 		plan.layers |= LAYER_BIT(LAYER_UID_RANGE);
 	*ret_plan = plan;

@@ -107,6 +107,7 @@ static void print_cgroups(void)
 		{LAYER_CGROUP_MEMORY, CGROUP_MEMORY},
 		{LAYER_CGROUP_PIDS, CGROUP_PIDS},
 		{LAYER_CGROUP_CPU, CGROUP_CPU},
+		{LAYER_CGROUP_IO, CGROUP_IO},
 	};
 	struct cgroup_report reports[CGROUP_KIND_COUNT];
 

@@ -128,13 +128,18 @@ void groups_close(struct box_groups *groups)
 	}
 }
 
+/* Whether the group of a tenant holds the box's. */
+static bool is_of_tenant(const struct cgroup_tree *tree, const struct box_groups *groups)
+{
+	return groups->tenant && !groups->outside && (tree->kinds & CGROUP_BIT(CGROUP_CPU));
+}
+
 /* The directory that has the box's group of tree @i. */
 static int parent_of(const struct host *host, const struct box_groups *groups, size_t i)
 {
 	const struct cgroup_tree *tree = &host->groups.trees[i];
 
-	return groups->tenant && (tree->kinds & CGROUP_BIT(CGROUP_CPU)) ? groups->tenant->dir
-	                                                                : tree->dir;
+	return is_of_tenant(tree, groups) ? groups->tenant->dir : tree->dir;
 }
 
 static int make_group(const struct host *host, struct box_groups *groups, size_t i)
@@ -142,6 +147,8 @@ static int make_group(const struct host *host, struct box_groups *groups, size_t
 	const struct cgroup_tree *tree = &host->groups.trees[i];
 	int parent = parent_of(host, groups, i);
 
+	if (tree->per_tenant)
+		return groups->tenant ? tenant_group_tasks(groups->tenant, &groups->tasks[i]) : 0;
 	/* The daemon, which has another uid, reads counters by descriptor. */
 	if (mkdirat(parent, groups->name, 0755) < 0)
 		return -errno;
@@ -201,14 +208,15 @@ int groups_limit(const struct host *host, struct box_groups *groups, const struc
 	if (groups->limited) /* a spare: already written */
 		return 0;
 	for (size_t i = 0; i < cgroups->count; i++)
-		if (limit_group(&cgroups->trees[i], groups->dirs[i], l, err) < 0)
+		if (groups->dirs[i] >= 0 &&
+		    limit_group(&cgroups->trees[i], groups->dirs[i], l, err) < 0)
 			return -1;
 	groups->limited = true;
 	return 0;
 }
 
-static int open_import(const struct cgroup_tree *tree, const struct engine_limits *l,
-                       struct error *err)
+static int open_import(const struct cgroup_tree *tree, const struct io_limits *io,
+                       const struct engine_limits *l, struct error *err)
 {
 	cleanup_close int dir = -1;
 	int fd;
@@ -220,18 +228,19 @@ static int open_import(const struct cgroup_tree *tree, const struct engine_limit
 	if (dir < 0)
 		return error_set(err, ERR_UNAVAILABLE, -dir, "group for imports in '%s'",
 		                 tree->path);
-	if (limit_group(tree, dir, l, err) < 0)
+	if (limit_group(tree, dir, l, err) < 0 || io_limits_write(io, tree, dir, err) < 0)
 		return error_wrap(err, "group for imports");
 	fd = fd_open_at(dir, tree->v2 ? "cgroup.procs" : "tasks", O_WRONLY, 0);
 	return fd < 0 ? error_set(err, ERR_UNAVAILABLE, -fd, "group for imports") : fd;
 }
 
-int groups_make_import(struct cgroups *groups, uint64_t memory_bytes, struct error *err)
+int groups_make_import(struct host *host, uint64_t memory_bytes, struct error *err)
 {
+	struct cgroups *groups = &host->groups;
 	const struct engine_limits l = {.memory_bytes = memory_bytes, .pids = IMPORT_PIDS};
 
 	for (size_t i = 0; i < groups->count; i++) {
-		int fd = open_import(&groups->trees[i], &l, err);
+		int fd = open_import(&groups->trees[i], &host->io, &l, err);
 
 		if (fd < 0)
 			return -1;
@@ -259,13 +268,16 @@ int step_cgroup_join(struct build *b, struct error *err)
 static bool is_member(const char *text, const struct cgroup_tree *tree, uint32_t instance,
                       const struct box_groups *groups)
 {
-	bool of_tenant = groups->tenant && (tree->kinds & CGROUP_BIT(CGROUP_CPU));
+	bool of_tenant = tree->per_tenant || is_of_tenant(tree, groups);
 	char path[CGROUP_PATH_MAX], want[CGROUP_PATH_MAX];
 
+	if (tree->per_tenant && !groups->tenant)
+		return true;
 	return cgroup_line_path(text, tree->v2, tree->kinds, path, sizeof(path)) == 0 &&
-	       str_format(want, sizeof(want), "%s/%u%s%s/%s", tree->path, instance,
+	       str_format(want, sizeof(want), "%s/%u%s%s%s%s", tree->path, instance,
 	                  of_tenant ? "/" CGROUP_TENANT_PREFIX : "",
-	                  of_tenant ? groups->tenant->name : "", groups->name) >= 0 &&
+	                  of_tenant ? groups->tenant->name : "", tree->per_tenant ? "" : "/",
+	                  tree->per_tenant ? "" : groups->name) >= 0 &&
 	       str_equal(path, want);
 }
 
@@ -347,9 +359,12 @@ uint32_t groups_count(const struct host *host, const struct box_groups *groups)
 {
 	char text[4096];
 	uint32_t lines = 0;
+	size_t i = 0;
 
-	if (host->groups.count == 0 || groups->dirs[0] < 0 ||
-	    file_read_text_at(groups->dirs[0], "cgroup.procs", text, sizeof(text)) < 0)
+	while (i < host->groups.count && groups->dirs[i] < 0)
+		i++;
+	if (i == host->groups.count ||
+	    file_read_text_at(groups->dirs[i], "cgroup.procs", text, sizeof(text)) < 0)
 		return 0;
 	for (const char *at = text; *at; at++)
 		lines += *at == '\n';

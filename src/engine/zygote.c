@@ -48,12 +48,13 @@ static void set_state(struct zygote *z, enum zygote_state next)
 	z->state = next;
 }
 
-void zygotes_init(struct zygotes *zygotes, const struct host *host, int epoll, uint64_t watch)
+void zygotes_init(struct zygotes *zygotes, const struct host *host, struct cgroup_pool *groups,
+                  int epoll, uint64_t watch)
 {
-	*zygotes = (struct zygotes){.host = host, .epoll = epoll, .watch = watch};
+	*zygotes = (struct zygotes){.host = host, .groups = groups, .epoll = epoll, .watch = watch};
 	for (unsigned i = 0; i < ENGINE_ZYGOTES_MAX; i++) {
 		zygotes->all[i] = (struct zygote){.number = i + 1, .sock = -1, .files = -1};
-		build_init(&zygotes->all[i].build, host, NULL, NULL);
+		build_init(&zygotes->all[i].build, host, NULL, groups);
 	}
 }
 
@@ -101,7 +102,7 @@ static void start_zygote(struct zygotes *zygotes, struct zygote *z, uint64_t now
 	struct error err = {0};
 	int r;
 
-	build_init(&z->build, zygotes->host, NULL, NULL);
+	build_init(&z->build, zygotes->host, NULL, zygotes->groups);
 	z->forks = z->unanswered = 0;
 	r = zygote_start(z, &err);
 	if (r >= 0 && watch_zygote(zygotes, z) < 0)
@@ -398,8 +399,10 @@ static int send_fill(struct zygote *z, const struct build *b)
 
 	if (unified >= 0)
 		fds[count++] = unified;
+	/* The zygote is in its tenant's group of a tree per tenant, and so are its children. */
 	for (size_t i = 0; i < host->groups.count; i++)
-		if (b->groups.tasks[i] >= 0 && b->groups.tasks[i] != cpu)
+		if (b->groups.tasks[i] >= 0 && b->groups.tasks[i] != cpu &&
+		    !host->groups.trees[i].per_tenant)
 			fds[count++] = b->groups.tasks[i];
 	if (cpu >= 0)
 		fds[count++] = cpu;

@@ -55,13 +55,15 @@ struct zygote {
 
 struct zygotes {
 	const struct host *host;
-	int epoll;      /* borrowed */
-	uint64_t watch; /* epoll value of the first zygote */
+	struct cgroup_pool *groups; /* borrowed */
+	int epoll;                  /* borrowed */
+	uint64_t watch;             /* epoll value of the first zygote */
 	struct zygote all[ENGINE_ZYGOTES_MAX];
 };
 
 /** zygotes_init - zygote number N uses the epoll value @watch + N - 1. */
-void zygotes_init(struct zygotes *zygotes, const struct host *host, int epoll, uint64_t watch);
+void zygotes_init(struct zygotes *zygotes, const struct host *host, struct cgroup_pool *groups,
+                  int epoll, uint64_t watch);
 /** zygotes_have_child - whether @pid is a zygote that was not reaped yet. */
 bool zygotes_have_child(const struct zygotes *zygotes, pid_t pid);
 /** zygotes_close - end all zygotes and wait for them. */

@@ -24,6 +24,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "engine/cgroup_pool.h"
 #include "engine/request.h"
 #include "wire/inject.h"
 
@@ -113,7 +114,11 @@ static int make_groups(struct zygote *z, struct error *err)
 	if (str_format(b->groups.name, sizeof(b->groups.name), "zygote-%u-%llu", z->number,
 	               (unsigned long long)z->starts) < 0)
 		return error_set(err, ERR_BOX_FAILED, 0, "name of a group");
-	if (groups_make(b->host, &b->groups, err) < 0 ||
+	/* It has the CPU share of a tenant of its own, but its children inherit the group that
+	 * limits disk I/O on v1. */
+	b->groups.outside = true;
+	if (tenant_group_get(&b->cgroup_pool->tenants, z->tenant, &b->groups.tenant, err) < 0 ||
+	    groups_make(b->host, &b->groups, err) < 0 ||
 	    groups_limit(b->host, &b->groups, &limits, err) < 0)
 		return -1;
 	/* Boxes wait for it: more CPU than theirs. */

@@ -32,6 +32,7 @@ static const struct {
 	[LAYER_SECCOMP] = {"seccomp", "every system call of the kernel can be attacked", KERNEL_OPTION("CONFIG_SECCOMP_FILTER")},
 	[LAYER_LANDLOCK] = {"landlock", "file access has one barrier less, images cannot be imported", "use a kernel with CONFIG_SECURITY_LANDLOCK=y and add landlock to its lsm= parameter; cat /sys/kernel/security/lsm shows the current list"},
 	[LAYER_RLIMITS] = {"rlimits", "files, descriptors and core dumps are not bounded", "start milliboxd with hard limits no lower than those of a box; ulimit -H -a shows them"},
+	[LAYER_CGROUP_IO] = {"cgroup.io", "a tenant can use the whole speed of a disk", "set limits.io and limits.io_ops; start milliboxd as root, or with its systemd unit; the kernel needs CONFIG_BLK_DEV_THROTTLING=y"},
 };
 /* clang-format on */
 static_assert(ARRAY_SIZE(layers) == LAYER_COUNT, "every layer has a row");

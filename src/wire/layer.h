@@ -26,14 +26,17 @@ enum wire_layer {
 	LAYER_SECCOMP,
 	LAYER_LANDLOCK,
 	LAYER_RLIMITS,
+	LAYER_CGROUP_IO, /* of the tenant: disk I/O */
 	LAYER_COUNT
 };
 
 #define LAYER_BIT(layer) (1u << (layer))
 #define LAYERS_ALL       ((1u << LAYER_COUNT) - 1)
-/* Required in strict isolation: all but what a supported kernel may lack and other layers repeat.
- */
-#define LAYERS_STRICT (LAYERS_ALL & ~(LAYER_BIT(LAYER_TIME) | LAYER_BIT(LAYER_LANDLOCK)))
+/* Required in strict isolation: all but what a supported kernel may lack and other layers repeat,
+ * and the limit of disk I/O, which the operator may turn off: it protects speed, nothing else. */
+#define LAYERS_STRICT                                                                              \
+	(LAYERS_ALL &                                                                              \
+	 ~(LAYER_BIT(LAYER_TIME) | LAYER_BIT(LAYER_LANDLOCK) | LAYER_BIT(LAYER_CGROUP_IO)))
 /* Required also in best-effort isolation: less is no isolation at all. */
 #define LAYERS_BEST_EFFORT                                                                         \
 	(LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_PID) | LAYER_BIT(LAYER_MNT) |                     \

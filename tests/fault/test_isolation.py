@@ -60,7 +60,7 @@ def without():
 def lacking():
     """Layers that strict requires and this user lacks."""
     return [] if host.is_root() else [c["name"] for c in isolation.doctor()["checks"]
-                                      if c["state"] == "missing" and c["name"] not in ("landlock", "time")]
+                                      if c["state"] == "missing" and c["name"] not in ("cgroup.io", "landlock", "time")]
 
 
 def refuses(d, layers):

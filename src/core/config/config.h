@@ -98,6 +98,7 @@ struct config {
 	char **mcp_enabled_tools,
 		**mcp_disabled_tools; /* NULL-terminated; empty enabled list: all */
 	uint64_t mcp_text_bytes;
+	uint64_t io_bytes, io_ops; /* of a tenant per second and disk; 0: unlimited */
 	/* image imports */
 	uint64_t imports_max, imports_max_tenant;
 	uint64_t import_archive_bytes, import_root_bytes, import_file_bytes;

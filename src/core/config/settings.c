@@ -121,6 +121,8 @@ static const struct setting table[] = {
 	{"limits.cpu_max",        SETTING_CPU,  AT(cpu_max_millicores), "0",     0,        1024000,   "Maximum a request may ask for; 0 for all cores"},
 	{"limits.processes",      SETTING_UINT, AT(processes),          "128",   16,       32768,     "Processes and threads"},
 	{"limits.processes_max",  SETTING_UINT, AT(processes_max),      "1024",  16,       32768,     "Maximum a request may ask for"},
+	{"limits.io",             SETTING_SIZE, AT(io_bytes),           "512Mi", 0,        1 * TIB,    "Bytes per second that all boxes of a tenant together may read from a disk, and write to it; files that are cached do not count. 0 for unlimited"},
+	{"limits.io_ops",         SETTING_UINT, AT(io_ops),             "10000", 0,        100000000, "The same in operations per second; 0 for unlimited"},
 	{"limits.output",         SETTING_SIZE, AT(output_bytes),       "1Mi",   1,        256 * MIB,  "Bytes kept of stdout, and of stderr"},
 	{"limits.output_max",     SETTING_SIZE, AT(output_max_bytes),   "4Mi",   1,        256 * MIB,  "Maximum a request may ask for"},
 

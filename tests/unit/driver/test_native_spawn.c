@@ -49,6 +49,8 @@ static int setup(void **state)
 	                                  .memory_max_bytes = 1099511627776,
 	                                  .disk_max_bytes = 4294967296,
 	                                  .processes_max = 1024,
+	                                  .io_bytes = 1048576,
+	                                  .io_ops = 100,
 	                                  .import_memory_bytes = 268435456,
 	                                  .strict = true,
 	                                  .on_engine_lost = on_engine_lost,

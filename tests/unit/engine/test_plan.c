@@ -8,7 +8,7 @@
 
 #define CONTROLLERS                                                                                \
 	(LAYER_BIT(LAYER_CGROUP_MEMORY) | LAYER_BIT(LAYER_CGROUP_PIDS) |                           \
-	 LAYER_BIT(LAYER_CGROUP_CPU))
+	 LAYER_BIT(LAYER_CGROUP_CPU) | LAYER_BIT(LAYER_CGROUP_IO))
 
 static const struct plan_facts hybrid = {
 	.cgroup = ENGINE_CGROUP_HYBRID,
