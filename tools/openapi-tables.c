@@ -34,8 +34,21 @@ static json_t *describe_route(const struct route_match *match)
 	return j;
 }
 
+/* Unknown fields are ignored on this path. As deep as the constant tables. */
+// NOLINTNEXTLINE(misc-no-recursion)
+static void open_schema(json_t *schema)
+{
+	const char *key;
+	json_t *value;
+
+	if (json_is_false(json_object_get(schema, "additionalProperties")))
+		(void)json_object_del(schema, "additionalProperties");
+	json_object_foreach (schema, key, value)
+		open_schema(value);
+}
+
 /* The table and the named ones within it, which its schema refers to. */
-static void add_schemas(json_t *schemas, const struct fields *fields)
+static void add_schemas(json_t *schemas, const struct fields *fields, bool open)
 {
 	const struct fields *todo[NESTED_MAX];
 	size_t count = 0;
@@ -46,6 +59,8 @@ static void add_schemas(json_t *schemas, const struct fields *fields)
 
 		if (next->name)
 			json_set(schemas, next->name, fields_schema(next, FIELDS_OPENAPI));
+		if (next->name && open)
+			open_schema(json_object_get(schemas, next->name));
 		for (const struct field *f = next->rows; f->name; f++) {
 			if (!f->fields)
 				continue;
@@ -65,7 +80,7 @@ int main(void)
 	for (size_t i = 0; route_at(dialects, i, &match); i++) {
 		(void)!json_array_append_new(routes, describe_route(&match));
 		if (match.route->request)
-			add_schemas(schemas, match.route->request);
+			add_schemas(schemas, match.route->request, match.route->upstream);
 	}
 	json_set(all, "routes", routes);
 	json_set(all, "schemas", schemas);

@@ -43,11 +43,23 @@ void id_random(char *ret_text, size_t len)
 	ret_text[len] = '\0';
 }
 
-bool id_is_valid(const char *id, size_t max)
+#define ID_CHARACTERS                                                                              \
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"                                     \
+	"0123456789_-"
+
+static bool has_only(const char *id, size_t max, const char *allowed)
 {
-	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				      "0123456789_-";
 	size_t len = strspn(id, allowed);
 
 	return len > 0 && len <= max && id[len] == '\0';
+}
+
+bool id_is_valid(const char *id, size_t max)
+{
+	return has_only(id, max, ID_CHARACTERS);
+}
+
+bool id_is_dotted(const char *id, size_t max)
+{
+	return id[0] != '.' && has_only(id, max, ID_CHARACTERS ".");
 }

@@ -13,3 +13,5 @@ void id_random_bytes(void *ret_data, size_t len);
 void id_random(char *ret_text, size_t len);
 /** id_is_valid - 1..@max characters of [A-Za-z0-9_-]. */
 bool id_is_valid(const char *id, size_t max);
+/** id_is_dotted - as id_is_valid; '.' too, but not first: "python3.11". */
+bool id_is_dotted(const char *id, size_t max);

@@ -154,7 +154,7 @@ const char *http_request_id(const struct http_request *req);
  */
 void http_add_header(struct http_request *req, const char *name, const char *value);
 
-#define HTTP_TAGS 4
+#define HTTP_TAGS 5
 /** http_set_tag - 0 before it is set. */
 void http_set_tag(struct http_request *req, unsigned tag, uintptr_t value);
 uintptr_t http_tag(const struct http_request *req, unsigned tag);

@@ -77,4 +77,5 @@ void access_log_done(void *ctx, const struct http_request *req, const struct htt
 	audit_request_done(r, req, done);
 	if (log_is_on(r->config->log_requests))
 		log_request(r->config->log_requests, req, route, done);
+	json_decref((json_t *)http_tag(req, REQUEST_TAG_WARNINGS));
 }

@@ -31,6 +31,7 @@ enum request_tag {
 	REQUEST_TAG_DIALECT,   /* const struct dialect *; 0: the common error envelope */
 	REQUEST_TAG_ERROR,     /* enum error_code of the response */
 	REQUEST_TAG_PRINCIPAL, /* const struct principal *; 0: not authenticated yet */
+	REQUEST_TAG_WARNINGS,  /* json_t *: of reply_warnings; 0: none */
 	REQUEST_TAG_COUNT
 };
 static_assert(REQUEST_TAG_COUNT <= HTTP_TAGS, "every tag has its place");

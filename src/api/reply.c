@@ -5,6 +5,7 @@
 #include "api/json/json.h"
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "http/server.h"
 #include "http/status.h"
 #include <string.h>
@@ -36,11 +37,49 @@ json_t *reply_error_object(const struct error *err, const char *request_id)
 	return j;
 }
 
+json_t *reply_warnings(struct http_request *req)
+{
+	json_t *list = (json_t *)http_tag(req, REQUEST_TAG_WARNINGS);
+
+	if (!list) {
+		list = json_array();
+		http_set_tag(req, REQUEST_TAG_WARNINGS, (uintptr_t)list);
+	}
+	return list;
+}
+
+/* NULL: none. */
+static json_t *warnings_of(const struct http_request *req)
+{
+	json_t *list = (json_t *)http_tag(req, REQUEST_TAG_WARNINGS);
+
+	return json_array_size(list) > 0 ? list : NULL;
+}
+
+int reply_add_warnings(const struct http_request *req, struct buf *text)
+{
+	json_t *list = warnings_of(req);
+	size_t end = text->len;
+
+	if (!list || end < 2 || text->data[end - 1] != '}')
+		return 0;
+	text->len--; /* replaces the brace */
+	if (buf_add_str(text, ",\"warnings\":") == 0 && json_add(text, json_incref(list)) == 0 &&
+	    buf_add(text, "}", 1) == 0)
+		return 0;
+	text->len = end;
+	text->data[end - 1] = '}';
+	return -1;
+}
+
 void reply_text(struct http_request *req, int status, struct buf *text)
 {
 	struct http_answer answer = {.status = status, .content_type = JSON_TYPE};
-	char *body = buf_take(text, &answer.len);
+	char *body;
 
+	if (reply_add_warnings(req, text) < 0)
+		reply_log(req, LOG_LEVEL_WARN, "no room for warnings");
+	body = buf_take(text, &answer.len);
 	/* Free excess capacity before the client reads. */
 	answer.body = xrealloc_array(body, answer.len + 1, 1);
 	http_reply_owned(req, &answer);
@@ -48,9 +87,13 @@ void reply_text(struct http_request *req, int status, struct buf *text)
 
 void reply_json(struct http_request *req, int status, json_t *body)
 {
+	json_t *warnings = warnings_of(req);
 	size_t len;
-	char *text = json_write(body, &len);
+	char *text;
 
+	if (warnings && json_is_object(body))
+		json_set(body, "warnings", json_incref(warnings));
+	text = json_write(body, &len);
 	http_reply_owned(req, &(struct http_answer){status, JSON_TYPE, text, len, NULL, 0});
 }
 
@@ -68,13 +111,10 @@ void reply_log_error(const struct http_request *req, const struct error *err)
 	log_error_ctx(reply_log_ctx(req, ctx), "request failed", err);
 }
 
-static void send_error(struct http_request *req, const struct error *err, int status,
-                       const struct http_header *header)
+/* @body is released. */
+static void send_error_body(struct http_request *req, const struct error *err, int status,
+                            json_t *body, const struct http_header *header)
 {
-	const struct dialect *dialect = (const struct dialect *)http_tag(req, REQUEST_TAG_DIALECT);
-	const char *id = http_request_id(req);
-	json_t *body = dialect && dialect->error_body ? dialect->error_body(err, id, &status)
-	                                              : reply_error_object(err, id);
 	struct http_answer answer = {
 		.status = status,
 		.content_type = JSON_TYPE,
@@ -87,6 +127,17 @@ static void send_error(struct http_request *req, const struct error *err, int st
 		reply_log_error(req, err);
 	answer.body = json_write(body, &answer.len);
 	http_reply_owned(req, &answer);
+}
+
+static void send_error(struct http_request *req, const struct error *err, int status,
+                       const struct http_header *header)
+{
+	const struct dialect *dialect = (const struct dialect *)http_tag(req, REQUEST_TAG_DIALECT);
+	const char *id = http_request_id(req);
+	json_t *body = dialect && dialect->error_body ? dialect->error_body(err, id, &status)
+	                                              : reply_error_object(err, id);
+
+	send_error_body(req, err, status, body, header);
 }
 
 void reply_error_retry(struct http_request *req, const struct error *err, unsigned seconds)
@@ -103,6 +154,41 @@ void reply_error_retry(struct http_request *req, const struct error *err, unsign
 void reply_error_as(struct http_request *req, const struct error *err, int status)
 {
 	send_error(req, err, status, NULL);
+}
+
+/* "resources.memory" in a body: ["body", "resources", "memory"]. */
+static json_t *error_place(const struct error *err, const char *where)
+{
+	json_t *place = json_array();
+
+	json_append(place, json_string(where));
+	for (const char *part = err->field; *part; part += strspn(part, ".")) {
+		size_t len = strcspn(part, ".");
+
+		json_append(place, json_text(part, len));
+		part += len;
+	}
+	return place;
+}
+
+void reply_invalid(struct http_request *req, const struct error *err, const char *where)
+{
+	bool missing = str_equal(err->msg, "is missing");
+	json_t *body, *item, *list;
+
+	if (error_http(err->code) != HTTP_BAD_REQUEST) {
+		reply_error(req, err);
+		return;
+	}
+	item = json_object();
+	json_set(item, "type", json_string(missing ? "missing" : "value_error"));
+	json_set(item, "loc", error_place(err, where));
+	json_set(item, "msg", json_text(err->msg, strlen(err->msg)));
+	list = json_array();
+	json_append(list, item);
+	body = reply_error_object(err, http_request_id(req));
+	json_set(body, "detail", list);
+	send_error_body(req, err, HTTP_UNPROCESSABLE_CONTENT, body, NULL);
 }
 
 void reply_error(struct http_request *req, const struct error *err)

@@ -29,6 +29,17 @@ const char *reply_log_ctx(const struct http_request *req, char ret_ctx[REPLY_CTX
 	} while (0)
 void reply_log_error(const struct http_request *req, const struct error *err);
 
+/**
+ * reply_warnings - what a request asked for and does not get, for people. reply_text and reply_json
+ * add it to an object as `warnings`. Return: an array, borrowed from the request.
+ */
+json_t *reply_warnings(struct http_request *req);
+/**
+ * reply_add_warnings - to the end of a JSON object in @text, if there are any. Return: 0 or -1: no
+ * room; @text is as before.
+ */
+int reply_add_warnings(const struct http_request *req, struct buf *text);
+
 /** reply_text - JSON text, taken out of @text. */
 void reply_text(struct http_request *req, int status, struct buf *text);
 /** reply_json - @body is released. */
@@ -38,6 +49,11 @@ void reply_error(struct http_request *req, const struct error *err);
 /** reply_error_retry - with Retry-After for 429 and 503. */
 void reply_error_retry(struct http_request *req, const struct error *err, unsigned seconds);
 void reply_error_as(struct http_request *req, const struct error *err, int status);
+/**
+ * reply_invalid - a malformed request: 422, and `detail` lists what is wrong in @where ("body",
+ * "query"), as later versions of the control plane do. Other errors: as reply_error.
+ */
+void reply_invalid(struct http_request *req, const struct error *err, const char *where);
 /** reply_unauthenticated - 401 with WWW-Authenticate. */
 void reply_unauthenticated(struct http_request *req, const struct error *err);
 /** reply_not_allowed - 405; @allow lists the methods. */

@@ -28,7 +28,7 @@ static const char *parse_id(const char *path, char ret_id[ROUTE_ID_LEN])
 		memcpy(ret_id, path, len);
 		ret_id[len] = '\0';
 	}
-	if (len >= ROUTE_ID_LEN || !id_is_valid(ret_id, ROUTE_ID_LEN - 1))
+	if (len >= ROUTE_ID_LEN || !id_is_dotted(ret_id, ROUTE_ID_LEN - 1))
 		ret_id[0] = '\0';
 	return path + len;
 }

@@ -29,6 +29,8 @@ struct route_args {
 	const char *rest;                  /* for {path...}; in the request's path; not NULL */
 	const struct principal *principal; /* set after authentication */
 	const struct fields *query;        /* of the route */
+	/* For unknown fields, which are ignored (fields_decode_open). NULL: they are errors. */
+	json_t *warnings;
 };
 
 /* @args is borrowed for the call. */
@@ -62,6 +64,9 @@ struct route {
 	const struct fields *request; /* JSON body; NULL: see docs/api/openapi.in.yaml */
 	const struct fields *query;   /* NULL: none */
 	const char *audit;            /* "key.create"; NULL: core logs it */
+	/* Another system defined the path, and ignored unknown fields: they are listed in
+	 * `warnings` of the response. Else they are errors. */
+	bool upstream;
 };
 
 struct dialect {

@@ -207,13 +207,14 @@ static int refuse_request(struct http_request *req, const struct error *err, con
 	return -1;
 }
 
-static struct route_args args_of(const struct route *route, const struct http_request *req)
+static struct route_args args_of(const struct route *route, struct http_request *req)
 {
 	struct route_args args;
 
 	(void)route_parse(route->path, http_path(req), &args);
 	args.principal = auth_principal(req);
 	args.query = route->query;
+	args.warnings = route->upstream ? reply_warnings(req) : NULL;
 	return args;
 }
 
@@ -274,7 +275,8 @@ static void on_request(void *ctx, struct http_request *req)
 	const char *body = http_body(req, &len);
 
 	/* A caller must not believe that its body was read. */
-	if (route->body == ROUTE_BODY_OPTIONAL && decode_nothing(body, len, &err) < 0)
+	if (route->body == ROUTE_BODY_OPTIONAL &&
+	    decode_nothing(body, len, args.warnings, &err) < 0)
 		reply_error(req, &err);
 	else if (auth_holds(r, args.principal, &err) < 0)
 		reply_unauthenticated(req, &err);

@@ -68,7 +68,7 @@ static char *import_path(const struct import_options *o, const char *id, struct 
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-. ";
 	cleanup_free char *name = xstrdup(o->name ? o->name : id);
 
-	if (!id_is_valid(id, 64)) {
+	if (!id_is_dotted(id, 64)) {
 		(void)error_set(err, ERR_INVALID, 0, "'%s' is not a valid template id; give --id",
 		                id);
 		return NULL;

@@ -37,7 +37,7 @@ int resource_call(const struct common_options *options, const struct api_call *c
 char *resource_path(const struct resource *resource, const char *id, const char *suffix,
                     struct error *err)
 {
-	if (id_is_valid(id, ID_MAX))
+	if (id_is_dotted(id, ID_MAX))
 		return xasprintf("%s/%s%s", resource->base, id, suffix);
 	(void)error_set(err, ERR_INVALID, 0, "'%s' is not a valid %s", id, resource->what);
 	return NULL;

@@ -130,8 +130,125 @@ def test_callers_may_choose_ids(client, make):
     make(mode="ephemeral", id="mine-1")
     answer = client.post(f"{V1}/sessions", {"id": "mine-1"})
     assert answer.status == 409
-    assert client.post(f"{V1}/sessions", {"id": "x" * 65}).status == 400
-    assert client.post(f"{V1}/sessions", {"id": "a/b"}).status == 400
+    assert client.post(f"{V1}/sessions", {"id": "x" * 65}).status == 422
+    assert client.post(f"{V1}/sessions", {"id": "a/b"}).status == 422
+
+
+# Fields
+
+
+TEMPLATE = {"id": "fields", "name": "Fields (test)", "image_url": "sandbox-template-python-basic:latest",
+            "runtime_type": "python3.11", "default_cpu_cores": 1.0, "default_memory_mb": 512, "default_disk_mb": 1024}
+
+
+@pytest.fixture
+def template(client):
+    """Creates a template; removed afterwards."""
+    made = []
+
+    def create(**fields):
+        answer = client.post(f"{V1}/templates", {**TEMPLATE, **fields})
+        if answer.status == 201:
+            made.append(answer.json["id"])
+        return answer
+
+    yield create
+    for one in made:
+        assert client.request("DELETE", f"{V1}/templates/{one}").status == 204
+
+
+@pytest.mark.parametrize("name", ["default_timeout", "default_timeout_sec", "timeout_sec"])
+def test_names_of_the_timeout_of_a_template(client, template, name):
+    made = template(**{name: 120}, is_active=True)
+    assert made.status == 201, made
+    assert made.json["default_timeout_sec"] == made.json["default_timeout"] == 120 and made.json["is_active"] is True
+    assert client.request("PUT", f"{V1}/templates/fields", {name: 180}).json["default_timeout_sec"] == 180
+
+
+@pytest.mark.parametrize("name", ["timeout", "timeout_sec", "default_timeout_sec"])
+def test_names_of_the_timeout_of_a_session(make, name):
+    assert make(mode="ephemeral", **{name: 120}).info()["timeout"] == 120
+
+
+def test_a_value_with_two_names_is_given_once(client, template):
+    assert client.post(f"{V1}/sessions", {"timeout": 60, "timeout_sec": 61}).json["field"] == "timeout_sec"
+    assert template(default_timeout=60, default_timeout_sec=61).json["field"] == "default_timeout_sec"
+
+
+def test_unknown_fields_are_ignored_and_listed(client, template):
+    made = template(colour="red", default_memry_mb=1)
+    assert made.status == 201
+    assert [w.split(":")[0] for w in made.json["warnings"][:2]] == ["colour", "default_memry_mb"]
+    assert "did you mean 'default_memory_mb'" in made.json["warnings"][1]
+    changed = client.request("PUT", f"{V1}/templates/fields", {"colour": "blue", "description": "new"})
+    assert changed.json["description"] == "new" and changed.json["warnings"][0] == "colour: ignored: no such field"
+    session = client.post(f"{V1}/sessions", {"priority": 1, "resources": {"gpu": 1}})
+    assert session.status == 201
+    assert [w.split(":")[0] for w in session.json["warnings"]] == ["priority", "resources.gpu"]
+    path = f"{V1}/sessions/{session.json['id']}"
+    assert "warnings" not in client.get(path).json
+    for run in ({"wait": True}, {"async_mode": True}):
+        answer = client.post(f"{path}/execute", {"code": "print(1)", "retries": 3, **run})
+        assert answer.status == 200 and answer.json["warnings"][0].startswith("retries: "), answer
+    stream = client.post(f"{path}/execute", {"code": "print(1)", "retries": 3}, headers={"Accept": "application/x-ndjson"})
+    assert b'"warnings":["retries: ' in stream.body.splitlines()[-1]
+    for verb in ("execute", "execute-sync"):
+        answer = client.post(f"{V1}/executions/sessions/{session.json['id']}/{verb}",
+                             {"code": "print(1)", "language": "python", "retries": 3})
+        assert answer.status < 300 and answer.json["warnings"][0].startswith("retries: "), answer
+    ended = client.post(f"{path}/terminate", {"reason": "done"})
+    assert ended.json["status"] == "terminated" and ended.json["warnings"][0].startswith("reason: ")
+
+
+def test_unknown_fields_are_errors_where_the_path_is_only_ours(client):
+    code = {"language": "python", "code": "1", "colour": "red"}
+    assert client.post(f"{V1}/execute", code).json["error_code"] == "Sandbox.UnknownField"
+    assert client.post(f"{V1}/policy/explain", {"kind": "session", "colour": "red"}).json["error_code"] == "Sandbox.UnknownField"
+
+
+def test_many_unknown_fields_make_a_short_list(client):
+    made = client.post(f"{V1}/sessions", {f"x{i}": i for i in range(1000)})
+    assert made.status == 201 and len(made.json["warnings"]) == 17 and made.json["warnings"][-1].startswith("more fields")
+
+
+def test_malformed_bodies_are_422_with_its_detail(client, template):
+    for path, body, field in (("sessions", {"timeout": "x"}, "timeout"), ("sessions", {"resources": {"memory": []}}, "resources.memory"),
+                              ("templates", {"id": "x"}, "name"), ("templates", {**TEMPLATE, "image_url": ""}, "image_url")):
+        answer = client.post(f"{V1}/{path}", body)
+        assert answer.status == 422 and answer.json["field"] == field, answer
+        told = answer.json["detail"][0]
+        assert told["loc"] == ["body", *field.split(".")] and told["msg"] and told["type"] in ("missing", "value_error")
+    assert client.post(f"{V1}/templates", {k: v for k, v in TEMPLATE.items() if k != "image_url"}).status == 422
+    late = client.post(f"{V1}/executions/sessions/none/execute-sync?poll_interval=99", {"code": "1", "language": "python"})
+    assert late.status == 404 or late.json["detail"][0]["loc"] == ["query", "poll_interval"]
+    assert isinstance(client.get(f"{V1}/sessions/none").json["detail"], str)
+
+
+@pytest.mark.parametrize("runtime", ["python3.11", "nodejs20", "java17", "go1.21"])
+def test_its_runtimes(template, runtime):
+    assert template(runtime_type=runtime).json["runtime_type"] == runtime
+
+
+@pytest.mark.parametrize("runtime", ["python3.10", "nodejs18", "java11", "go1.20", "ruby3.0", "invalid", ""])
+def test_other_runtimes_are_422(template, runtime):
+    answer = template(runtime_type=runtime)
+    assert answer.status == 422 and answer.json["field"] == "runtime_type"
+
+
+def test_template_ids_may_have_dots(client, template):
+    assert template(id="python3.11-baseline").status == 201
+    assert client.get(f"{V1}/templates/python3.11-baseline").json["id"] == "python3.11-baseline"
+    for bad in (".", "..", ".hidden", "a/b"):
+        assert template(id=bad).status in (400, 422), bad
+
+
+def test_its_image_stands_for_the_root_of_the_host(client, template, make):
+    made = template(image_url="registry.example:5000/a/sandbox-template-python-basic:v1.2").json
+    assert made["available"] and made["root"] == "host" and "nothing is pulled" in made["warnings"][0]
+    session = make(mode="ephemeral", template_id="fields")
+    assert sync(session, "def handler(event): return 5")["return_value"] == 5
+    session.delete()
+    assert not template(id="other", name="Other", image_url="my-sandbox-template-python-basic:v1").json["available"]
 
 
 # Programs
@@ -261,7 +378,7 @@ def test_templates_are_made_changed_used_and_deleted(client, make):
 
 def test_bad_templates_and_unknown_ones(client):
     for body in ({}, {"id": "x", "name": "x", "image": ""}, {"id": "../x", "name": "x", "image": "host"}):
-        assert client.post(f"{V1}/templates", body).status == 400, body
+        assert client.post(f"{V1}/templates", body).status in (400, 422), body
     assert client.post(f"{V1}/sessions", {"template_id": "no-such-template"}).status in (400, 404)
     for method in ("GET", "DELETE"):
         assert client.request(method, f"{V1}/templates/no-such-template").status == 404

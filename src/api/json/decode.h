@@ -31,6 +31,7 @@ struct decoded_run {
 
 struct decode_limits {
 	size_t max_code_bytes;
+	json_t *warnings; /* for fields_decode_open; borrowed; NULL: refuse unknown fields */
 };
 
 void decoded_run_done(struct decoded_run *d);
@@ -68,26 +69,28 @@ int decode_input(const char *body, size_t len, struct decoded_input *ret_input,
 
 extern const struct fields decode_session_fields, decode_install_fields;
 
-/** decode_session - the caller releases *ret_request in any case. */
-int decode_session(const char *body, size_t len, struct session_request *ret_request,
-                   struct error *err) attr_must_check;
-int decode_session_object(const json_t *object, struct session_request *ret_request,
-                          struct error *err) attr_must_check;
+/** decode_session - the caller releases *ret_request in any case. @warnings: of
+ * fields_decode_open. */
+int decode_session(const char *body, size_t len, json_t *warnings,
+                   struct session_request *ret_request, struct error *err) attr_must_check;
+int decode_session_object(const json_t *object, json_t *warnings,
+                          struct session_request *ret_request, struct error *err) attr_must_check;
 #define cleanup_session_request attr_cleanup(session_request_done)
 
-int decode_install(const char *body, size_t len, const char *language,
+int decode_install(const char *body, size_t len, const char *language, json_t *warnings,
                    struct session_request *ret_request, struct error *err) attr_must_check;
 
 /** decode_nothing - a body without fields: "" or "{}". */
-int decode_nothing(const char *body, size_t len, struct error *err) attr_must_check;
+int decode_nothing(const char *body, size_t len, json_t *warnings,
+                   struct error *err) attr_must_check;
 
 /* decode_template.c: created or changed. */
 
 extern const struct fields decode_template_fields, decode_template_change_fields;
 
 /** decode_template - @partial: nothing is required. */
-int decode_template(const char *body, size_t len, bool partial, struct template_spec *ret_spec,
-                    struct error *err) attr_must_check;
+int decode_template(const char *body, size_t len, bool partial, json_t *warnings,
+                    struct template_spec *ret_spec, struct error *err) attr_must_check;
 
 static inline void template_spec_donep(struct template_spec *spec)
 {

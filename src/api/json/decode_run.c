@@ -304,7 +304,10 @@ void decoded_run_done(struct decoded_run *d)
 int decode_run(const char *body, size_t len, const struct decode_limits *limits,
                struct decoded_run *ret_run, struct error *err)
 {
-	if (fields_decode_text(&decode_run_fields, body, len, limits, ret_run, err) < 0)
+	cleanup_json json_t *object = json_read_object(body, len, err);
+
+	if (!object || fields_decode_open(&decode_run_fields, object, limits, limits->warnings,
+	                                  ret_run, err) < 0)
 		return -1;
 	if (ret_run->needs_language && !ret_run->request.language)
 		return error_field(err, "language", "is missing");

@@ -75,6 +75,8 @@ const struct fields decode_session_fields = {
 		{"agent_id", FIELD_STRING, AT(struct session_request, agent_id), .valid = decode_is_id, .what = ID_TEXT, .schema = ID_SCHEMA, .description = "An idle persistent session of the same agent is reused."},
 		{"env_vars", FIELD_ENV, AT(struct session_request, env)},
 		{"timeout", FIELD_SECONDS, AT(struct session_request, idle_timeout_us), .min = 1, .max = DECODE_SESSION_MAX, .description = "Idle time-out in seconds."},
+		{"timeout_sec", FIELD_SECONDS, AT(struct session_request, idle_timeout_us), .once = true, .min = 1, .max = DECODE_SESSION_MAX, .description = "Another name of timeout."},
+		{"default_timeout_sec", FIELD_SECONDS, AT(struct session_request, idle_timeout_us), .once = true, .min = 1, .max = DECODE_SESSION_MAX, .description = "Another name of timeout."},
 		{"lifetime", FIELD_SECONDS, AT(struct session_request, lifetime_us), .min = 1, .max = DECODE_SESSION_MAX, .description = "Seconds after which the session ends."},
 		{"resources", FIELD_OBJECT, .fields = &resources},
 		POLICY_ROWS(struct session_request,),
@@ -98,33 +100,41 @@ static int check_language(const char *language, struct error *err)
 	                             "are Python packages, and language is '%.40s'", language);
 }
 
-int decode_session(const char *body, size_t len, struct session_request *ret_request,
-                   struct error *err)
+int decode_session(const char *body, size_t len, json_t *warnings,
+                   struct session_request *ret_request, struct error *err)
 {
 	cleanup_json json_t *object = json_read_object(body, len, err);
 
-	return object ? decode_session_object(object, ret_request, err) : -1;
+	return object ? decode_session_object(object, warnings, ret_request, err) : -1;
 }
 
-int decode_session_object(const json_t *object, struct session_request *ret_request,
-                          struct error *err)
+int decode_session_object(const json_t *object, json_t *warnings,
+                          struct session_request *ret_request, struct error *err)
 {
-	if (fields_decode(&decode_session_fields, object, NULL, ret_request, err) < 0)
+	if (fields_decode_open(&decode_session_fields, object, NULL, warnings, ret_request, err) <
+	    0)
 		return -1;
 	return ret_request->dependencies && ret_request->language
 	               ? check_language(ret_request->language, err)
 	               : 0;
 }
 
-int decode_install(const char *body, size_t len, const char *language,
+int decode_install(const char *body, size_t len, const char *language, json_t *warnings,
                    struct session_request *ret_request, struct error *err)
 {
-	if (fields_decode_text(&decode_install_fields, body, len, NULL, ret_request, err) < 0)
+	cleanup_json json_t *object = json_read_object(body, len, err);
+
+	if (!object || fields_decode_open(&decode_install_fields, object, NULL, warnings,
+	                                  ret_request, err) < 0)
 		return -1;
 	return check_language(language, err);
 }
 
-int decode_nothing(const char *body, size_t len, struct error *err)
+int decode_nothing(const char *body, size_t len, json_t *warnings, struct error *err)
 {
-	return len == 0 ? 0 : fields_decode_text(&no_fields, body, len, NULL, NULL, err);
+	cleanup_json json_t *object = len > 0 ? json_read_object(body, len, err) : NULL;
+
+	if (len == 0)
+		return 0;
+	return object ? fields_decode_open(&no_fields, object, NULL, warnings, NULL, err) : -1;
 }

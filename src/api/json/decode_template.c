@@ -2,6 +2,7 @@
 #include "api/json/decode.h"
 
 #include "api/json/decode_fields.h"
+#include "api/json/json.h"
 #include "base/size.h"
 #include <string.h>
 
@@ -25,6 +26,16 @@ static int refuse_max_output(const struct field_value *v)
 	return error_field(v->err, v->path, "belongs to an execution");
 }
 
+static int check_active(const struct field_value *v)
+{
+	return json_is_true(v->value)
+	               ? 0
+	               : error_field(v->err, v->path, "must be true: delete a template instead");
+}
+
+/* Those of the control plane. */
+static const char *const runtimes[] = {"python3.11", "nodejs20", "java17", "go1.21", NULL};
+
 /* clang-format off */
 static const struct fields resources = {
 	.rows = (const struct field[]){
@@ -36,7 +47,8 @@ static const struct fields resources = {
 
 #define TEXT(title, member, ...) {title, FIELD_STRING, AT(struct template_spec, member), .max = 1024, __VA_ARGS__}
 #define STRINGS(title, member, text) {title, FIELD_STRINGS, AT(struct template_spec, member), .description = text, .schema = "{\"maxItems\": 256}"}
-#define TITLE_SCHEMA "{\"minLength\": 1, \"maxLength\": 255}"
+#define SECONDS(title, ...) {title, FIELD_SECONDS, AT(struct template_spec, timeout_us), .min = 60, .max = 3600, .what = "60 to 3600 seconds", __VA_ARGS__}
+#define TITLE(title, member, ...) {title, FIELD_STRING, AT(struct template_spec, member), .min = 1, .max = 255, __VA_ARGS__}
 
 /*
  * Clients know two forms: {image, default_resources, pre_installed_packages ...} and {image_url,
@@ -44,13 +56,13 @@ static const struct fields resources = {
  * default_resources must come before the single numbers.
  */
 static const struct field rows[] = {
-	TEXT("id", id, .required = true, .schema = "{\"maxLength\": null, \"pattern\": \"^[A-Za-z0-9_-]{1,64}$\"}"),
-	TEXT("name", name, .required = true, .schema = TITLE_SCHEMA),
+	TEXT("id", id, .required = true, .schema = "{\"maxLength\": null, \"pattern\": \"^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$\"}"),
+	TITLE("name", name, .required = true),
 	TEXT("description", description),
-	TEXT("image", image, .schema = TITLE_SCHEMA, .description = "host, a directory of the operator, or an imported template."),
-	TEXT("image_url", image, .schema = TITLE_SCHEMA, .description = "Another name of image."),
+	TITLE("image", image, .description = "host, a directory of the operator, or an imported template."),
+	TITLE("image_url", image, .description = "Another name of image."),
 	TEXT("base_image", base_image, .description = "For people."),
-	TEXT("runtime_type", runtime_type, .description = "For people."),
+	{"runtime_type", FIELD_WORD, AT(struct template_spec, runtime_type), .words = runtimes, .description = "For people."},
 	TEXT("language", language, .schema = "{\"maxLength\": null}", .description = "Default language of executions."),
 	STRINGS("packages", packages, "Packages that the root must have: name or name==version, of Python or dpkg."),
 	STRINGS("pre_installed_packages", packages, "Another name of packages."),
@@ -62,7 +74,10 @@ static const struct field rows[] = {
 	{"default_cpu_cores", FIELD_AMOUNT, AT(struct template_spec, cpu_millicores), .once = true, .min = 0.1, .max = 4, .unit = 1000, .what = "0.1 to 4 cores"},
 	{"default_memory_mb", FIELD_INTEGER, AT(struct template_spec, memory_bytes), .once = true, .min = 128, .max = 8192, .unit = MIB},
 	{"default_disk_mb", FIELD_INTEGER, AT(struct template_spec, disk_bytes), .once = true, .min = 256, .max = 51200, .unit = MIB},
-	{"default_timeout", FIELD_SECONDS, AT(struct template_spec, timeout_us), .min = 60, .max = 3600, .what = "60 to 3600 seconds", .description = "Idle time-out of its sessions in seconds."},
+	SECONDS("default_timeout", .description = "Idle time-out of its sessions in seconds."),
+	SECONDS("default_timeout_sec", .once = true, .description = "Another name of default_timeout."),
+	SECONDS("timeout_sec", .once = true, .description = "Another name of default_timeout."),
+	{"is_active", FIELD_BOOL, .check = check_active, .schema = "{\"default\": true}", .description = "Accepted; templates are always active."},
 	FIELDS_END,
 };
 
@@ -79,13 +94,14 @@ const struct fields decode_template_change_fields = {
 };
 /* clang-format on */
 
-int decode_template(const char *body, size_t len, bool partial, struct template_spec *ret_spec,
-                    struct error *err)
+int decode_template(const char *body, size_t len, bool partial, json_t *warnings,
+                    struct template_spec *ret_spec, struct error *err)
 {
+	cleanup_json json_t *object = json_read_object(body, len, err);
 	const struct fields *fields =
 		partial ? &decode_template_change_fields : &decode_template_fields;
 
-	if (fields_decode_text(fields, body, len, NULL, ret_spec, err) < 0)
+	if (!object || fields_decode_open(fields, object, NULL, warnings, ret_spec, err) < 0)
 		return -1;
 	return partial || ret_spec->image ? 0 : error_field(err, "image", "is missing");
 }

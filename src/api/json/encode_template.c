@@ -42,6 +42,7 @@ static void set_limits(json_t *j, const struct template_spec *spec)
 	json_set(j, "default_memory_mb", number_or_null(spec->memory_bytes / MIB));
 	json_set(j, "default_disk_mb", number_or_null(spec->disk_bytes / MIB));
 	json_set(j, "default_timeout", number_or_null(spec->timeout_us / USEC_PER_SEC));
+	json_set(j, "default_timeout_sec", number_or_null(spec->timeout_us / USEC_PER_SEC));
 }
 
 static void set_content(json_t *j, const struct template_spec *spec)
@@ -96,6 +97,7 @@ json_t *encode_template(const struct templates *all, const struct template *t,
 	json_set(j, "security_context", parse_or_null(spec->security_context));
 	json_set(j, "image_config", parse_or_null(t->config));
 	json_set(j, "built_in", json_boolean(template_is_builtin(t)));
+	json_set(j, "is_active", json_true());
 	json_set(j, "available", json_boolean(!t->problem));
 	json_set(j, "reason", encode_text(t->problem));
 	json_set(j, "sessions", json_integer((json_int_t)templates_sessions(all, t)));

@@ -6,6 +6,10 @@
 #include "base/suggest.h"
 #include <string.h>
 
+#define FIELD_PATH_LEN sizeof(((struct error *)0)->field)
+#define WHAT_LEN       160
+#define WARNINGS_MAX   16 /* unknown fields of one request that are named */
+
 const struct field *fields_find(const struct fields *fields, const char *name)
 {
 	for (const struct field *f = fields->rows; f->name; f++)
@@ -40,27 +44,55 @@ static const struct field *find_nested(const struct fields *fields, const char *
 	return NULL;
 }
 
-static int refuse_unknown(const struct fields *fields, const struct field_value *parent,
-                          const char *name)
+/* What is wrong with a field that no row has: into ret_path and ret_what. */
+static void describe_unknown(const struct fields *fields, const char *parent, const char *name,
+                             char ret_path[FIELD_PATH_LEN], char ret_what[WHAT_LEN])
 {
 	const struct field *nested = find_nested(fields, name);
+	const char *dot = parent[0] ? "." : "";
 	struct suggest s = {.word = name};
-	char path[sizeof(parent->err->field)], what[160] = "no such field", nearest[64];
-	struct field_value v = *parent;
+	char nearest[64] = "";
 
-	v.path = path;
-	(void)snprintf(path, sizeof(path), "%s%s%s", parent->path, parent->path[0] ? "." : "",
-	               name[0] ? name : "\"\"");
+	(void)snprintf(ret_path, FIELD_PATH_LEN, "%s%s%s", parent, dot, name[0] ? name : "\"\"");
 	for (const struct field *f = fields->rows; f->name; f++)
-		suggest_offer(&s, f->name);
+		if (!f->hidden)
+			suggest_offer(&s, f->name);
 	if (nested)
 		(void)snprintf(nearest, sizeof(nearest), "%s.%s", nested->name, name);
 	else if (s.best)
 		(void)snprintf(nearest, sizeof(nearest), "%s", s.best);
-	if (nested || s.best)
-		(void)snprintf(what, sizeof(what), "no such field; did you mean '%s%s%s'?",
-		               parent->path, parent->path[0] ? "." : "", nearest);
+	if (nearest[0])
+		(void)snprintf(ret_what, WHAT_LEN, "no such field; did you mean '%s%s%s'?", parent,
+		               dot, nearest);
+	else
+		(void)snprintf(ret_what, WHAT_LEN, "no such field");
+}
+
+static int refuse_unknown(const struct fields *fields, const struct field_value *parent,
+                          const char *name)
+{
+	char path[FIELD_PATH_LEN], what[WHAT_LEN];
+	struct field_value v = *parent;
+
+	describe_unknown(fields, parent->path, name, path, what);
+	v.path = path;
 	return fields_refuse(&v, ERR_UNKNOWN_FIELD, what);
+}
+
+/* Callers choose the names and their number. */
+static void warn_unknown(const struct fields *fields, const struct field_value *parent,
+                         const char *name)
+{
+	char path[FIELD_PATH_LEN], what[WHAT_LEN], text[FIELD_PATH_LEN + WHAT_LEN + 16];
+	size_t count = json_array_size(parent->warnings);
+
+	if (count > WARNINGS_MAX)
+		return;
+	describe_unknown(fields, parent->path, name, path, what);
+	(void)snprintf(text, sizeof(text), "%s: ignored: %s", path, what);
+	json_append(parent->warnings, count == WARNINGS_MAX
+	                                      ? json_string("more fields are unknown and ignored")
+	                                      : json_text(text, strlen(text)));
 }
 
 /* @value NULL: absent. */
@@ -101,7 +133,11 @@ int fields_decode_at(const struct fields *fields, const struct field_value *obje
 	v.loose |= (fields->flags & FIELDS_LOOSE) != 0;
 	v.partial = fields->flags & FIELDS_PARTIAL;
 	json_object_foreach (members, name, member) {
-		if (!v.open && !fields_find(fields, name))
+		if (fields_find(fields, name))
+			continue;
+		if (v.warnings)
+			warn_unknown(fields, &v, name);
+		else if (!v.open)
 			return refuse_unknown(fields, &v, name);
 	}
 	for (const struct field *f = fields->rows; f->name; f++) {
@@ -115,13 +151,23 @@ int fields_decode_at(const struct fields *fields, const struct field_value *obje
 	return 0;
 }
 
+int fields_decode_open(const struct fields *fields, const json_t *object, const void *ctx,
+                       json_t *warnings, void *out, struct error *err)
+{
+	const struct field_value v = {.path = "",
+	                              .value = object,
+	                              .out = out,
+	                              .ctx = ctx,
+	                              .warnings = warnings,
+	                              .err = err};
+
+	return fields_decode_at(fields, &v);
+}
+
 int fields_decode(const struct fields *fields, const json_t *object, const void *ctx, void *out,
                   struct error *err)
 {
-	const struct field_value v = {
-		.path = "", .value = object, .out = out, .ctx = ctx, .err = err};
-
-	return fields_decode_at(fields, &v);
+	return fields_decode_open(fields, object, ctx, NULL, out, err);
 }
 
 int fields_decode_text(const struct fields *fields, const char *text, size_t len, const void *ctx,

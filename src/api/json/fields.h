@@ -12,7 +12,7 @@
  *
  * An error names the field's path ("resources.memory", "args[2]") and what it must be. Types are
  * exact: "true" is not true, and null is not "absent" (but see FIELDS_LOOSE). An unknown field is
- * an error that suggests the nearest name (but see FIELDS_OPEN). Pure.
+ * an error that suggests the nearest name (but see FIELDS_OPEN and fields_decode_open). Pure.
  */
 
 #include "base/attr.h"
@@ -57,6 +57,7 @@ struct field_value {
 	const void *ctx;  /* of fields_decode */
 	/* FIELDS_OPEN and FIELDS_LOOSE of this table or one around it; FIELDS_PARTIAL */
 	bool open, loose, partial;
+	json_t *warnings; /* of fields_decode_open; borrowed */
 	struct error *err;
 };
 
@@ -118,6 +119,12 @@ struct fields {
 /** fields_decode - the caller zeroes *out, and releases it in any case. @ctx is for @check. */
 int fields_decode(const struct fields *fields, const json_t *object, const void *ctx, void *out,
                   struct error *err) attr_must_check;
+/**
+ * fields_decode_open - as fields_decode, but unknown fields are ignored and named in @warnings, an
+ * array; NULL: as fields_decode.
+ */
+int fields_decode_open(const struct fields *fields, const json_t *object, const void *ctx,
+                       json_t *warnings, void *out, struct error *err) attr_must_check;
 /** fields_decode_text - from JSON text. */
 int fields_decode_text(const struct fields *fields, const char *text, size_t len, const void *ctx,
                        void *out, struct error *err) attr_must_check;

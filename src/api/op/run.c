@@ -226,7 +226,8 @@ static void finish_stream(struct waiter *w, const struct run_record_info *run, u
 
 	send_derived(w, run->outcome);
 	if (open_event(w, &b, "end", number) < 0 || buf_add_str(&b, ",\"result\":") < 0 ||
-	    w->how.encoder->add_result(w->how.ctx, &b, run) < 0 || send_event(w, &b) < 0)
+	    w->how.encoder->add_result(w->how.ctx, &b, run) < 0 ||
+	    reply_add_warnings(w->pending.req, &b) < 0 || send_event(w, &b) < 0)
 		finish_with_error(w, &no_room, number);
 	else
 		http_stream_end(w->pending.req);

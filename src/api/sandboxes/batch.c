@@ -391,7 +391,7 @@ void sandboxes_batch(struct router *r, struct http_request *req, const struct ro
 
 	if (sandboxes_begin(req, SANDBOXES_V2) < 0)
 		return;
-	if (sandboxes_decode(r, req, &sandboxes_batch_fields, &body) == 0) {
+	if (sandboxes_decode(r, req, args, &sandboxes_batch_fields, &body) == 0) {
 		if (check_batch(r, &body, &actions[body.action], args->principal, &err) < 0)
 			reply_error(req, &err);
 		else

@@ -325,7 +325,7 @@ static struct file_work *work_from_body(struct router *r, struct http_request *r
 	struct file_work *w = NULL;
 	struct error err = {0};
 
-	if (sandboxes_decode(r, req, fields, body) == 0)
+	if (sandboxes_decode(r, req, args, fields, body) == 0)
 		w = work_new(r, req, args, path ? path : body->path);
 	if (!w || take_content(w, body, &err) == 0)
 		return w;

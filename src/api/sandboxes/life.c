@@ -141,7 +141,7 @@ void sandboxes_create(struct router *r, struct http_request *req, const struct r
 
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
-	if (sandboxes_decode(r, req, &sandboxes_create_fields, &body) == 0) {
+	if (sandboxes_decode(r, req, args, &sandboxes_create_fields, &body) == 0) {
 		if (create_session(r, req, args->principal, &body, &session, &err) < 0)
 			reply_error(req, &err);
 		else
@@ -286,7 +286,7 @@ void sandboxes_update(struct router *r, struct http_request *req, const struct r
 	struct error err = {0};
 
 	session = sandboxes_find(r, req, args, SANDBOXES_V1);
-	if (session && sandboxes_decode(r, req, &sandboxes_change_fields, &body) == 0) {
+	if (session && sandboxes_decode(r, req, args, &sandboxes_change_fields, &body) == 0) {
 		if (apply_change(session, &body, str_equal(http_method(req), "PUT"), &err) < 0)
 			reply_error(req, &err);
 		else

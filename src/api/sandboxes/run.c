@@ -170,7 +170,7 @@ static void run_program(struct router *r, struct http_request *req, const struct
 	struct error err = {0};
 
 	if (!sandboxes_find(r, req, args, SANDBOXES_V1) ||
-	    sandboxes_decode(r, req, kind->fields, &p) < 0)
+	    sandboxes_decode(r, req, args, kind->fields, &p) < 0)
 		return;
 	http_drop_body(req);
 	if (kind->complete(&p, &err) < 0) {

@@ -161,15 +161,16 @@ json_t *sandboxes_view(const struct session *session)
 	return j;
 }
 
-int sandboxes_decode(const struct router *r, struct http_request *req, const struct fields *fields,
-                     void *out)
+int sandboxes_decode(const struct router *r, struct http_request *req,
+                     const struct route_args *args, const struct fields *fields, void *out)
 {
 	const struct decode_limits limits = {r->config->max_code_bytes};
 	struct error err = {0};
 	size_t len;
 	const char *text = http_body(req, &len);
+	cleanup_json json_t *object = json_read_object(text, len, &err);
 
-	if (fields_decode_text(fields, text, len, &limits, out, &err) == 0)
+	if (object && fields_decode_open(fields, object, &limits, args->warnings, out, &err) == 0)
 		return 0;
 	reply_error(req, &err);
 	return -1;

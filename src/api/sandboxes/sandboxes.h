@@ -49,7 +49,8 @@ struct session *sandboxes_find(struct router *r, struct http_request *req,
 /** sandboxes_view - Return: owned. */
 json_t *sandboxes_view(const struct session *session) attr_must_check;
 /** sandboxes_decode - Return: 0, or -1: answered. The caller releases *out in any case. */
-int sandboxes_decode(const struct router *r, struct http_request *req, const struct fields *fields,
+int sandboxes_decode(const struct router *r, struct http_request *req,
+                     const struct route_args *args, const struct fields *fields,
                      void *out) attr_must_check;
 /** sandboxes_decode_part - a member of the body; errors name @part. */
 int sandboxes_decode_part(const struct router *r, const char *part, const json_t *value,

@@ -254,7 +254,7 @@ void sandboxes_tool_execute(struct router *r, struct http_request *req,
 	tool = find_tool(r, req, args->id);
 	if (!tool)
 		return;
-	if (sandboxes_decode(r, req, &sandboxes_execute_fields, &body) == 0) {
+	if (sandboxes_decode(r, req, args, &sandboxes_execute_fields, &body) == 0) {
 		call.stream = json_is_true(json_object_get(body.options, "stream"));
 		call.arguments = TAKE_PTR(body.arguments);
 		http_drop_body(req);

@@ -178,7 +178,7 @@ void se_execute(struct router *r, struct http_request *req, const struct route_a
 {
 	attr_cleanup(program_done) struct program p = {.request = {.fresh = true}};
 
-	if (se_decode(req, &se_execute_fields, &p) < 0)
+	if (se_decode(req, args, &se_execute_fields, &p) < 0)
 		return;
 	complete_command(&p);
 	run_in_session(r, req, args, &p.request);
@@ -238,7 +238,7 @@ void se_execute_code(struct router *r, struct http_request *req, const struct ro
 	attr_cleanup(program_done) struct program p = {.request = {.fresh = true}};
 	struct error err = {0};
 
-	if (se_decode(req, &se_execute_code_fields, &p) < 0)
+	if (se_decode(req, args, &se_execute_code_fields, &p) < 0)
 		return;
 	if (take_outputs(&p, &err) < 0 || take_file(&p, &err) < 0) {
 		reply_error(req, &err);

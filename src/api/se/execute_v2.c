@@ -160,8 +160,11 @@ void se_v2_execute_code(struct router *r, struct http_request *req, const struct
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
+	cleanup_json json_t *object = json_read_object(body, len, &err);
 
-	if (fields_decode_text(&se_handler_fields, body, len, &limits, &decoded, &err) < 0 ||
+	if (!object ||
+	    fields_decode_open(&se_handler_fields, object, &limits, args->warnings, &decoded,
+	                       &err) < 0 ||
 	    decode_handler_end(&decoded, &err) < 0 || op_run_start(r, &start, &record, &err) < 0) {
 		reply_error(req, &err);
 		return;

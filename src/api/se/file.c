@@ -173,7 +173,7 @@ void se_create(struct router *r, struct http_request *req, const struct route_ar
 	char path[WORKPATH_MAX + 1];
 	struct session *session;
 
-	if (se_decode(req, &se_create_fields, &body) < 0 ||
+	if (se_decode(req, args, &se_create_fields, &body) < 0 ||
 	    se_path(req, body.filename, "filename", path) < 0)
 		return;
 	session = se_session(r, req, args);

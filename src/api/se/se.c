@@ -75,14 +75,15 @@ void se_reply(struct http_request *req, json_t *body, json_t *result)
 	reply_json(req, SE_OK, se_envelope(body, result));
 }
 
-int se_decode(struct http_request *req, const struct fields *fields, void *out)
+int se_decode(struct http_request *req, const struct route_args *args, const struct fields *fields,
+              void *out)
 {
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
+	cleanup_json json_t *object = len > 0 ? json_read_object(body, len, &err) : json_object();
 
-	if (fields_decode_text(fields, len > 0 ? body : "{}", len > 0 ? len : 2, NULL, out, &err) ==
-	    0)
+	if (object && fields_decode_open(fields, object, NULL, args->warnings, out, &err) == 0)
 		return 0;
 	reply_error(req, &err);
 	return -1;

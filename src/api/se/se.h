@@ -34,7 +34,8 @@ json_t *se_envelope(json_t *body, json_t *result);
 void se_reply(struct http_request *req, json_t *body, json_t *result);
 /** se_decode - no body is an empty object. Return: 0, or -1: the request was answered. The caller
  * releases *out in any case. */
-int se_decode(struct http_request *req, const struct fields *fields, void *out) attr_must_check;
+int se_decode(struct http_request *req, const struct route_args *args, const struct fields *fields,
+              void *out) attr_must_check;
 /**
  * se_session - the session in the path, created if necessary, but only by a POST. NULL: the request
  * was answered.

@@ -60,7 +60,7 @@ void se_session_create(struct router *r, struct http_request *req, const struct 
 	struct error err = {0};
 	json_t *j;
 
-	if (se_decode(req, &se_session_fields, &body) < 0)
+	if (se_decode(req, args, &se_session_fields, &body) < 0)
 		return;
 	if (se_session_known(r, args))
 		(void)error_field(&err, "session_id", "Session already exists: %s", args->id);
@@ -247,7 +247,7 @@ void se_cleanup_all(struct router *r, struct http_request *req, const struct rou
 	struct session *next, *session;
 	struct cleanup *c;
 
-	if (se_decode(req, &se_cleanup_fields, &body) < 0)
+	if (se_decode(req, args, &se_cleanup_fields, &body) < 0)
 		return;
 	c = NEW(struct cleanup);
 	*c = (struct cleanup){.skipped = json_array(), .failed = json_array(), .waiting = 1};
@@ -312,7 +312,7 @@ void se_download_from_efast(struct router *r, struct http_request *req,
 	json_t *j, *results;
 	size_t count;
 
-	if (se_decode(req, &se_efast_fields, &body) < 0 || !se_session(r, req, args))
+	if (se_decode(req, args, &se_efast_fields, &body) < 0 || !se_session(r, req, args))
 		return;
 	count = json_array_size(body.params);
 	results = json_array();

@@ -47,7 +47,8 @@ static int start_run(struct router *r, struct http_request *req, const struct ro
                      struct decoded_run *decoded, struct run_record **ret_record, struct error *err)
 {
 	bool wait = decoded->wait; /* by the route */
-	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
+	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes,
+	                                     .warnings = args->warnings};
 	const struct op_run_start start = {
 		.session = lookup_session(r, args, err),
 		.request = &decoded->request,
@@ -67,15 +68,6 @@ static int start_run(struct router *r, struct http_request *req, const struct ro
 	return op_run_start(r, &start, ret_record, err);
 }
 
-/* Clients of the control plane's later versions expect 422. */
-static void refuse_as_later(struct http_request *req, const struct error *err)
-{
-	if (error_http(err->code) == HTTP_BAD_REQUEST)
-		reply_error_as(req, err, HTTP_UNPROCESSABLE_CONTENT);
-	else
-		reply_error(req, err);
-}
-
 static void execute_in_session(struct router *r, struct http_request *req,
                                const struct route_args *args, bool later)
 {
@@ -86,7 +78,7 @@ static void execute_in_session(struct router *r, struct http_request *req,
 
 	if (start_run(r, req, args, &decoded, &record, &err) < 0) {
 		if (later)
-			refuse_as_later(req, &err);
+			reply_invalid(req, &err, "body");
 		else
 			reply_error(req, &err);
 		return;
@@ -116,9 +108,10 @@ void v1_session_execute_sync(struct router *r, struct http_request *req,
 	struct run_record *record;
 	struct error err = {0};
 
-	if (query_decode(req, args->query, &how, &err) < 0 ||
-	    start_run(r, req, args, &decoded, &record, &err) < 0)
-		refuse_as_later(req, &err);
+	if (query_decode(req, args->query, &how, &err) < 0)
+		reply_invalid(req, &err, "query");
+	else if (start_run(r, req, args, &decoded, &record, &err) < 0)
+		reply_invalid(req, &err, "body");
 	else
 		run_reply(r, req, record, &how);
 }

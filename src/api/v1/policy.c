@@ -214,7 +214,7 @@ static int read_question(const char *body, size_t len, const struct decode_limit
 		return -1;
 	(void)json_object_del(object, "kind");
 	if (ret_question->kind == KIND_SESSION)
-		return decode_session_object(object, &ret_question->request, err);
+		return decode_session_object(object, NULL, &ret_question->request, err);
 	if (!json_object_get(object, "code") && !json_object_get(object, "handler_code"))
 		json_set(object, "code", json_string("\n"));
 	return decode_exec_object(object, decode, &ret_question->exec, err);

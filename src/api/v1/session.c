@@ -57,8 +57,11 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 	request.tenant = args->principal->tenant;
 	request.request_id = http_request_id(req);
 	request.key_id = args->principal->key_id;
-	if (decode_session(body, len, &request, &err) < 0 ||
-	    (request.dependencies && resolve_packages(r, &request, &resolved, &err) < 0) ||
+	if (decode_session(body, len, args->warnings, &request, &err) < 0) {
+		reply_invalid(req, &err, "body");
+		return;
+	}
+	if ((request.dependencies && resolve_packages(r, &request, &resolved, &err) < 0) ||
 	    session_create(r->parts.sessions, &request, &session, &reused, &err) < 0) {
 		reply_error(req, &err);
 		return;
@@ -97,7 +100,7 @@ void v1_session_install(struct router *r, struct http_request *req, const struct
 	if (session)
 		session_info(session, &info);
 	if (!session || check_alive(&info, &err) < 0 ||
-	    decode_install(body, len, info.language, &request, &err) < 0 ||
+	    decode_install(body, len, info.language, args->warnings, &request, &err) < 0 ||
 	    resolve_packages(r, &request, &resolved, &err) < 0) {
 		reply_error(req, &err);
 		return;

@@ -7,14 +7,26 @@
 #include "api/json/json.h"
 #include "api/json/query.h"
 #include "api/reply.h"
+#include "base/str.h"
 #include "core/pool/pool.h"
 #include "core/run/run.h"
 #include "core/template/templates.h"
+#include "http/server.h"
 #include "http/status.h"
 
 static json_t *view_template(const struct router *r, const struct template *t)
 {
 	return encode_template(r->parts.templates, t, r->parts.runners);
+}
+
+/* A name of an image that stands for the host's root is accepted, but says so. */
+static void warn_of_image(struct http_request *req, const struct template *t)
+{
+	if (t->kind == TEMPLATE_ON_HOST && !str_equal(t->spec.image, TEMPLATE_HOST))
+		json_append(reply_warnings(req),
+		            json_sprintf("image: nothing is pulled; '%.80s' stands for the host's "
+		                         "root, whose programs may have other versions",
+		                         t->spec.image));
 }
 
 static struct templates_done done_of(struct durable_reply *reply)
@@ -34,8 +46,8 @@ void v1_template_create(struct router *r, struct http_request *req, const struct
 	const char *body = http_body(req, &len);
 	int started;
 
-	if (decode_template(body, len, false, &spec, &err) < 0) {
-		reply_error(req, &err);
+	if (decode_template(body, len, false, args->warnings, &spec, &err) < 0) {
+		reply_invalid(req, &err, "body");
 		return;
 	}
 	reply = durable_reply_new(req, HTTP_CREATED);
@@ -43,6 +55,7 @@ void v1_template_create(struct router *r, struct http_request *req, const struct
 	                           done_of(reply), &t, &err);
 	if (started >= 0) {
 		http_set_note(req, t->spec.id);
+		warn_of_image(req, t);
 		durable_reply_set_body(reply, view_template(r, t));
 	}
 	durable_reply_started(reply, started, &err);
@@ -96,13 +109,14 @@ void v1_template_update(struct router *r, struct http_request *req, const struct
 	const char *body = http_body(req, &len);
 	int started;
 
-	if (decode_template(body, len, true, &spec, &err) < 0) {
-		reply_error(req, &err);
+	if (decode_template(body, len, true, args->warnings, &spec, &err) < 0) {
+		reply_invalid(req, &err, "body");
 		return;
 	}
 	reply = durable_reply_new(req, HTTP_OK);
 	started = templates_update(r->parts.templates, &update, done_of(reply), &t, &err);
 	if (started >= 0) {
+		warn_of_image(req, t);
 		durable_reply_set_body(reply, view_template(r, t));
 		pools_forget(run_service_pools(r->runs), args->principal->tenant);
 	}

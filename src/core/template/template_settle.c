@@ -165,19 +165,38 @@ static void settle_root(struct template *t, struct root_scan *scan,
 		set_problem(t, xasprintf("its root has no '%s'", t->spec.language));
 }
 
+/* The control plane's own image, Python and its standard library, stands for the host's root,
+ * whatever its registry and tag: nothing is pulled. */
+#define HOST_IMAGE "sandbox-template-python-basic"
+
+bool template_is_host_image(const char *image)
+{
+	const char *slash = strrchr(image, '/');
+	const char *name = slash ? slash + 1 : image;
+
+	return strcspn(name, ":@") == strlen(HOST_IMAGE) &&
+	       strncmp(name, HOST_IMAGE, strlen(HOST_IMAGE)) == 0;
+}
+
+static int open_host(struct template *t)
+{
+	t->kind = TEMPLATE_ON_HOST;
+	return open_root(NULL, "");
+}
+
 static int find_root(struct template *t, const char *const *bases)
 {
+	int root = -ENOENT;
+
 	if (t->kind == TEMPLATE_ON_IMAGE)
 		return open_root(bases, t->root);
-	if (str_equal(t->spec.image, TEMPLATE_HOST)) {
-		t->kind = TEMPLATE_ON_HOST;
-		return open_root(NULL, "");
-	}
+	if (str_equal(t->spec.image, TEMPLATE_HOST))
+		return open_host(t);
 	t->kind = TEMPLATE_ON_NOTHING;
 	/* Only the operator's directories: images belong to their tenant. */
-	if (!is_root_name(t->spec.image) || !bases || !*bases)
-		return -ENOENT;
-	return open_root(bases + 1, t->spec.image);
+	if (is_root_name(t->spec.image) && bases && *bases)
+		root = open_root(bases + 1, t->spec.image);
+	return root == -ENOENT && template_is_host_image(t->spec.image) ? open_host(t) : root;
 }
 
 void template_settle(struct template *t, const struct template_host *host)

@@ -20,6 +20,8 @@ struct template_host {
 
 /** template_settle - set kind (except of images), programs and problem. */
 void template_settle(struct template *t, const struct template_host *host);
+/** template_is_host_image - whether an image of this name stands for the host's root. */
+bool template_is_host_image(const char *image);
 /** template_check_lists - packages and modules must be names. */
 int template_check_lists(const struct template_spec *spec, struct error *err) attr_must_check;
 /** template_check_packages - all must be in the root, if there is one. */

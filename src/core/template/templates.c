@@ -116,8 +116,8 @@ size_t templates_sessions(const struct templates *all, const struct template *t)
 
 int templates_check_names(const char *id, const char *name, struct error *err)
 {
-	if (!id || !id_is_valid(id, TEMPLATE_ID_MAX))
-		return error_field(err, "id", "must be 1 to %d of A-Z a-z 0-9 _ -",
+	if (!id || !id_is_dotted(id, TEMPLATE_ID_MAX))
+		return error_field(err, "id", "must be 1 to %d of A-Z a-z 0-9 _ - . (not first)",
 		                   TEMPLATE_ID_MAX);
 	if (!name || !name[0] || strlen(name) > NAME_MAX_BYTES)
 		return error_field(err, "name", "must be 1 to %d bytes", NAME_MAX_BYTES);

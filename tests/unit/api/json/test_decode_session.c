@@ -12,7 +12,7 @@ static int read_session(const char *body, struct error *err)
 {
 	cleanup_session_request struct session_request request = {0};
 
-	return decode_session(body, strlen(body), &request, err);
+	return decode_session(body, strlen(body), NULL, &request, err);
 }
 
 static int read_run(const char *body, struct error *err)
@@ -51,7 +51,7 @@ static void everything_asked_of_a_session_arrives(void **state)
 	struct error err = {0};
 
 	(void)state;
-	assert_int_equal(decode_session(body, sizeof(body) - 1, &request, &err), 0);
+	assert_int_equal(decode_session(body, sizeof(body) - 1, NULL, &request, &err), 0);
 	assert_string_equal(request.id, "my-1");
 	assert_string_equal(request.language, "shell");
 	assert_string_equal(request.agent_id, "agent");
@@ -71,7 +71,7 @@ static void nothing_asked_for_is_a_request_too(void **state)
 	struct error err = {0};
 
 	(void)state;
-	assert_int_equal(decode_session("{}", 2, &request, &err), 0);
+	assert_int_equal(decode_session("{}", 2, NULL, &request, &err), 0);
 	assert_null(request.id);
 	assert_null(request.language);
 	assert_int_equal(request.mode, SESSION_EPHEMERAL);
@@ -85,7 +85,7 @@ static void an_id_may_be_called_session_id(void **state)
 	struct error err = {0};
 
 	(void)state;
-	assert_int_equal(decode_session(body, sizeof(body) - 1, &request, &err), 0);
+	assert_int_equal(decode_session(body, sizeof(body) - 1, NULL, &request, &err), 0);
 	assert_string_equal(request.id, "x");
 	refuse(read_session, "{\"id\":\"x\",\"session_id\":\"x\"}", ERR_INVALID, "session_id");
 }
@@ -200,7 +200,7 @@ static void input_is_bytes_or_an_end_or_both(void **state)
 
 static int read_nothing(const char *body, struct error *err)
 {
-	return decode_nothing(body, strlen(body), err);
+	return decode_nothing(body, strlen(body), NULL, err);
 }
 
 static void empty_body_is_accepted(void **state)

@@ -667,8 +667,8 @@ static void wrong_bodies_start_nothing(void **state)
 
 	make_session(f);
 	expect(f, "POST /api/v1/sessions/s1/execute", "{}", 400, "field", "code");
-	expect(f, "POST /api/v1/sessions/s1/execute", "{\"code\":\"1\",\"waits\":true}", 400,
-	       "field", "waits");
+	expect(f, "POST /api/v1/sessions/s1/execute", "{\"code\":\"1\",\"wait\":1}", 400, "field",
+	       "wait");
 	expect(f, "POST /api/v1/sessions/s1/execute", NULL, 415, "error_code",
 	       "Sandbox.UnsupportedMediaType");
 	expect(f, "PUT /api/v1/sessions/s1", NULL, 405, "error_code", "Sandbox.MethodNotAllowed");
