@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/un.h>
@@ -24,7 +25,9 @@
  * A full server makes room: the connection that has waited longest for a client that never
  * authenticated gives way to a new one, or else the one that has been idle longest. So connections
  * that are idle do not keep others out, however many there are. The limits are those of all TCP
- * connections, of all of the Unix socket, and of each peer.
+ * connections, of all of the Unix socket, and of each peer. Connections whose callers authenticated
+ * do not count for their peer but for their account at it, with the same limit: callers behind one
+ * proxy do not use up each other's connections.
  *
  * microhttpd does not watch a suspended connection, but an execution must end when its client
  * disconnects. So every connection is also in our epoll set, which reports only the hang-up, once:
@@ -162,30 +165,44 @@ static int peer_key(struct http_conn *c, char *ret_key, size_t size)
 	return str_format(ret_key, size, "uid:%u", (unsigned)cred.uid);
 }
 
-static struct http_peer *peer_take(struct http_conn *c)
+static void format_key(struct http_peer *peer, const char *account)
 {
-	struct http_server *s = c->server;
-	struct http_peer *peer;
-	char key[sizeof(peer->key)] = "";
+	int len = snprintf(peer->key, sizeof(peer->key), "%s%s%.*s", peer->name, account ? " " : "",
+	                   HTTP_ACCOUNT_MAX - 1, account ? account : "");
 
-	/* Peers without an address share one limit. */
-	if (peer_key(c, key, sizeof(key)) < 0)
-		key[0] = '\0';
-	peer = map_get(s->peers, key);
+	assert(len >= 0 && (size_t)len < sizeof(peer->key));
+	(void)len;
+}
+
+/* Of the server; @wanted has name and key. */
+static struct http_peer *peer_take(struct http_server *s, const struct http_peer *wanted)
+{
+	struct http_peer *peer = map_get(s->peers, wanted->key);
+
 	if (!peer) {
 		int r;
 
 		peer = NEW(struct http_peer);
+		*peer = *wanted;
 		room_init(&peer->room);
-		r = str_copy(peer->key, sizeof(peer->key), key);
-		assert(r == 0);
-		r = map_put(s->peers, key, peer);
+		r = map_put(s->peers, peer->key, peer);
 		assert(r == 0);
 		(void)r;
 	}
 	peer->count++;
 	peer->room.count++;
 	return peer;
+}
+
+static struct http_peer *peer_of(struct http_conn *c)
+{
+	struct http_peer wanted = {0};
+
+	/* Peers without an address share one limit. */
+	if (peer_key(c, wanted.name, sizeof(wanted.name)) < 0)
+		wanted.name[0] = '\0';
+	format_key(&wanted, NULL);
+	return peer_take(c->server, &wanted);
 }
 
 static void peer_release(struct http_server *s, struct http_peer *peer)
@@ -213,7 +230,7 @@ struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mh
 	list_append(&c->server->conns, &c->node);
 	c->server->conns_count++;
 	l->conns_count++;
-	c->peer = peer_take(c);
+	c->peer = peer_of(c);
 	room_of(c)->count++;
 	c->crowded = !make_room(c, false);
 	fits = !c->crowded || make_room(c, true);
@@ -274,10 +291,21 @@ void conn_wait_end(struct http_conn *c)
 	leave_spares(c);
 }
 
-void conn_set_known(struct http_conn *c)
+void conn_set_known(struct http_conn *c, const char *account)
 {
+	struct http_peer wanted = {0}, *old = c->peer;
+
 	c->known = true;
 	leave_spares(c);
+	(void)!str_copy(wanted.name, sizeof(wanted.name), old->name); /* as long */
+	format_key(&wanted, account);
+	/* A proxy may send requests of several callers over one connection. */
+	if (c->evicted || str_equal(wanted.key, old->key))
+		return;
+	c->peer = peer_take(c->server, &wanted);
+	old->room.count--;
+	peer_release(c->server, old);
+	c->crowded = !make_room(c, false);
 }
 
 void conn_cut(struct http_conn *c)

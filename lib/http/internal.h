@@ -79,9 +79,11 @@ struct http_listener {
 	bool run_deferred;
 };
 
+/* A peer, or one account of it. */
 struct http_peer {
-	char key[64];
-	size_t count; /* of connections */
+	char name[64];                       /* of the peer */
+	char key[64 + 1 + HTTP_ACCOUNT_MAX]; /* name, account */
+	size_t count;                        /* of connections */
 	struct conn_room room;
 };
 
@@ -188,7 +190,8 @@ void conn_wait_end(struct http_conn *c);
 void conn_cut(struct http_conn *c);
 /** conn_bad_framing - refuse what the client sent, after the requests before it. */
 void conn_bad_framing(struct http_conn *c);
-void conn_set_known(struct http_conn *c);
+/** conn_set_known - see http_set_known. */
+void conn_set_known(struct http_conn *c, const char *account);
 void room_init(struct conn_room *room);
 /** conn_peer_key - the peer that @addr belongs to: see http_peer. */
 int conn_peer_key(const struct sockaddr *addr, char *ret_key, size_t size) attr_must_check;

@@ -265,7 +265,7 @@ bool http_is_unix(const struct http_request *req)
 
 const char *http_peer(const struct http_request *req)
 {
-	return req->conn->peer->key;
+	return req->conn->peer->name;
 }
 
 int http_peer_uid(const struct http_request *req, unsigned *ret_uid)
@@ -282,9 +282,9 @@ int http_peer_uid(const struct http_request *req, unsigned *ret_uid)
 	return 0;
 }
 
-void http_set_known(struct http_request *req)
+void http_set_known(struct http_request *req, const char *account)
 {
-	conn_set_known(req->conn);
+	conn_set_known(req->conn, account);
 }
 
 bool http_is_crowded(const struct http_request *req)

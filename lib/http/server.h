@@ -130,14 +130,18 @@ const char *http_peer(const struct http_request *req);
  * (tcp_owner.h), asked for once per connection. Return: 0 or -ENOENT.
  */
 int http_peer_uid(const struct http_request *req, unsigned *ret_uid) attr_must_check;
+/** HTTP_ACCOUNT_MAX - longest name of an account; what exceeds it is not distinguished. */
+#define HTTP_ACCOUNT_MAX 80
 /**
  * http_set_known - the caller is authenticated: the connection makes room for others only when
- * idle, and after those whose callers are not.
+ * idle, and after those whose callers are not. From now on it counts for @account of its peer, no
+ * longer for the peer itself: many callers may share an address, that of a proxy. If the account
+ * has too many, the connection is crowded.
  */
-void http_set_known(struct http_request *req);
+void http_set_known(struct http_request *req, const char *account);
 /**
- * http_is_crowded - too many connections of the server or this peer, and none that could make room.
- * A few more are accepted for an error response or a health check.
+ * http_is_crowded - too many connections of the server, peer or account, and none that could make
+ * room. A few more are accepted for an error response or a health check.
  */
 bool http_is_crowded(const struct http_request *req);
 const char *http_body(const struct http_request *req, size_t *ret_len);

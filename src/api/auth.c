@@ -77,14 +77,14 @@ int auth_check(struct router *r, struct http_request *req, const struct route *r
 	if (route && route->scope == SCOPE_PUBLIC)
 		return 0;
 	if (!r->parts.identity) { /* authentication is off */
-		http_set_known(req);
+		http_set_known(req, anybody.tenant);
 		return 0;
 	}
 	p = authenticate(r, req, &err);
 	/* Also if refused: the logs name the caller. */
 	http_set_tag(req, REQUEST_TAG_PRINCIPAL, (uintptr_t)p);
 	if (p)
-		http_set_known(req);
+		http_set_known(req, p->tenant);
 	if (p && check_scope(p, route, &err) == 0) {
 		t = r->parts.tenants ? tenants_find(r->parts.tenants, p->tenant) : NULL;
 		if (tenant_take_request(t, clock_us(), &wait_us, &err) == 0)

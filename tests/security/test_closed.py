@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Without keys, a TCP port on loopback serves only root and the user who started the daemon (API-9)."""
 
+import contextlib
 import json
 import os
 import socket
@@ -9,7 +10,7 @@ import subprocess
 import pytest
 from support import host, second_user
 from support.client import Client, raw_exchange
-from support.identity import KeyClient, make_key
+from support.identity import KeyClient, make_key, make_tenant
 
 pytestmark = pytest.mark.phases("system")
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -147,6 +148,34 @@ def test_idle_connections_without_a_key_lock_nobody_out(make_daemon, first):
     assert float(evicted[0].split()[1]) >= 768 - 512, evicted
     for sock in socks:
         sock.close()
+
+
+def waiting_request(d, key):
+    body = json.dumps({"language": "shell", "code": "sleep 300", "timeout": 300}).encode()
+    sock = socket.create_connection(d.tcp_address(), timeout=60)
+    sock.sendall(f"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                 f"Authorization: Bearer {key}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+    return sock
+
+
+def test_a_tenant_does_not_use_up_the_connections_of_an_address(make_daemon):
+    """Tenants behind one proxy have one address. No connection of the first can make room: all wait for an answer."""
+    count = 8
+    d = make_daemon(tcp=True, config=f"http: {{max_connections: 64, max_connections_per_peer: {count}}}\n").start()
+    with d.client() as admin, contextlib.ExitStack() as stack:
+        for name in ("alice", "bob"):
+            make_tenant(admin, name)
+        alice, bob = make_key(admin, "alice"), make_key(admin, "bob")
+        for _ in range(count):
+            stack.enter_context(contextlib.closing(waiting_request(d, alice)))
+        host.wait_until(lambda: admin.get("/readyz").json["running"] == count, 60, "all of them run")
+        refused = KeyClient(d.tcp_address(), alice).get("/api/v1/sessions")
+        assert refused.status == 429 and b"too many connections" in refused.body, "control: the limit holds for the tenant"
+        assert KeyClient(d.tcp_address(), bob).get("/api/v1/sessions").status == 200
+        # Nor do callers without a key notice: they are refused for that, not for the crowd.
+        assert raw_exchange(d.tcp_address(), b"GET /api/v1/sessions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").startswith(
+            b"HTTP/1.1 401 "
+        )
 
 
 GROUP = 61986

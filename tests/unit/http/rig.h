@@ -52,7 +52,7 @@ static inline int on_headers(void *ctx, struct http_request *req, size_t *ret_ma
 		return -1;
 	}
 	if (http_header(req, "X-Known"))
-		http_set_known(req);
+		http_set_known(req, http_header(req, "X-Known"));
 	if (http_is_crowded(req)) {
 		reply(req, 503, "crowded");
 		return -1;

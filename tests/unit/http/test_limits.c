@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rig.h"
 
+#include "base/map.h"
 #include "http/internal.h"
 
 #include <sys/un.h>
@@ -373,16 +374,22 @@ static void an_unread_stream_gives_way_to_others(void **state)
 }
 
 /* An authenticated connection in the middle of a body, which cannot make room. */
-static int connect_busy(struct fixture *f)
+static int connect_busy_as(struct fixture *f, const char *header)
 {
+	cleanup_free char *text = xasprintf("POST /x HTTP/1.1\r\n" HOST "%s"
+	                                    "Expect: 100-continue\r\nContent-Length: 10\r\n\r\n",
+	                                    header);
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	int fd = peer_connect(f->port);
 
-	assert_true(peer_say(f->loop, fd,
-	                     "POST /x HTTP/1.1\r\n" HOST KNOWN
-	                     "Expect: 100-continue\r\nContent-Length: 10\r\n\r\n"));
+	assert_true(peer_say(f->loop, fd, text));
 	assert_true(peer_read(f->loop, fd, &b, "100 Continue"));
 	return fd;
+}
+
+static int connect_busy(struct fixture *f)
+{
+	return connect_busy_as(f, KNOWN);
 }
 
 /* Between two requests. */
@@ -413,6 +420,13 @@ static void close_all(struct fixture *f, const int *fds, size_t count)
 	peer_wait(f->loop, is_empty, f);
 }
 
+static void expect_crowded(struct fixture *f, int fd)
+{
+	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
+
+	assert_true(peer_read(f->loop, fd, &b, "crowded"));
+}
+
 static void connections_beyond_a_peers_limit_get_an_error(void **state)
 {
 	struct fixture *f = *state;
@@ -420,11 +434,47 @@ static void connections_beyond_a_peers_limit_get_an_error(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		fds[i] = connect_busy(f);
-	expect_answer(f, "GET /x HTTP/1.1\r\n" HOST "\r\n", " 503 ", "crowded");
+	expect_answer(f, "GET /x HTTP/1.1\r\n" HOST KNOWN "\r\n", " 503 ", "crowded");
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		assert_true(is_open(f, fds[i]));
 	close_all(f, fds, ARRAY_SIZE(fds));
-	expect_answer(f, "GET /x HTTP/1.1\r\n" HOST "\r\n", " 200 ", "/x");
+	expect_answer(f, "GET /x HTTP/1.1\r\n" HOST KNOWN "\r\n", " 200 ", "/x");
+}
+
+/* As behind a proxy. */
+static void an_account_leaves_room_for_others_at_its_address(void **state)
+{
+	struct fixture *f = *state;
+	int fds[MAX_PER_PEER + 1];
+
+	for (size_t i = 0; i < MAX_PER_PEER; i++)
+		fds[i] = connect_busy(f);
+	expect_answer(f, "GET /x HTTP/1.1\r\n" HOST KNOWN "\r\n", " 503 ", "crowded");
+	fds[MAX_PER_PEER] = connect_idle(f, "X-Known: other\r\n");
+	/* Over the same connection: it counts for the account of its latest request. */
+	assert_true(peer_say(f->loop, fds[MAX_PER_PEER], "GET /x HTTP/1.1\r\n" HOST KNOWN "\r\n"));
+	expect_crowded(f, fds[MAX_PER_PEER]);
+	for (size_t i = 0; i < MAX_PER_PEER; i++)
+		assert_true(is_open(f, fds[i]));
+	close_all(f, fds, ARRAY_SIZE(fds));
+	assert_int_equal(map_count(f->server->peers), 0);
+}
+
+static void an_idle_connection_of_an_account_makes_room_for_its_next(void **state)
+{
+	struct fixture *f = *state;
+	int fds[MAX_PER_PEER + 2];
+	size_t n = 0;
+
+	fds[n++] = connect_idle(f, "X-Known: other\r\n");
+	fds[n++] = connect_idle(f, KNOWN);
+	while (n < MAX_PER_PEER + 1)
+		fds[n++] = connect_busy(f);
+	assert_true(is_open(f, fds[1]));
+	fds[n++] = connect_busy(f);
+	assert_false(is_open(f, fds[1]));
+	assert_true(is_open(f, fds[0])); /* idle for longer, but of another account */
+	close_all(f, fds, n);
 }
 
 static void silent_connections_lock_nobody_out(void **state)
@@ -457,29 +507,29 @@ static void unfinished_headers_lock_nobody_out(void **state)
 	close_all(f, fds, ARRAY_SIZE(fds));
 }
 
+/* Of the whole server: the rooms of peers and accounts have space. */
 static void strangers_make_room_before_idle_callers_and_those_before_none(void **state)
 {
 	struct fixture *f = *state;
-	int fds[MAX_PER_PEER + 3];
+	int fds[MAX_CONNS + 3];
 	size_t n = 0;
 
 	fds[n++] = connect_idle(f, KNOWN);
 	fds[n++] = connect_idle(f, KNOWN);
-	fds[n++] = connect_busy(f);
-	fds[n++] = connect_busy(f);
-	fds[n++] = connect_busy(f);
-	fds[n++] = peer_connect(f->port); /* 5: the only stranger, and the newest */
-	assert_int_equal(n, MAX_PER_PEER);
-	assert_true(is_open(f, fds[5]));
-	fds[n++] = connect_busy(f);
-	assert_false(is_open(f, fds[5]));
+	for (; n < MAX_CONNS - 1; n++)
+		fds[n] = connect_busy_as(f, n % 2 ? KNOWN : "X-Known: other\r\n");
+	fds[n++] = peer_connect(f->port); /* the only stranger, and the newest */
+	assert_int_equal(n, MAX_CONNS);
+	assert_true(is_open(f, fds[MAX_CONNS - 1]));
+	fds[n++] = connect_busy_as(f, "X-Known: third\r\n");
+	assert_false(is_open(f, fds[MAX_CONNS - 1]));
 	assert_true(is_open(f, fds[0]));
-	fds[n++] = connect_busy(f);
+	fds[n++] = connect_busy_as(f, "X-Known: third\r\n");
 	assert_false(is_open(f, fds[0])); /* the one that was idle longest */
 	assert_true(is_open(f, fds[1]));
-	fds[n++] = connect_busy(f);
+	fds[n++] = connect_busy_as(f, "X-Known: third\r\n");
 	assert_false(is_open(f, fds[1]));
-	for (size_t i = 2; i < 5; i++)
+	for (size_t i = 2; i < MAX_CONNS - 1; i++)
 		assert_true(is_open(f, fds[i]));
 	expect_answer(f, "GET /x HTTP/1.1\r\n" HOST "\r\n", " 503 ", "crowded");
 	close_all(f, fds, n);
@@ -519,19 +569,19 @@ static void the_unix_socket_has_room_of_its_own(void **state)
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	struct error err = {0};
-	int fds[MAX_PER_PEER + 1], fd = -1;
+	int fds[MAX_CONNS + 1], fd = -1;
 
 	assert_non_null(mkdtemp(dir));
 	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/s", dir);
 	assert_int_equal(http_listen_unix(addr.sun_path, 0600, &fd, &err), 0);
 	assert_int_equal(http_server_listen(f->server, fd, NULL, &err), 0);
-	for (size_t i = 0; i < MAX_PER_PEER; i++)
-		fds[i] = connect_busy(f);
+	for (size_t i = 0; i < MAX_CONNS; i++)
+		fds[i] = connect_busy_as(f, i % 2 ? KNOWN : "X-Known: other\r\n");
 	expect_answer(f, "GET /x HTTP/1.1\r\n" HOST "\r\n", " 503 ", "crowded");
-	fds[MAX_PER_PEER] = fd_socket(AF_UNIX, SOCK_STREAM, 0);
-	assert_int_equal(connect(fds[MAX_PER_PEER], (struct sockaddr *)&addr, sizeof(addr)), 0);
-	assert_true(peer_say(f->loop, fds[MAX_PER_PEER], "GET /x HTTP/1.1\r\n" HOST "\r\n"));
-	assert_true(peer_read(f->loop, fds[MAX_PER_PEER], &b, "/x"));
+	fds[MAX_CONNS] = fd_socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(connect(fds[MAX_CONNS], (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_true(peer_say(f->loop, fds[MAX_CONNS], "GET /x HTTP/1.1\r\n" HOST "\r\n"));
+	assert_true(peer_read(f->loop, fds[MAX_CONNS], &b, "/x"));
 	assert_non_null(strstr(b.data, " 200 "));
 	close_all(f, fds, ARRAY_SIZE(fds));
 	assert_int_equal(unlink(addr.sun_path), 0);
@@ -577,6 +627,8 @@ int main(void)
 		UNIT(unread_responses_are_bounded_together),
 		UNIT(an_unread_stream_gives_way_to_others),
 		UNIT(connections_beyond_a_peers_limit_get_an_error),
+		UNIT(an_account_leaves_room_for_others_at_its_address),
+		UNIT(an_idle_connection_of_an_account_makes_room_for_its_next),
 		UNIT(silent_connections_lock_nobody_out),
 		UNIT(unfinished_headers_lock_nobody_out),
 		UNIT(strangers_make_room_before_idle_callers_and_those_before_none),
