@@ -30,6 +30,7 @@ struct run_service {
 	struct pools *pools;        /* owned */
 	struct timer *drain_timer;  /* drain time-out; calls on_drained */
 	struct timer *memory_timer; /* memory is short: look again */
+	struct timer *turn_timer;   /* the builder of sessions' boxes has rested */
 };
 
 enum run_state {

@@ -54,6 +54,20 @@ static void on_memory_short(void *ctx)
 	timer_start(s->memory_timer, MEMORY_POLL_US);
 }
 
+static void on_turn_timer(void *ctx)
+{
+	struct run_service *s = ctx;
+
+	scheduler_continue(&s->scheduler, clock_us());
+}
+
+static void on_rest(void *ctx, uint64_t delay_us)
+{
+	struct run_service *s = ctx;
+
+	timer_start(s->turn_timer, delay_us);
+}
+
 static void init_scheduler(struct run_service *s)
 {
 	const struct config *c = s->config.config;
@@ -70,6 +84,7 @@ static void init_scheduler(struct run_service *s)
 			.measure = measure_memory,
 			.memory_reserve = reserve ? reserve : host_memory_total() / MEMORY_RESERVED,
 			.on_short = on_memory_short,
+			.on_rest = on_rest,
 			.ctx = s,
 		});
 }
@@ -151,6 +166,7 @@ struct run_service *run_service_new(const struct run_service_config *config)
 	};
 	list_init(&s->all);
 	s->memory_timer = timer_new(config->loop, on_memory_timer, s);
+	s->turn_timer = timer_new(config->loop, on_turn_timer, s);
 	init_scheduler(s);
 	s->drain_timer = timer_new(config->loop, on_drain_timer, s);
 	s->pools = new_pools(s);
@@ -168,6 +184,7 @@ void run_service_free(struct run_service *s)
 	pools_free(s->pools);
 	timer_free(s->drain_timer);
 	timer_free(s->memory_timer);
+	timer_free(s->turn_timer);
 	free(s);
 }
 

@@ -12,34 +12,26 @@
 #define HOLD_WEIGHT     8                   /* a new sample counts an eighth */
 #define MEMORY_PART     16                  /* of its limit counts for a box just admitted */
 #define SAMPLE_US       (250 * USEC_PER_MS) /* a box counts by its limit for one or two of these */
-#define BOXES_KEPT      8                   /* part of the boxes for tenants below their share */
-
-static enum scheduler_turn turn_of(enum scheduler_work work)
-{
-	return work == SCHEDULER_INSIDE ? SCHEDULER_TURN_INSIDE : SCHEDULER_TURN_BUILD;
-}
-
-static enum scheduler_turn other_turn(enum scheduler_turn turn)
-{
-	return turn == SCHEDULER_TURN_INSIDE ? SCHEDULER_TURN_BUILD : SCHEDULER_TURN_INSIDE;
-}
+#define ACTIVE_US       (5 * USEC_PER_SEC)  /* after its last execution a tenant is active */
+#define REST_TIMES      2                   /* the time that the box took */
+#define REST_MAX_US     (250 * USEC_PER_MS)
+#define BOXES_KEPT      8 /* part of the boxes for tenants below their share */
 
 void scheduler_queue_init(struct scheduler_queue *q)
 {
 	*q = (struct scheduler_queue){0};
-	for (int i = 0; i < SCHEDULER_TURN_COUNT; i++) {
+	for (int i = 0; i < SCHEDULER_WORK_COUNT; i++) {
 		list_init(&q->turns[i].node);
 		q->turns[i].queue = q;
-	}
-	for (int i = 0; i < SCHEDULER_WORK_COUNT; i++)
 		list_init(&q->waiting[i]);
+	}
 }
 
 void scheduler_init(struct scheduler *s, const struct scheduler_config *config)
 {
 	*s = (struct scheduler){.config = *config};
 	assert(config->building_max > 0);
-	for (int i = 0; i < SCHEDULER_TURN_COUNT; i++)
+	for (int i = 0; i < SCHEDULER_WORK_COUNT; i++)
 		list_init(&s->turns[i]);
 	scheduler_queue_init(&s->common);
 }
@@ -67,22 +59,16 @@ static struct scheduler_entry *first_of(const struct scheduler_queue *q, enum sc
 	return e && fits_queue(q, e) ? e : NULL;
 }
 
-static void update_turn(struct scheduler *s, struct scheduler_queue *q, enum scheduler_turn turn,
-                        bool could_run)
-{
-	struct list *node = &q->turns[turn].node;
-
-	if (!could_run)
-		list_remove(node);
-	else if (list_is_empty(node))
-		list_append(&s->turns[turn], node);
-}
-
 static void update_turns(struct scheduler *s, struct scheduler_queue *q)
 {
-	update_turn(s, q, SCHEDULER_TURN_INSIDE, first_of(q, SCHEDULER_INSIDE));
-	update_turn(s, q, SCHEDULER_TURN_BUILD,
-	            first_of(q, SCHEDULER_FRESH) || first_of(q, SCHEDULER_OPEN));
+	for (int work = 0; work < SCHEDULER_WORK_COUNT; work++) {
+		struct list *node = &q->turns[work].node;
+
+		if (!first_of(q, (enum scheduler_work)work))
+			list_remove(node);
+		else if (list_is_empty(node))
+			list_append(&s->turns[work], node);
+	}
 }
 
 static void count_place(struct scheduler *s, struct scheduler_queue *q,
@@ -113,13 +99,27 @@ static bool has_box(const struct scheduler_entry *e)
 	       (e->place == SCHEDULER_RUNNING || e->place == SCHEDULER_LEAVING);
 }
 
-static void stop_building(struct scheduler *s, struct scheduler_entry *e)
+static void count_building(struct scheduler *s, struct scheduler_entry *e, int change)
 {
+	struct scheduler_queue *q = queue_of(s, e);
+	int open = e->work == SCHEDULER_OPEN ? change : 0;
+
+	e->building = change > 0;
+	s->building += (size_t)change;
+	q->building += (size_t)change;
+	s->opening += (size_t)open;
+	q->opening += (size_t)open;
+}
+
+static void stop_building(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us)
+{
+	uint64_t rest = now_us > e->admitted_us ? (now_us - e->admitted_us) * REST_TIMES : 0;
+
 	if (!e->building)
 		return;
-	e->building = false;
-	s->building--;
-	queue_of(s, e)->building--;
+	count_building(s, e, -1);
+	if (e->work == SCHEDULER_OPEN)
+		s->rest_until = now_us + (rest < REST_MAX_US ? rest : REST_MAX_US);
 }
 
 /* Until two samples after its admission, which then contain it. */
@@ -131,7 +131,8 @@ static void count_recent(struct scheduler *s, const struct scheduler_entry *e, b
 		s->recent_bytes[e->sample % ARRAY_SIZE(s->recent_bytes)] += add ? bytes : -bytes;
 }
 
-static void move_entry(struct scheduler *s, struct scheduler_entry *e, enum scheduler_place place)
+static void move_entry(struct scheduler *s, struct scheduler_entry *e, enum scheduler_place place,
+                       uint64_t now_us)
 {
 	struct scheduler_queue *q = queue_of(s, e);
 	bool had_box = has_box(e);
@@ -147,7 +148,7 @@ static void move_entry(struct scheduler *s, struct scheduler_entry *e, enum sche
 	if (place == SCHEDULER_WAITING)
 		list_append(&q->waiting[e->work], &e->node);
 	if (ran && place != SCHEDULER_RUNNING) {
-		stop_building(s, e);
+		stop_building(s, e, now_us);
 		if (e->work != SCHEDULER_INSIDE)
 			count_recent(s, e, false);
 	}
@@ -195,6 +196,36 @@ static bool fits_memory(struct scheduler *s, const struct scheduler_queue *q,
 	return needed <= s->available_bytes || s->boxes == 0;
 }
 
+static void note_active(struct scheduler *s, const struct scheduler_queue *q, uint64_t now_us)
+{
+	if (s->active[0].queue != q)
+		s->active[1] = s->active[0];
+	s->active[0].queue = q;
+	s->active[0].at_us = now_us;
+}
+
+static bool others_are_active(const struct scheduler *s, const struct scheduler_queue *q,
+                              uint64_t now_us)
+{
+	size_t i = s->active[0].queue == q;
+
+	return s->active[i].queue && now_us < s->active[i].at_us + ACTIVE_US;
+}
+
+/* One more for a tenant that opens nothing: another's slow box must not delay it. */
+static bool fits_others(struct scheduler *s, const struct scheduler_queue *q, uint64_t now_us)
+{
+	if (!others_are_active(s, q, now_us))
+		return true;
+	if (s->opening > (size_t)(q->opening == 0))
+		return false;
+	if (now_us >= s->rest_until)
+		return true;
+	if (s->config.on_rest)
+		s->config.on_rest(s->config.ctx, s->rest_until - now_us);
+	return false;
+}
+
 static bool fits_machine(struct scheduler *s, const struct scheduler_queue *q,
                          const struct scheduler_entry *e, uint64_t now_us)
 {
@@ -204,6 +235,8 @@ static bool fits_machine(struct scheduler *s, const struct scheduler_queue *q,
 	if (e->work == SCHEDULER_INSIDE)
 		return true;
 	if (s->building >= s->config.building_max + (q->building == 0) || !fits_boxes(s, q, e))
+		return false;
+	if (e->work == SCHEDULER_OPEN && !fits_others(s, q, now_us))
 		return false;
 	if (fits_memory(s, q, e, now_us))
 		return true;
@@ -215,15 +248,12 @@ static bool fits_machine(struct scheduler *s, const struct scheduler_queue *q,
 static void admit_entry(struct scheduler *s, struct scheduler_entry *e, uint64_t now_us)
 {
 	e->admitted_us = now_us;
-	move_entry(s, e, SCHEDULER_RUNNING);
+	move_entry(s, e, SCHEDULER_RUNNING, now_us);
 	if (e->work == SCHEDULER_INSIDE)
 		return;
 	e->sample = s->samples;
 	count_recent(s, e, true);
-	e->building = true;
-	s->building++;
-	queue_of(s, e)->building++;
-	queue_of(s, e)->opened = e->work == SCHEDULER_OPEN;
+	count_building(s, e, 1);
 }
 
 unsigned scheduler_retry_after(const struct scheduler *s)
@@ -258,7 +288,7 @@ static bool may_begin(struct scheduler *s, const struct scheduler_queue *q,
                       const struct scheduler_entry *e, uint64_t now_us)
 {
 	if (!list_is_empty(&q->waiting[e->work]) ||
-	    (s->dispatching && !list_is_empty(&s->turns[turn_of(e->work)])))
+	    (s->dispatching && !list_is_empty(&s->turns[e->work])))
 		return false;
 	return fits_queue(q, e) && fits_machine(s, q, e, now_us);
 }
@@ -270,6 +300,8 @@ int scheduler_enter(struct scheduler *s, struct scheduler_entry *e, uint64_t now
 
 	assert(e->place == SCHEDULER_OUT);
 	list_init(&e->node);
+	if (e->work != SCHEDULER_OPEN)
+		note_active(s, q, now_us);
 	if (may_begin(s, q, e, now_us)) {
 		admit_entry(s, e, now_us);
 		return 0;
@@ -279,7 +311,7 @@ int scheduler_enter(struct scheduler *s, struct scheduler_entry *e, uint64_t now
 		                 "%zu executions are running and %zu waiting; retry in %u s",
 		                 s->counts[SCHEDULER_RUNNING], s->counts[SCHEDULER_WAITING],
 		                 scheduler_retry_after(s));
-	move_entry(s, e, SCHEDULER_WAITING);
+	move_entry(s, e, SCHEDULER_WAITING, now_us);
 	return 1;
 }
 
@@ -290,41 +322,39 @@ void scheduler_resume(struct scheduler *s, struct scheduler_entry *e, uint64_t n
 	if (e->place == SCHEDULER_OUT)
 		list_init(&e->node);
 	admit_entry(s, e, now_us);
-	stop_building(s, e);
-}
-
-/* Kinds of building work alternate, so that neither waits for the bounds of the other. */
-static struct scheduler_entry *choose_entry(struct scheduler *s, const struct scheduler_queue *q,
-                                            enum scheduler_turn turn, uint64_t now_us)
-{
-	enum scheduler_work first = q->opened ? SCHEDULER_FRESH : SCHEDULER_OPEN;
-	enum scheduler_work second = q->opened ? SCHEDULER_OPEN : SCHEDULER_FRESH;
-	struct scheduler_entry *e;
-
-	if (turn == SCHEDULER_TURN_INSIDE)
-		first = second = SCHEDULER_INSIDE;
-	e = first_of(q, first);
-	if (e && fits_machine(s, q, e, now_us))
-		return e;
-	e = first_of(q, second);
-	return e && fits_machine(s, q, e, now_us) ? e : NULL;
+	stop_building(s, e, now_us);
 }
 
 /* The queue that gets it goes to the end. */
-static struct scheduler_entry *next_entry(struct scheduler *s, enum scheduler_turn turn,
-                                          uint64_t now_us)
+static struct scheduler_entry *next_of(struct scheduler *s, enum scheduler_work work,
+                                       uint64_t now_us)
 {
 	struct scheduler_turns *t;
 
-	if (turn == SCHEDULER_TURN_BUILD && s->building > s->config.building_max)
+	if (work != SCHEDULER_INSIDE && s->building > s->config.building_max)
 		return NULL;
-	LIST_FOREACH (t, &s->turns[turn], struct scheduler_turns, node) {
-		struct scheduler_entry *e = choose_entry(s, t->queue, turn, now_us);
+	LIST_FOREACH (t, &s->turns[work], struct scheduler_turns, node) {
+		struct scheduler_entry *e = first_of(t->queue, work);
+
+		if (!e || !fits_machine(s, t->queue, e, now_us))
+			continue;
+		list_remove(&t->node);
+		list_append(&s->turns[work], &t->node);
+		return e;
+	}
+	return NULL;
+}
+
+/* Kinds of work take turns, so that none waits for the bounds of another. */
+static struct scheduler_entry *next_entry(struct scheduler *s, uint64_t now_us)
+{
+	for (int i = 0; i < SCHEDULER_WORK_COUNT; i++) {
+		enum scheduler_work work = (s->next + i) % SCHEDULER_WORK_COUNT;
+		struct scheduler_entry *e = next_of(s, work, now_us);
 
 		if (!e)
 			continue;
-		list_remove(&t->node);
-		list_append(&s->turns[turn], &t->node);
+		s->next = (work + 1) % SCHEDULER_WORK_COUNT;
 		return e;
 	}
 	return NULL;
@@ -338,9 +368,7 @@ static void dispatch_turns(struct scheduler *s, uint64_t now_us)
 	if (s->dispatching)
 		return;
 	s->dispatching = true;
-	while ((e = next_entry(s, s->next, now_us)) ||
-	       (e = next_entry(s, other_turn(s->next), now_us))) {
-		s->next = other_turn(turn_of(e->work));
+	while ((e = next_entry(s, now_us))) {
 		admit_entry(s, e, now_us);
 		e->on_turn(e->ctx);
 	}
@@ -360,7 +388,7 @@ void scheduler_built(struct scheduler *s, struct scheduler_entry *e, uint64_t no
 {
 	if (!e->building)
 		return;
-	stop_building(s, e);
+	stop_building(s, e, now_us);
 	dispatch_turns(s, now_us);
 }
 
@@ -369,7 +397,7 @@ void scheduler_leave(struct scheduler *s, struct scheduler_entry *e, uint64_t no
 	if (e->place != SCHEDULER_RUNNING)
 		return;
 	note_hold(s, e, now_us);
-	move_entry(s, e, SCHEDULER_LEAVING);
+	move_entry(s, e, SCHEDULER_LEAVING, now_us);
 	dispatch_turns(s, now_us);
 }
 
@@ -379,7 +407,7 @@ void scheduler_out(struct scheduler *s, struct scheduler_entry *e, uint64_t now_
 		return;
 	if (e->place == SCHEDULER_RUNNING)
 		note_hold(s, e, now_us);
-	move_entry(s, e, SCHEDULER_OUT);
+	move_entry(s, e, SCHEDULER_OUT, now_us);
 	dispatch_turns(s, now_us);
 }
 
@@ -410,10 +438,18 @@ void scheduler_poll(struct scheduler *s, uint64_t now_us)
 	dispatch_turns(s, now_us);
 }
 
+void scheduler_continue(struct scheduler *s, uint64_t now_us)
+{
+	dispatch_turns(s, now_us);
+}
+
 bool scheduler_is_congested(const struct scheduler *s)
 {
-	for (int i = 0; i < SCHEDULER_TURN_COUNT; i++)
-		if (!list_is_empty(&s->turns[i]))
-			return true;
-	return false;
+	return !list_is_empty(&s->turns[SCHEDULER_INSIDE]) ||
+	       !list_is_empty(&s->turns[SCHEDULER_FRESH]);
+}
+
+bool scheduler_delays_boxes(const struct scheduler *s)
+{
+	return !list_is_empty(&s->turns[SCHEDULER_OPEN]);
 }

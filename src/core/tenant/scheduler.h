@@ -11,6 +11,9 @@
  * nothing that others need: running entries are bounded by memory and by the number of boxes. Only
  * building, from admission to scheduler_built, is bounded by the number of cores.
  *
+ * Executions go first: while another tenant executes, boxes without an execution are built one at a
+ * time, and after each the builder rests, so that they take a bounded part of the processor.
+ *
  * A box's memory limit is a ceiling, not what it uses. So a new box counts a part of its limit, and
  * only until it is part of the measured memory.
  *
@@ -42,23 +45,17 @@ enum scheduler_work {
 	SCHEDULER_WORK_COUNT
 };
 
-enum scheduler_turn {
-	SCHEDULER_TURN_INSIDE,
-	SCHEDULER_TURN_BUILD, /* FRESH and OPEN */
-	SCHEDULER_TURN_COUNT
-};
-
 /* Embedded in its tenant. */
 struct scheduler_queue {
 	/* In scheduler.turns while a first entry fits into the bounds of the queue. */
 	struct scheduler_turns {
 		struct list node;
 		struct scheduler_queue *queue;
-	} turns[SCHEDULER_TURN_COUNT];
+	} turns[SCHEDULER_WORK_COUNT];
 	struct list waiting[SCHEDULER_WORK_COUNT]; /* struct scheduler_entry.node */
-	bool opened;                               /* the last built was an OPEN */
 	size_t counts[SCHEDULER_PLACE_COUNT];      /* of executions */
 	size_t building;
+	size_t opening;        /* of that: OPEN */
 	size_t boxes;          /* of FRESH entries, and scheduler_hold */
 	uint64_t memory_bytes; /* the sum of their limits */
 	size_t running_max;    /* 0: unbounded */
@@ -91,24 +88,33 @@ struct scheduler_config {
 	uint64_t memory_reserve; /* bytes that remain */
 	/* Memory is short and an entry waits for it: call scheduler_poll later. */
 	void (*on_short)(void *ctx);
+	/* The builder of OPEN entries rests: call scheduler_continue after @delay_us. */
+	void (*on_rest)(void *ctx, uint64_t delay_us);
 	void *ctx;
 };
 
 struct scheduler {
 	struct scheduler_config config;
-	struct list turns[SCHEDULER_TURN_COUNT]; /* struct scheduler_turns.node */
+	struct list turns[SCHEDULER_WORK_COUNT]; /* struct scheduler_turns.node */
 	struct scheduler_queue common;
 	size_t queues; /* with waiting executions */
 	size_t owners; /* queues with boxes */
 	size_t counts[SCHEDULER_PLACE_COUNT];
 	size_t building;
+	size_t opening;      /* of that: OPEN */
+	uint64_t rest_until; /* after an OPEN was built */
+	/* The last two queues with an execution, the latest first. */
+	struct {
+		const struct scheduler_queue *queue; /* compared only: may be gone */
+		uint64_t at_us;
+	} active[2];
 	size_t boxes;
 	uint64_t available_bytes; /* as last measured */
 	uint64_t sampled_us;
 	uint64_t samples;
 	uint64_t recent_bytes[2]; /* admitted since the last sample and the one before, by parity */
 	uint64_t hold_us;         /* moving average of hold times */
-	enum scheduler_turn next; /* they alternate */
+	enum scheduler_work next; /* kinds take turns */
 	bool dispatching;
 };
 
@@ -140,7 +146,11 @@ void scheduler_release(struct scheduler *s, struct scheduler_queue *q, uint64_t 
 void scheduler_update(struct scheduler *s, struct scheduler_queue *q, uint64_t now_us);
 /** scheduler_poll - measure the memory again. May call on_turn. */
 void scheduler_poll(struct scheduler *s, uint64_t now_us);
-/** scheduler_is_congested - work that its tenant may do waits for others. */
+/** scheduler_continue - after on_rest. May call on_turn. */
+void scheduler_continue(struct scheduler *s, uint64_t now_us);
+/** scheduler_is_congested - executions that their tenant may run wait for others. */
 bool scheduler_is_congested(const struct scheduler *s);
+/** scheduler_delays_boxes - boxes without an execution wait for others. */
+bool scheduler_delays_boxes(const struct scheduler *s);
 /** scheduler_retry_after - estimated seconds, at least 1. */
 unsigned scheduler_retry_after(const struct scheduler *s);

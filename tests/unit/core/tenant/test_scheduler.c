@@ -53,6 +53,15 @@ static int enter(struct job *j)
 	return scheduler_enter(j->scheduler, &j->entry, 0, &err);
 }
 
+static int enter_at(struct job *j, uint64_t memory_bytes, uint64_t now_us)
+{
+	struct error err = {0};
+
+	j->entry.ctx = j;
+	j->entry.memory_bytes = memory_bytes;
+	return scheduler_enter(j->scheduler, &j->entry, now_us, &err);
+}
+
 static int reset(void **state)
 {
 	(void)state;
@@ -471,7 +480,7 @@ static void sessions_open_while_executions_are_at_their_quota(void **state)
 	assert_string_equal(turns, "cdb");
 }
 
-static void kinds_of_work_alternate(void **state)
+static void kinds_of_work_take_turns(void **state)
 {
 	struct scheduler s;
 	struct job running, jobs[4];
@@ -487,7 +496,105 @@ static void kinds_of_work_alternate(void **state)
 		assert_int_equal(enter(&jobs[i]), 1);
 	}
 	scheduler_built(&s, &running.entry, 0);
-	assert_string_equal(turns, "acbd");
+	assert_string_equal(turns, "cadb");
+}
+
+static uint64_t rest_us;
+
+static void on_rest(void *ctx, uint64_t delay_us)
+{
+	(void)ctx;
+	rest_us = delay_us;
+}
+
+static void init_opening(struct scheduler *s, struct scheduler_queue *queues, size_t count)
+{
+	rest_us = 0;
+	scheduler_init(s, &(struct scheduler_config){
+				  .building_max = 4, .waiting_max = 10, .on_rest = on_rest});
+	for (size_t i = 0; i < count; i++)
+		scheduler_queue_init(&queues[i]);
+}
+
+static struct job opening(struct scheduler *s, struct scheduler_queue *q, char name)
+{
+	struct job j = of(s, q, name);
+
+	j.entry.work = SCHEDULER_OPEN;
+	j.entry.patient = true;
+	return j;
+}
+
+static void sessions_of_one_tenant_open_at_the_same_time(void **state)
+{
+	struct scheduler_queue q;
+	struct scheduler s;
+	struct job own, jobs[3];
+
+	(void)state;
+	init_opening(&s, &q, 1);
+	own = of(&s, &q, 'x'); /* its own executions do not count */
+	assert_int_equal(enter(&own), 0);
+	for (int i = 0; i < 3; i++) {
+		jobs[i] = opening(&s, &q, (char)('a' + i));
+		assert_int_equal(enter(&jobs[i]), 0);
+	}
+	assert_int_equal(s.opening, 3);
+	scheduler_out(&s, &jobs[0].entry, SECOND);
+	assert_int_equal(s.opening, 2);
+	jobs[0] = opening(&s, &q, 'd');
+	assert_int_equal(enter_at(&jobs[0], 0, SECOND), 0);
+	assert_int_equal(rest_us, 0);
+}
+
+/* One at a time, and then the builder rests; executions do not wait for that. */
+static void sessions_open_slowly_beside_executions_of_others(void **state)
+{
+	struct scheduler_queue q[2];
+	struct scheduler s;
+	struct job jobs[3], runs[2];
+
+	(void)state;
+	init_opening(&s, q, 2);
+	for (int i = 0; i < 2; i++)
+		runs[i] = of(&s, &q[1], 'x');
+	assert_int_equal(enter_at(&runs[0], 0, 0), 0);
+	for (int i = 0; i < 3; i++) {
+		jobs[i] = opening(&s, &q[0], (char)('a' + i));
+		assert_int_equal(enter_at(&jobs[i], 0, 0), i > 0);
+	}
+	assert_true(scheduler_delays_boxes(&s));
+	assert_false(scheduler_is_congested(&s));
+	scheduler_out(&s, &jobs[0].entry, 1000);
+	assert_string_equal(turns, "");
+	assert_int_equal(rest_us, 2000);
+	assert_int_equal(enter_at(&runs[1], 0, 1000), 0);
+	scheduler_continue(&s, 3000);
+	assert_string_equal(turns, "b");
+	scheduler_out(&s, &jobs[1].entry, 3000 + 2 * SECOND);
+	assert_int_equal(rest_us, SECOND / 4); /* a slow box does not make all others slow */
+	scheduler_continue(&s, 10 * SECOND);   /* nobody else has executed for long */
+	assert_string_equal(turns, "bc");
+	assert_false(scheduler_delays_boxes(&s));
+}
+
+/* A tenant whose session takes long to open does not stop another's. */
+static void last_opening_place_is_for_a_tenant_without_one(void **state)
+{
+	struct scheduler_queue q[3];
+	struct scheduler s;
+	struct job run, jobs[4];
+
+	(void)state;
+	init_opening(&s, q, 3);
+	run = of(&s, &q[2], 'x');
+	assert_int_equal(enter(&run), 0);
+	for (int i = 0; i < 4; i++) {
+		jobs[i] = opening(&s, &q[i / 2], (char)('a' + i));
+		assert_int_equal(enter(&jobs[i]), i % 2);
+	}
+	scheduler_out(&s, &jobs[2].entry, 0);
+	assert_string_equal(turns, "d");
 }
 
 static uint64_t memory;
@@ -514,15 +621,6 @@ static void init_memory(struct scheduler *s, uint64_t available)
 	                                             .measure = measure,
 	                                             .memory_reserve = 100,
 	                                             .on_short = on_short});
-}
-
-static int enter_at(struct job *j, uint64_t memory_bytes, uint64_t now_us)
-{
-	struct error err = {0};
-
-	j->entry.ctx = j;
-	j->entry.memory_bytes = memory_bytes;
-	return scheduler_enter(j->scheduler, &j->entry, now_us, &err);
 }
 
 /* A box counts a sixteenth of its limit until the measurement contains it. */
@@ -631,7 +729,10 @@ int main(void)
 		TEST(half_of_the_reserve_is_for_small_tenants),
 		TEST(first_box_needs_no_memory),
 		TEST(memory_bounds_what_begins),
-		TEST(kinds_of_work_alternate),
+		TEST(kinds_of_work_take_turns),
+		TEST(sessions_of_one_tenant_open_at_the_same_time),
+		TEST(sessions_open_slowly_beside_executions_of_others),
+		TEST(last_opening_place_is_for_a_tenant_without_one),
 		TEST(sessions_open_while_executions_are_at_their_quota),
 		TEST(last_building_place_is_for_a_tenant_without_one),
 		TEST(executions_in_existing_boxes_need_no_building_place),
