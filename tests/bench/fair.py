@@ -27,13 +27,14 @@ PAUSE = 0.004  # as row 1: the pool refills
 WARM = {"MILLIBOX_POOLS_ENABLED": "true", "MILLIBOX_ZYGOTES_ENABLED": "true"}
 
 
-def executions(address, key, code, resources=None):
+def executions(begun, address, key, code, resources=None):
     client = KeyClient(address, key, timeout=600)
+    begun.release()
     while True:
         client.post(f"{V1}/execute", {"language": "python", "code": code, "timeout": 600, "resources": resources or {}})
 
 
-def creators(address, key):
+def creators(begun, address, key):
     def create():
         client = KeyClient(address, key, timeout=600)
         while True:
@@ -46,12 +47,14 @@ def creators(address, key):
     threads = [threading.Thread(target=create, daemon=True) for _ in range(30)]
     for thread in threads:
         thread.start()
+    begun.release()
     threads[0].join()
 
 
-def imports(address, key):
+def imports(begun, address, key):
     image = oci.Image([[*oci.busybox_layer(), *(oci.entry(f"data/{i}", b"x" * 20000) for i in range(4000))]]).bytes()
     client = KeyClient(address, key, timeout=600)
+    begun.release()
     while True:
         client.request("POST", f"{V1}/templates/import?id=load", body=image, headers={"Content-Type": "application/x-tar"})
         client.request("DELETE", f"{V1}/templates/load")
@@ -72,11 +75,13 @@ LOADS = {
 def load(address, key, parts):
     # Not forked: a connection of this process must not stay open in them.
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=fn, args=(address, key, *args), daemon=True) for fn, *args in parts]
+    begun = context.Semaphore(0)
+    processes = [context.Process(target=fn, args=(begun, address, key, *args), daemon=True) for fn, *args in parts]
     for process in processes:
         process.start()
     try:
-        time.sleep(3 if processes else 0)
+        for _ in processes:
+            begun.acquire()
         yield
     finally:
         for process in processes:

@@ -29,6 +29,7 @@
 #define KEYS_TENANT  (KEYS_MAX / 4)      /* pools per tenant */
 #define SEEN_MAX     64                  /* shapes without a pool */
 #define SEEN_US      (60 * USEC_PER_SEC) /* remembered */
+#define SHARED_PART  4                   /* part of the members for tenants below their share */
 #define DELAY_US     (2 * USEC_PER_MS)   /* after a member was taken */
 #define BUSY_US      (20 * USEC_PER_MS)  /* until there may be room */
 #define LOOK_US      (5 * USEC_PER_MS)   /* until programs may have ended */
@@ -73,6 +74,11 @@ struct member {
 	struct box_counters before;
 };
 
+/* By the pools of a tenant. */
+struct owned {
+	size_t pools, making, alive;
+};
+
 struct seen {
 	uint64_t hash, at_us;
 };
@@ -81,6 +87,7 @@ struct pools {
 	struct pools_config config;
 	struct list list; /* struct pool */
 	size_t pools_count;
+	size_t owners;      /* tenants with a pool */
 	struct list ending; /* struct member */
 	size_t counts[MEMBER_STATE_COUNT];
 	uint64_t memory_bytes;
@@ -109,10 +116,30 @@ struct pools *pools_new(const struct pools_config *config)
 	return p;
 }
 
+static size_t count_alive(const size_t counts[MEMBER_STATE_COUNT])
+{
+	return counts[MEMBER_MAKING] + counts[MEMBER_READY];
+}
+
+static struct owned count_owned(const struct pools *p, const char *tenant)
+{
+	struct owned sum = {0};
+	const struct pool *pool;
+
+	LIST_FOREACH (pool, &p->list, struct pool, node)
+		if (str_equal(pool->shape.spec.tenant, tenant)) {
+			sum.pools++;
+			sum.making += pool->counts[MEMBER_MAKING];
+			sum.alive += count_alive(pool->counts);
+		}
+	return sum;
+}
+
 static void pool_free(struct pool *pool)
 {
 	list_remove(&pool->node);
 	pool->all->pools_count--;
+	pool->all->owners -= count_owned(pool->all, pool->shape.spec.tenant).pools == 0;
 	pool_shape_done(&pool->shape);
 	free(pool);
 }
@@ -364,11 +391,6 @@ static void make_member(struct pool *pool)
 		fail_member(m, &err);
 }
 
-static size_t count_alive(const size_t counts[MEMBER_STATE_COUNT])
-{
-	return counts[MEMBER_MAKING] + counts[MEMBER_READY];
-}
-
 static void end_all(struct pool *pool)
 {
 	struct member *m;
@@ -445,8 +467,40 @@ static bool can_wait(struct pool *pool, uint64_t now_us)
 	       have * 2 >= target_of(pool, now_us) && now_us < pool->demand.asked_us + PATIENCE_US;
 }
 
-/* Lacks the largest part of its target. *ret_waits: some pool can wait. */
-static struct pool *find_neediest(struct pools *p, uint64_t now_us, bool *ret_waits)
+/* Sessions that wait for a box get it first: filling their pools would take the processor from
+ * executions of other tenants, see scheduler.h. */
+static bool is_delayed(const struct pool *pool)
+{
+	return pool->shape.resident && scheduler_delays_boxes(pool->all->config.scheduler);
+}
+
+/* The last members and the last memory are for tenants that have less than their equal share. */
+static bool has_room(const struct pool *pool)
+{
+	const struct pools *p = pool->all;
+	bool over = p->owners > 1 &&
+	            count_owned(p, pool->shape.spec.tenant).alive * p->owners >= p->config.max;
+	size_t members = over ? p->config.max / SHARED_PART : 0;
+	uint64_t memory = over ? p->config.memory_max / SHARED_PART : 0;
+
+	return count_alive(p->counts) < p->config.max - members &&
+	       p->memory_bytes < p->config.memory_max - memory;
+}
+
+/* One at a time while all cores may be busy. Never none: others' requests must not keep a tenant's
+ * pool empty. One more for a tenant that makes none: another's slow members must not delay it. */
+static bool has_place(const struct pool *pool)
+{
+	const struct pools *p = pool->all;
+	const struct scheduler *s = p->config.scheduler;
+	bool busy = s->counts[SCHEDULER_RUNNING] >= p->config.cores || scheduler_is_congested(s);
+
+	return p->counts[MEMBER_MAKING] <
+	       (busy ? 1 : 2) + (size_t)(count_owned(p, pool->shape.spec.tenant).making == 0);
+}
+
+/* Lacks the largest part of its target. *ret_wait_us: some pool can or must wait. */
+static struct pool *find_neediest(struct pools *p, uint64_t now_us, uint64_t *ret_wait_us)
 {
 	struct pool *pool, *best = NULL;
 	double best_lack = 0;
@@ -456,9 +510,14 @@ static struct pool *find_neediest(struct pools *p, uint64_t now_us, bool *ret_wa
 		size_t have = count_alive(pool->counts);
 		double lack = target > have ? (double)(target - have) / (double)target : 0;
 
-		if (lack > 0 && can_wait(pool, now_us)) {
-			*ret_waits = true;
-		} else if (lack > best_lack && now_us >= pool->not_before_us) {
+		if (lack <= best_lack || now_us < pool->not_before_us || is_delayed(pool) ||
+		    !has_room(pool))
+			continue;
+		if (can_wait(pool, now_us)) {
+			*ret_wait_us = LOOK_US;
+		} else if (!has_place(pool)) {
+			*ret_wait_us = *ret_wait_us ? *ret_wait_us : BUSY_US;
+		} else {
 			best = pool;
 			best_lack = lack;
 		}
@@ -468,29 +527,17 @@ static struct pool *find_neediest(struct pools *p, uint64_t now_us, bool *ret_wa
 
 static void fill_pools(struct pools *p, uint64_t now_us)
 {
-	const struct scheduler *s = p->config.scheduler;
-	/* One at a time while all cores may be busy. Never none: others' requests must not keep a
-	 * tenant's pool empty. */
-	size_t making_max =
-		s->counts[SCHEDULER_RUNNING] >= p->config.cores || scheduler_is_congested(s) ? 1
-											     : 2;
 	struct pool *pool;
-	bool waits = false;
+	uint64_t wait_us = 0;
 
-	while (pools_count(p) < p->config.max * 2 && count_alive(p->counts) < p->config.max &&
-	       p->memory_bytes < p->config.memory_max &&
-	       (pool = find_neediest(p, now_us, &waits))) {
-		if (p->counts[MEMBER_MAKING] >= making_max) {
-			schedule_timer(p, BUSY_US);
-			return;
-		}
+	while (pools_count(p) < p->config.max * 2 && (pool = find_neediest(p, now_us, &wait_us))) {
 		make_member(pool); /* failures delay the next */
 		/* Pools take turns. */
 		list_remove(&pool->node);
 		list_append(&p->list, &pool->node);
 	}
-	if (waits)
-		schedule_timer(p, LOOK_US);
+	if (wait_us > 0)
+		schedule_timer(p, wait_us);
 }
 
 static void on_timer(void *ctx)
@@ -525,6 +572,7 @@ static struct pool *add_pool(struct pools *p, const struct pool_shape *shape, co
 	for (size_t i = 0; i < MEMBER_STATE_COUNT; i++)
 		list_init(&pool->members[i]);
 	(void)!str_copy(pool->tenant, sizeof(pool->tenant), tenant);
+	p->owners += count_owned(p, shape->spec.tenant).pools == 0;
 	list_append(&p->list, &pool->node);
 	p->pools_count++;
 	return pool;

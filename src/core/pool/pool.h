@@ -12,7 +12,8 @@
  *
  * The number of members follows the demand (pool_demand.h), between a floor, which a few shapes
  * have, and maxima of members and memory. A shape requested repeatedly gets a pool. Members are
- * made in the background, a few at a time, only while no request is queued.
+ * made in the background, a few at a time; for sessions only while none waits for a box. A tenant
+ * below its share has a place to make one and a part of the members.
  */
 
 #include "base/attr.h"

@@ -187,16 +187,43 @@ static void while_a_run_could_begin_one_is_made_at_a_time(void **state)
 	struct error err = {0};
 
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
-		entries[i].work = SCHEDULER_OPEN;
-		entries[i].patient = true;
+		entries[i].work = SCHEDULER_FRESH;
 		assert_true(scheduler_enter(&f->scheduler, &entries[i], 0, &err) >= 0);
 	}
 	assert_true(scheduler_is_congested(&f->scheduler));
+	f->scheduler.counts[SCHEDULER_RUNNING] = 0; /* the cores are not the reason */
 	pools_keep(f->pools, &f->decision, 2);
 	for (int i = 0; i < 5; i++)
 		loop_run_once(f->loop, true);
 	assert_int_equal(fake_box_count(f->driver), 1);
 	fake_prepared(fake_box_at(f->driver, 0), POOL_EXEC_ID);
+	wait_for_boxes(f, 2);
+}
+
+/* Sessions that wait get their boxes first; boxes for executions are made meanwhile. */
+static void while_sessions_wait_no_boxes_are_made_for_sessions(void **state)
+{
+	struct fixture *f = *state;
+	struct policy_decision resident = f->decision;
+	struct scheduler_entry entries[6] = {0};
+	struct error err = {0};
+
+	resident.resident = true;
+	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
+		entries[i].work = SCHEDULER_OPEN;
+		entries[i].patient = true;
+		assert_true(scheduler_enter(&f->scheduler, &entries[i], 0, &err) >= 0);
+	}
+	assert_true(scheduler_delays_boxes(&f->scheduler));
+	pools_keep(f->pools, &resident, 1);
+	pools_keep(f->pools, &f->decision, 1);
+	for (int i = 0; i < 5; i++)
+		loop_run_once(f->loop, true);
+	assert_int_equal(fake_box_count(f->driver), 1);
+	fake_prepared(fake_box_at(f->driver, 0), POOL_EXEC_ID);
+	assert_int_equal(totals(f).ready, 1);
+	for (size_t i = ARRAY_SIZE(entries); i-- > 0;)
+		scheduler_out(&f->scheduler, &entries[i], 0);
 	wait_for_boxes(f, 2);
 }
 
@@ -394,6 +421,54 @@ static void one_tenant_does_not_take_all_places(void **state)
 	assert_true(pools_at(f->pools, count, &info));
 }
 
+static void request(struct fixture *f, const char *tenant, size_t count)
+{
+	struct pool_hit hit;
+
+	for (size_t i = 0; i < count; i++)
+		assert_false(pools_take(f->pools, &f->decision, tenant, &hit));
+}
+
+static void run_timers(struct fixture *f)
+{
+	for (int i = 0; i < 3; i++)
+		loop_run_once(f->loop, true);
+}
+
+static void slow_boxes_of_one_tenant_do_not_delay_another(void **state)
+{
+	struct fixture *f = *state;
+
+	f->scheduler.counts[SCHEDULER_RUNNING] = 2; /* all cores are busy: one at a time */
+	request(f, "greedy", 8);
+	run_timers(f);
+	assert_int_equal(fake_box_count(f->driver), 1);
+	request(f, "modest", 2);
+	wait_for_boxes(f, 2);
+	request(f, "modest", 2);
+	run_timers(f);
+	assert_int_equal(fake_box_count(f->driver), 2); /* one of each */
+}
+
+/* The default tenant has one of four, so the greedy one is over its share at two. */
+static void last_members_are_for_tenants_below_their_share(void **state)
+{
+	struct fixture *f = *state;
+	size_t made = 0;
+
+	pools_keep(f->pools, &f->decision, 1);
+	request(f, "greedy", 20);
+	while (made < 3) {
+		loop_run_once(f->loop, true);
+		for (; made < fake_box_count(f->driver); made++)
+			fake_prepared(fake_box_at(f->driver, made), POOL_EXEC_ID);
+	}
+	run_timers(f);
+	assert_int_equal(fake_box_count(f->driver), 3);
+	request(f, "modest", 2);
+	wait_for_boxes(f, 4);
+}
+
 static void shapes_that_a_tenant_caused_go_with_its_templates(void **state)
 {
 	struct fixture *f = *state;
@@ -434,6 +509,7 @@ int main(void)
 		TEST(another_shape_is_a_miss),
 		TEST(one_that_is_lost_is_not_handed_out),
 		TEST(while_a_run_could_begin_one_is_made_at_a_time),
+		TEST(while_sessions_wait_no_boxes_are_made_for_sessions),
 		TEST(while_all_cores_are_busy_one_is_made_at_a_time),
 		TEST(half_a_pool_waits_for_what_runs),
 		TEST(half_a_pool_is_filled_when_nothing_runs),
@@ -446,6 +522,8 @@ int main(void)
 		TEST(a_drain_ends_with_the_last_box),
 		TEST(a_shape_must_be_requested_twice),
 		TEST(one_tenant_does_not_take_all_places),
+		TEST(slow_boxes_of_one_tenant_do_not_delay_another),
+		TEST(last_members_are_for_tenants_below_their_share),
 		TEST(shapes_that_a_tenant_caused_go_with_its_templates),
 		TEST(pools_serve_one_tenant),
 	};
