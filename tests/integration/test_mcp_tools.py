@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tools, resources and prompts of MCP, as an agent sees them."""
+"""Tools, resources and prompts of MCP in the full profile; test_mcp_profile.py has the default one."""
 
 import base64
 import hashlib
@@ -8,9 +8,19 @@ import json
 import jsonschema
 import pytest
 from support import metrics
+from support.daemon import Daemon
 from support.mcp import Mcp, events
 
 pytestmark = pytest.mark.phases("system")
+
+
+@pytest.fixture(scope="module")
+def daemon():
+    d = Daemon(tcp=True, config="tools: {profile: full}\n").start()
+    yield d
+    assert d.process.poll() is None, f"the daemon died: {d.log()}"
+    assert d.stop() == 0, d.log()
+    d.remove()
 
 
 @pytest.fixture
@@ -64,7 +74,6 @@ def test_results_match_the_schemas(mcp, sandbox):
         ("execute_code", {"code": "1/0", "language": "python"}),
         ("execute_code", {"code": "x" * 2, "session_id": "nobody"}),
         ("exec_command", {"sandbox_id": sandbox, "command": "exit 3"}),
-        ("run_go", {"sandbox_id": sandbox, "code": "x"}),
         ("write_file", {"sandbox_id": sandbox, "path": "a", "content": "b"}),
         ("read_file", {"sandbox_id": sandbox, "path": "a"}),
         ("read_file", {"sandbox_id": sandbox, "path": "nope"}),

@@ -24,7 +24,7 @@ const text = (result) => result.content.find((item) => item.type === 'text').tex
 
 // The client checks structured results against the schemas that the list told.
 const tools = (await client.listTools()).tools;
-assert.ok(tools.length > 20 && tools.every((t) => t.description && t.inputSchema.type === 'object'));
+assert.ok(tools.length === 8 && tools.every((t) => t.description && t.inputSchema.type === 'object'));
 
 const made = await call('create_sandbox', { image: 'python-datascience' });
 const sandbox_id = made.structuredContent.sandbox_id;

@@ -95,6 +95,11 @@ static void warn_unknown(const struct fields *fields, const struct field_value *
 	                                      : json_text(text, strlen(text)));
 }
 
+static bool has_other_name(const struct field *f, const struct field_value *object)
+{
+	return f->other_name && json_is_string(json_object_get(object->value, f->other_name));
+}
+
 /* @value NULL: absent. */
 static int take_row(const struct field *f, const struct field_value *object, const json_t *value)
 {
@@ -105,7 +110,7 @@ static int take_row(const struct field *f, const struct field_value *object, con
 	/* "resources" + "memory", truncated: callers choose some names. */
 	(void)snprintf(path, sizeof(path), "%s%s%s", object->path, object->path[0] ? "." : "",
 	               f->name);
-	if (!value && f->required && !v.partial)
+	if (!value && f->required && !v.partial && !has_other_name(f, object))
 		return error_field(v.err, path, "is missing");
 	if (!value && f->fallback) {
 		value = fallback = json_loads(f->fallback, JSON_DECODE_ANY, NULL);

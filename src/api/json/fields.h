@@ -64,6 +64,14 @@ struct field_value {
 /* Return: 0, or -1 with *err (fields_wrong). */
 typedef int field_fn(const struct field_value *v);
 
+/* In which schemas a row is. Decoding does not depend on it. */
+enum field_shown {
+	FIELD_SHOWN,       /* all */
+	FIELD_SHOWN_FULL,  /* not in FIELDS_BRIEF: seldom needed */
+	FIELD_SHOWN_BRIEF, /* only there: another name of a row */
+	FIELD_SHOWN_NEVER, /* accepted: the same */
+};
+
 struct field {
 	const char *name;
 	enum field_type type;
@@ -76,6 +84,8 @@ struct field {
 	bool not_null; /* null is not absent, despite FIELDS_LOOSE */
 	bool clamp;    /* over @max counts as @max */
 	bool hidden;   /* not in the schema: known only to be refused */
+	enum field_shown shown;
+	const char *other_name; /* satisfies @required too; a row with the same member */
 	/* Of a number, or a length. max 0: no bound. */
 	double min, max;
 	double unit;                     /* 0: 1 */
@@ -161,6 +171,7 @@ void field_release(const struct field *field, void *out);
 
 enum fields_view {
 	FIELDS_INLINE,   /* everything in place, for MCP */
+	FIELDS_BRIEF,    /* the same for a model, in few tokens */
 	FIELDS_OPENAPI,  /* named tables are references to components */
 	FIELDS_NULLABLE, /* inline; may be null, none required: a result */
 };

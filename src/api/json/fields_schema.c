@@ -104,6 +104,18 @@ static void allow_null(json_t *schema)
 	json_set(schema, "type", both);
 }
 
+/* A union of types costs a model more than the text that all of them accept. */
+static json_t *brief_type(const struct field *f)
+{
+	json_t *j = parse_constant(types[f->type].schema);
+
+	if (json_object_get(j, "oneOf")) {
+		(void)json_object_clear(j);
+		json_set(j, "type", json_string("string"));
+	}
+	return j;
+}
+
 /* As deep as the constant tables. */
 // NOLINTNEXTLINE(misc-no-recursion)
 static json_t *type_schema(const struct field *f, enum fields_view view)
@@ -118,6 +130,8 @@ static json_t *type_schema(const struct field *f, enum fields_view view)
 	}
 	if (view == FIELDS_OPENAPI && component && !f->schema)
 		return json_pack("{s:o}", "$ref", json_sprintf(REFERENCE, component));
+	if (view == FIELDS_BRIEF && !f->fields)
+		return brief_type(f);
 	return f->fields ? fields_schema(f->fields, view) : parse_constant(types[f->type].schema);
 }
 
@@ -146,12 +160,20 @@ static json_t *row_schema(const struct field *f, enum fields_view view)
 		json_set(j, "description", json_string(f->description));
 	if (f->words)
 		add_words(j, f->words);
-	add_bounds(j, f);
+	if (view != FIELDS_BRIEF)
+		add_bounds(j, f);
 	if (f->fallback)
 		json_set(j, "default", parse_constant(f->fallback));
 	if (f->schema)
 		merge_schema(j, f->schema);
 	return j;
+}
+
+static bool is_shown(const struct field *f, enum fields_view view)
+{
+	enum field_shown other = view == FIELDS_BRIEF ? FIELD_SHOWN_FULL : FIELD_SHOWN_BRIEF;
+
+	return !f->hidden && f->shown != other && f->shown != FIELD_SHOWN_NEVER;
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as type_schema
@@ -163,7 +185,7 @@ json_t *fields_schema(const struct fields *fields, enum fields_view view)
 	assert(fields); /* a row of FIELD_OBJECTS names its table */
 	optional = view == FIELDS_NULLABLE || fields->flags & FIELDS_PARTIAL;
 	for (const struct field *f = fields->rows; f->name; f++) {
-		if (f->hidden)
+		if (!is_shown(f, view))
 			continue;
 		json_set(properties, f->name, row_schema(f, view));
 		if (f->required && !optional)
@@ -176,7 +198,7 @@ json_t *fields_schema(const struct fields *fields, enum fields_view view)
 	if (json_array_size(required) > 0)
 		json_set(j, "required", json_incref(required));
 	json_decref(required);
-	if (!(fields->flags & FIELDS_OPEN) && view != FIELDS_NULLABLE)
+	if (!(fields->flags & FIELDS_OPEN) && view != FIELDS_NULLABLE && view != FIELDS_BRIEF)
 		json_set(j, "additionalProperties", json_false());
 	return j;
 }
@@ -188,7 +210,7 @@ json_t *fields_parameters(const struct fields *fields)
 	for (const struct field *f = fields->rows; f->name; f++) {
 		json_t *j, *schema;
 
-		if (f->hidden)
+		if (!is_shown(f, FIELDS_INLINE))
 			continue;
 		j = json_object();
 		schema = row_schema(f, FIELDS_INLINE);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "core/config/config.h"
 #include "http/status.h"
 
 /*
@@ -22,12 +23,20 @@
 #define LOG_WARNING 3
 #define TOOLS_PAGE  50
 
-static const char instructions[] =
-	"Runs code in isolated Linux sandboxes without network. For a single piece of code call "
-	"execute_code. For several steps call create_sandbox, pass its sandbox_id to the other "
-	"tools (and as session_id to execute_code, which then keeps variables), and call "
-	"terminate_sandbox at the end. Files are in /workspace. Long output is shortened; the text "
-	"names the resource that has all of it.";
+static const char *const instructions[] = {
+	[false] = "Runs code in isolated Linux sandboxes without network. For a single piece of "
+		  "code call "
+		  "execute_code. For several steps call create_sandbox, pass its sandbox_id to the "
+		  "other "
+		  "tools (and as session_id to execute_code, which then keeps variables), and call "
+		  "terminate_sandbox at the end. Files are in /workspace. Long output is "
+		  "shortened; the text "
+		  "names the resource that has all of it.",
+	[true] = "Runs code in isolated Linux boxes without network. One piece of code needs only "
+		 "execute_code. For several steps create a session (manage_session), pass its "
+		 "session_id to "
+		 "the other tools, and end it at the end.",
+};
 
 const char *mcp_request_text(const struct mcp_request *q, const char *name)
 {
@@ -146,6 +155,11 @@ static void set_cursor(json_t *page, uint64_t offset)
 	json_set(page, "nextCursor", json_sprintf("p%llu", (unsigned long long)offset));
 }
 
+static bool is_brief(const struct mcp_request *q)
+{
+	return q->call.router->config->tools_profile == CONFIG_PROFILE_DEFAULT;
+}
+
 static void initialize(struct mcp_request *q)
 {
 	struct mcp_session *s = q->session;
@@ -173,7 +187,7 @@ static void initialize(struct mcp_request *q)
 	json_set(result, "serverInfo",
 	         json_pack("{s:s, s:s, s:s}", "name", "millibox", "title", "Millibox sandboxes",
 	                   "version", MILLIBOX_VERSION));
-	json_set(result, "instructions", json_string(instructions));
+	json_set(result, "instructions", json_string(instructions[is_brief(q)]));
 	answer_request(q, result);
 }
 
@@ -251,9 +265,12 @@ static void read_resource(struct mcp_request *q)
  * an unknown tool is a protocol error.
  */
 
-static json_t *view_tool(const struct tool *tool, enum mcp_version version)
+static json_t *view_tool(const struct mcp_request *q, const struct tool *tool)
 {
-	json_t *j = tool_view(tool);
+	const struct tool_reader reader = {
+		.router = q->call.router, .who = q->call.principal, .brief = is_brief(q)};
+	enum mcp_version version = q->session->version;
+	json_t *j = tool_view(tool, &reader);
 
 	if (version < MCP_2025_06_18) {
 		(void)json_object_del(j, "outputSchema");
@@ -275,9 +292,9 @@ static json_t *list_tools(struct mcp_request *q, struct error *err)
 	result = json_object();
 	list = json_array();
 	for (; (tool = tool_at(offset)) && json_array_size(list) < TOOLS_PAGE; offset++)
-		if (tool_is_enabled(q->call.router->config, tool) &&
+		if (tool_is_in_profile(q->call.router, tool) &&
 		    scope_allows(q->call.principal->scopes, tool->scope))
-			(void)!json_array_append_new(list, view_tool(tool, q->session->version));
+			(void)!json_array_append_new(list, view_tool(q, tool));
 	json_set(result, "tools", list);
 	if (tool)
 		set_cursor(result, offset);
@@ -350,15 +367,17 @@ static void call_tool(struct mcp_request *q)
 	const struct tool *tool = name ? tool_find(q->call.router->config, name) : NULL;
 	struct error err = {0};
 
-	if (!tool || (arguments && !json_is_object(arguments))) {
-		(void)error_set(&err, ERR_INVALID, 0, "%s%.100s",
-		                tool ? "arguments must be an object of " : "Unknown tool: ",
-		                name ? name : "(none named)");
+	if (!tool)
+		(void)tool_unknown(q->call.router->config, name ? name : "", &err);
+	else if (arguments && !json_is_object(arguments))
+		(void)error_set(&err, ERR_INVALID, 0, "arguments of %s must be an object", name);
+	if (error_is_set(&err)) {
 		fail_request(q, &err);
 		return;
 	}
 	q->call.events.on_output = q->token ? on_output : NULL;
 	q->call.events.on_done = on_tool_done;
+	q->call.brief = is_brief(q);
 	tool_start(&q->call, tool, arguments ? arguments : none);
 }
 

@@ -42,7 +42,7 @@ void sandboxes_info(struct router *r, struct http_request *req, const struct rou
 
 	(void)args;
 	for (size_t i = 0; (tool = tool_at(i)); i++)
-		tools += tool_is_enabled(r->config, tool);
+		tools += tool_is_listed(r, tool);
 	json_set(j, "name", json_string("Millibox"));
 	json_set(j, "version", json_string(MILLIBOX_VERSION));
 	json_set(j, "timestamp", sandboxes_now());

@@ -45,7 +45,7 @@ const struct fields sandboxes_exec_fields = SANDBOXES_FIELDS("SandboxExec",
 	COMMON_ROWS("30"));
 const struct fields sandboxes_code_fields = SANDBOXES_FIELDS("SandboxCode",
 	{"code", FIELD_STRING, INTO_LEN(args.exec.request.code, args.exec.request.code_len), .required = true, .min = 1, .check = decode_check_code},
-	{"language", FIELD_WORD, INTO(args.exec.request.language), .words = tool_languages},
+	{"language", FIELD_STRING, INTO(args.exec.request.language)},
 	{"filename", FIELD_STRING, INTO(filename)},
 	{"packages", FIELD_STRINGS, INTO(args.packages), .description = "Packages that must be installed; nothing is fetched."},
 	COMMON_ROWS("60"));

@@ -97,17 +97,17 @@ void sandboxes_tool_call(struct router *r, struct http_request *req, const struc
 
 void sandboxes_tool_names(struct router *r, struct http_request *req, const struct route_args *args)
 {
+	const struct tool_reader reader = {.router = r, .who = args->principal};
 	json_t *j, *list;
 	const struct tool *tool;
 
-	(void)args;
 	if (!is_served(r, req))
 		return;
 	j = json_object();
 	list = json_array();
 	for (size_t i = 0; (tool = tool_at(i)); i++)
-		if (tool_is_enabled(r->config, tool))
-			(void)!json_array_append_new(list, tool_view(tool));
+		if (tool_is_listed(r, tool))
+			(void)!json_array_append_new(list, tool_view(tool, &reader));
 	json_set(j, "total_count", json_integer((json_int_t)json_array_size(list)));
 	json_set(j, "tools", list);
 	reply_json(req, HTTP_OK, j);
@@ -127,14 +127,14 @@ static const char *category(const struct tool *tool)
 	return "information";
 }
 
-static json_t *view_tool(const struct tool *tool)
+static json_t *view_tool(const struct tool *tool, const struct tool_reader *reader)
 {
-	json_t *j = tool_view(tool), *tags = json_array();
+	json_t *j = tool_view(tool, reader), *tags = json_array();
 
 	(void)!json_array_append_new(tags, json_string(category(tool)));
 	if (tool->language)
 		(void)!json_array_append_new(tags, json_string(tool->language));
-	json_set(j, "schema", tool_input_schema(tool));
+	json_set(j, "schema", tool_input_schema(tool, reader));
 	json_set(j, "version", json_string(MILLIBOX_VERSION));
 	json_set(j, "category", json_string(category(tool)));
 	json_set(j, "tags", tags);
@@ -157,6 +157,7 @@ const struct fields sandboxes_tool_query = {.rows = query_rows};
 
 void sandboxes_tool_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
+	const struct tool_reader reader = {.router = r, .who = args->principal};
 	struct tool_query query = {0};
 	struct error err = {0};
 	json_t *list;
@@ -170,9 +171,8 @@ void sandboxes_tool_list(struct router *r, struct http_request *req, const struc
 	}
 	list = json_array();
 	for (size_t i = 0; (tool = tool_at(i)); i++)
-		if (tool_is_enabled(r->config, tool) &&
-		    (!query.name || strstr(tool->name, query.name)))
-			(void)!json_array_append_new(list, view_tool(tool));
+		if (tool_is_listed(r, tool) && (!query.name || strstr(tool->name, query.name)))
+			(void)!json_array_append_new(list, view_tool(tool, &reader));
 	sandboxes_reply_list(req, &query.page, list);
 }
 
@@ -191,13 +191,14 @@ static const struct tool *find_tool(const struct router *r, struct http_request 
 
 void sandboxes_tool_show(struct router *r, struct http_request *req, const struct route_args *args)
 {
+	const struct tool_reader reader = {.router = r, .who = args->principal};
 	const struct tool *tool;
 
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
 	tool = find_tool(r, req, args->id);
 	if (tool)
-		reply_json(req, HTTP_OK, view_tool(tool));
+		reply_json(req, HTTP_OK, view_tool(tool, &reader));
 }
 
 static json_t *render_envelope(const struct sandboxes_done *done)

@@ -20,6 +20,10 @@ void tool_args_done(struct tool_args *args)
 	free(args->content);
 	free(args->mode);
 	json_decref(args->checksum);
+	free(args->execution_id);
+	free(args->query);
+	free(args->callee);
+	json_decref(args->arguments);
 	*args = (struct tool_args){0};
 }
 

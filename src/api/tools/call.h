@@ -57,6 +57,7 @@ struct call {
 	struct tool_args args;
 	uint64_t started_us;
 	bool whole;    /* do not shorten output */
+	bool brief;    /* for a model: see enum config_profile */
 	json_t *asked; /* owned: known before the run */
 	struct text_stream text[OUTPUT_COUNT];
 	call_session_fn *with_session; /* once the session was found */

@@ -6,9 +6,9 @@
 #include "api/json/json.h"
 #include "api/op/download.h"
 #include "api/op/file.h"
-#include "api/op/outputs.h"
 #include "api/op/session_log.h"
 #include "api/tools/sandbox_uri.h"
+#include "api/tools/tool_internal.h"
 #include "base/alloc.h"
 #include "base/base64.h"
 #include "base/str.h"
@@ -225,24 +225,15 @@ static void finish_stream(struct reading *w, const struct buf *b)
 	finish_reading(w, "text/plain", text, len);
 }
 
-/* NULL: not in memory. */
-static const struct buf *find_output(const struct reading *w, enum output_stream stream)
-{
-	const struct router *r = w->call->router;
-	struct run_record *e =
-		run_records_find(r->parts.executions, w->call->principal->tenant, w->uri.id);
-
-	return e ? run_record_printed(e, stream)
-	         : outputs_find(r->parts.outputs, w->call->principal->tenant, w->uri.id, stream);
-}
-
 static void read_execution(struct reading *w)
 {
 	const struct router_config *p = &w->call->router->parts;
 	bool is_stderr = str_equal(w->uri.path, "stderr");
 	bool is_stream = is_stderr || str_equal(w->uri.path, "stdout");
 	const struct buf *kept =
-		is_stream ? find_output(w, is_stderr ? OUTPUT_STDERR : OUTPUT_STDOUT) : NULL;
+		is_stream ? tool_find_output(w->call, w->uri.id,
+	                                     is_stderr ? OUTPUT_STDERR : OUTPUT_STDOUT)
+			  : NULL;
 	struct error err = {0};
 
 	if (kept)

@@ -36,8 +36,8 @@ int shorten(struct buf *b, const char *text, size_t len, size_t max, const char 
 	head = head_end(text, max / 2);
 	tail = tail_begin(text, len, max - max / 2);
 	if (buf_add(b, text, head) < 0 ||
-	    buf_addf(b, "%s[... %zu of %zu bytes left out%s%s ...]\n",
-	             head > 0 && text[head - 1] != '\n' ? "\n" : "", tail - head, len,
+	    buf_addf(b, "%s[... %zu of %zu bytes left out at offset %zu%s%s ...]\n",
+	             head > 0 && text[head - 1] != '\n' ? "\n" : "", tail - head, len, head,
 	             where ? "; all of it: " : "", where ? where : "") < 0 ||
 	    buf_add(b, text + tail, len - tail) < 0)
 		return -ENOBUFS;

@@ -13,8 +13,8 @@
 
 /**
  * shorten - append @text to @b; beyond @max bytes only head and tail, cut between lines if
- * possible, never inside a character. @where: URI of the whole, or NULL. Return: 1: shortened, 0,
- * or -ENOBUFS.
+ * possible, never inside a character. @where: how to read the whole, or NULL. Return: 1: shortened,
+ * 0, or -ENOBUFS.
  */
 int shorten(struct buf *b, const char *text, size_t len, size_t max,
             const char *where) attr_must_check;

@@ -29,6 +29,7 @@ enum tool_hint {
 	TOOL_DESTRUCTIVE = 2, /* may overwrite or delete */
 	TOOL_IDEMPOTENT = 4,  /* repeating it changes nothing more */
 	TOOL_OPEN_WORLD = 8,  /* reaches beyond the sandbox */
+	TOOL_BRIEF = 16,      /* in the default profile */
 };
 
 typedef void tool_fn(struct call *call);
@@ -52,10 +53,25 @@ bool tool_is_enabled(const struct config *config, const struct tool *tool);
 /** tools_check - whether the settings name known tools; ERR_CONFIG. */
 int tools_check(const struct config *config, struct error *err) attr_must_check;
 
+/* Who reads a list of tools. */
+struct tool_reader {
+	const struct router *router; /* NULL: choices of the host are left out */
+	const struct principal *who;
+	bool brief; /* a model, in the default profile */
+};
+
+/** tool_is_listed - enabled, and the host has its language. */
+bool tool_is_listed(const struct router *r, const struct tool *tool);
+/** tool_is_in_profile - MCP lists it. With mcp.enabled_tools the operator chose the list. */
+bool tool_is_in_profile(const struct router *r, const struct tool *tool);
+/** tool_unknown - ERR_INVALID that suggests the nearest name. Return: always -1. */
+int tool_unknown(const struct config *config, const char *name, struct error *err);
+
 /** tool_input_schema - Return: owned. */
-json_t *tool_input_schema(const struct tool *tool) attr_must_check;
+json_t *tool_input_schema(const struct tool *tool,
+                          const struct tool_reader *reader) attr_must_check;
 /** tool_view - as MCP lists it. Return: owned. */
-json_t *tool_view(const struct tool *tool) attr_must_check;
+json_t *tool_view(const struct tool *tool, const struct tool_reader *reader) attr_must_check;
 
 /* A tool's result is {content, structuredContent, isError}, as in MCP. */
 

@@ -5,6 +5,7 @@
 
 #include "api/json/decode.h"
 #include "core/request/session_request.h"
+#include "driver/driver.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,6 +14,15 @@
 enum tool_encoding {
 	TOOL_UTF8,
 	TOOL_BASE64,
+};
+
+/* Of manage_session. */
+enum tool_action {
+	TOOL_CREATE,
+	TOOL_LIST,
+	TOOL_INTERRUPT,
+	TOOL_END,
+	TOOL_ACTION_COUNT
 };
 
 /* 0, NULL: not given. Pointers are owned. */
@@ -32,7 +42,12 @@ struct tool_args {
 	char *mode;
 	bool create_backup, force_overwrite, recursive;
 	json_t *checksum; /* true, or the expected SHA-256 */
-	uint64_t max_size;
+	uint64_t max_size, offset;
+	enum tool_action action;
+	char *execution_id;
+	enum output_stream stream;
+	char *query, *callee; /* of more_tools */
+	json_t *arguments;
 };
 
 void tool_args_done(struct tool_args *args);

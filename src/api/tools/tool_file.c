@@ -235,7 +235,9 @@ void tool_write_file(struct call *call)
 static char *describe_content(const struct file_work *w, const char *data, size_t len, bool binary)
 {
 	cleanup_buf struct buf b = BUF_INIT(2 * TEXT_MAX);
-	cleanup_free char *uri = sandbox_uri_file(w->call->args.sandbox_id, w->path);
+	cleanup_free char *where = w->call->brief
+	                                   ? xstrdup("read_file with another offset")
+	                                   : sandbox_uri_file(w->call->args.sandbox_id, w->path);
 	cleanup_free char *path = absolute_path(w->path);
 	size_t room = w->call->router->config->mcp_text_bytes, ignored;
 
@@ -245,7 +247,7 @@ static char *describe_content(const struct file_work *w, const char *data, size_
 	else if (len == 0)
 		(void)!buf_addf(&b, "%s is empty.", path);
 	else
-		(void)!shorten(&b, data, len, room, uri);
+		(void)!shorten(&b, data, len, room, where);
 	return buf_take(&b, &ignored);
 }
 
@@ -262,6 +264,7 @@ static void on_read(void *ctx, const struct file_result *result)
 	struct call *call = w->call;
 	const char *type = media_type_of(w->path);
 	uint64_t size = result->count > 0 ? result->items[0].size : result->len;
+	uint64_t offset = call->args.offset;
 	size_t len = result->len;
 	bool base64 = call->args.encoding == TOOL_BASE64;
 	bool image = tool_is_image(type);
@@ -269,7 +272,7 @@ static void on_read(void *ctx, const struct file_result *result)
 	json_t *j, *content = json_array();
 	struct error err = {0};
 
-	if (!result->failure && len < size && !base64)
+	if (!result->failure && offset + len < size && !base64)
 		len = utf8_cut(result->data, len); /* not inside a character */
 	if (result->failure || (!base64 && !image && check_text(result->data, len, &err) < 0)) {
 		json_decref(content);
@@ -286,7 +289,7 @@ static void on_read(void *ctx, const struct file_result *result)
 	json_set(j, "size", json_integer((json_int_t)size));
 	json_set(j, "encoding", json_string(base64 ? "base64" : "utf8"));
 	json_set(j, "content", base64 ? json_string(encoded) : json_text(result->data, len));
-	json_set(j, "truncated", json_boolean(len < size));
+	json_set(j, "truncated", json_boolean(offset + len < size));
 	json_set(j, "mime_type", json_stringn(type, strcspn(type, ";")));
 	tool_finish(call, text, j, content, false);
 }
@@ -299,7 +302,9 @@ static void read_file(struct call *call, struct session *session)
 	if (w)
 		start_operation(w, session,
 		                &(struct op_file_request){
-					.request = {.op = BOX_FILE_READ, .length = max},
+					.request = {.op = BOX_FILE_READ,
+		                                    .offset = call->args.offset,
+		                                    .length = max},
 					.data_max = max,
 					.on_end = on_read,
 				});

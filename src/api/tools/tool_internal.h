@@ -6,11 +6,14 @@
 #include "api/tools/tool.h"
 #include "core/request/workpath.h"
 
+struct buf;
 struct run_record_info;
 
-extern const char *const tool_languages[]; /* values of "language"; NULL-terminated */
 tool_fn tool_list_languages;
 
+tool_fn tool_more_tools;
+
+tool_fn tool_manage_session;
 tool_fn tool_create_sandbox;
 tool_fn tool_list_sandboxes;
 tool_fn tool_terminate_sandbox;
@@ -23,9 +26,17 @@ void tool_rename_field(struct error *err);
 json_t *tool_view_sandbox(const struct session *session) attr_must_check;
 const char *tool_sandbox_status(const struct session *session);
 
+/** tool_noun - what the reader calls a session. */
+const char *tool_noun(const struct call *call);
+
 tool_fn tool_execute_code;
+tool_fn tool_exec_command;
 tool_fn tool_run_in_sandbox;
 
+tool_fn tool_read_output;
+/** tool_find_output - NULL: not in memory. Borrowed until the next event. */
+const struct buf *tool_find_output(const struct call *call, const char *id,
+                                   enum output_stream stream);
 void tool_result_finish(struct call *call, const struct run_record_info *run);
 /** tool_is_image - clients display this type. */
 bool tool_is_image(const char *type);

@@ -26,10 +26,6 @@ static const struct {
 	{"csharp", "C#"},
 };
 
-const char *const tool_languages[] = {"python", "javascript", "typescript", "bash", "sh",
-                                      "shell",  "go",         "rust",       "java", "cpp",
-                                      "c",      "csharp",     NULL};
-
 static json_t *view_runner(const struct runner *r)
 {
 	json_t *j = json_object(), *aliases = json_array();

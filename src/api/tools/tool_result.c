@@ -49,6 +49,15 @@ struct summary {
 static const char *const stream_names[] = {[OUTPUT_STDOUT] = "stdout", [OUTPUT_STDERR] = "stderr"};
 static_assert(ARRAY_SIZE(stream_names) == OUTPUT_COUNT, "every stream has its name");
 
+/* How the reader gets all of it: a tool that is listed, or a resource. */
+static char *name_output(const struct summary *t, enum output_stream which)
+{
+	if (t->call->brief)
+		return xasprintf("read_output, execution_id \"%s\", stream \"%s\"", t->run->id,
+		                 stream_names[which]);
+	return xasprintf(SANDBOX_URI_EXECUTION "%s/%s", t->run->id, stream_names[which]);
+}
+
 static void read_stream(struct summary *t, enum output_stream which)
 {
 	const struct buf *raw = which == OUTPUT_STDOUT ? &t->o->out : &t->o->err;
@@ -56,12 +65,11 @@ static void read_stream(struct summary *t, enum output_stream which)
 	struct stream *s = &t->streams[which];
 	size_t len = raw->len;
 	cleanup_free char *stripped = t->o->handler ? markers_strip(data, len, &len) : NULL;
-	cleanup_free char *uri =
-		xasprintf(SANDBOX_URI_EXECUTION "%s/%s", t->run->id, stream_names[which]);
+	cleanup_free char *where = name_output(t, which);
 
 	s->text = utf8_sanitize(stripped ? stripped : data, len, &s->len);
 	buf_init(&s->brief, TEXT_MAX + t->room);
-	s->cut = shorten(&s->brief, s->text, s->len, t->room, uri) > 0;
+	s->cut = shorten(&s->brief, s->text, s->len, t->room, where) > 0;
 }
 
 bool tool_is_image(const char *type)

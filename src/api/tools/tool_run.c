@@ -263,6 +263,11 @@ void tool_execute_code(struct call *call)
 		start_run(call, NULL);
 }
 
+void tool_exec_command(struct call *call)
+{
+	tool_execute_code(call);
+}
+
 void tool_run_in_sandbox(struct call *call)
 {
 	tool_with_session(call, start_run);

@@ -2,6 +2,7 @@
 #include "api/tools/tool_internal.h"
 
 #include "api/internal.h"
+#include "api/json/decode_fields.h"
 #include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/notes.h"
@@ -178,9 +179,9 @@ void tool_create_sandbox(struct call *call)
 	structured = tool_view_sandbox(session);
 	json_set(structured, "sandbox_id", json_string(info.id));
 	json_set(structured, "session_id", json_string(info.id));
-	text = xasprintf("Created sandbox %s (template %s, network %s). Its files are in " WORKSPACE
-	                 "; it ends when it is terminated or idle for %llu s.",
-	                 info.id, info.template_id, box_network_name(info.network),
+	text = xasprintf("Created %s %s (template %s, network %s). Its files are in " WORKSPACE
+	                 "; it ends when you end it or it is idle for %llu s.",
+	                 tool_noun(call), info.id, info.template_id, box_network_name(info.network),
 	                 (unsigned long long)(info.idle_timeout_us / 1000000));
 	tool_finish(call, text, structured, NULL, false);
 }
@@ -223,14 +224,19 @@ void tool_list_sandboxes(struct call *call)
 	json_set(structured, "total_count", json_integer(c.total));
 	json_set(structured, "running_count", json_integer(c.running));
 	json_set(structured, "stopped_count", json_integer(c.stopped));
-	tool_finish(call, c.total ? c.text.data : "No sandboxes.", structured, NULL, false);
+	tool_finish(call,
+	            c.total       ? c.text.data
+	            : call->brief ? "No sessions."
+	                          : "No sandboxes.",
+	            structured, NULL, false);
 	buf_done(&c.text);
 }
 
 static void terminate_session(struct call *call, struct session *session)
 {
 	const char *id = call->args.sandbox_id;
-	cleanup_free char *text = xasprintf("Sandbox %s is terminated.", id);
+	cleanup_free char *text =
+		xasprintf("%s %s is terminated.", call->brief ? "Session" : "Sandbox", id);
 	json_t *structured = json_object();
 
 	session_terminate(session, "terminated by its owner");
@@ -264,4 +270,45 @@ static void interrupt_session(struct call *call, struct session *session)
 void tool_interrupt(struct call *call)
 {
 	tool_with_session(call, interrupt_session);
+}
+
+/* The id that create is to use. */
+static int take_own_id(struct call *call, struct error *err)
+{
+	char *id = TAKE_PTR(call->args.sandbox_id);
+
+	if (id && !decode_is_id(id)) {
+		free(id);
+		return error_field(err, "session_id", "must be " ID_TEXT);
+	}
+	call->args.session.id = id;
+	return 0;
+}
+
+void tool_manage_session(struct call *call)
+{
+	static const struct {
+		tool_fn *run;
+		enum scope scope;
+	} actions[] = {
+		[TOOL_CREATE] = {tool_create_sandbox, SCOPE_SESSIONS},
+		[TOOL_LIST] = {tool_list_sandboxes, SCOPE_READ},
+		[TOOL_INTERRUPT] = {tool_interrupt, SCOPE_SESSIONS},
+		[TOOL_END] = {tool_terminate_sandbox, SCOPE_SESSIONS},
+	};
+	enum tool_action action = call->args.action;
+	struct error err = {0};
+
+	static_assert(ARRAY_SIZE(actions) == TOOL_ACTION_COUNT, "every action has its function");
+	if (!scope_allows(call->principal->scopes, actions[action].scope))
+		(void)error_set(&err, ERR_NO_SCOPE, 0, "this needs scope %s",
+		                scope_name(actions[action].scope));
+	else if (action == TOOL_CREATE)
+		(void)!take_own_id(call, &err);
+	else if (action != TOOL_LIST && (!call->args.sandbox_id || !*call->args.sandbox_id))
+		(void)error_field(&err, "session_id", "is missing");
+	if (error_is_set(&err))
+		tool_refuse(call, &err);
+	else
+		actions[action].run(call);
 }

@@ -18,9 +18,11 @@
 #include "core/policy/policies.h"
 #include "core/session/session.h"
 #include "core/session/session_row.h"
+#include "core/template/template.h"
 #include <string.h>
 
-#define DIALECT "https://json-schema.org/draft/2020-12/schema"
+/* Of a file: more than any box has. */
+#define READ_OFFSET_MAX 1099511627776.0
 
 /* Models read the descriptions. */
 /* clang-format off */
@@ -30,19 +32,36 @@
 #define INPUT(...)  {.rows = (const struct field[]){__VA_ARGS__, FIELDS_END}, .flags = FIELDS_LOOSE}
 #define OUTPUT(...) {.rows = (const struct field[]){__VA_ARGS__, FIELDS_END}}
 
-#define SANDBOX_ID {"sandbox_id", FIELD_STRING, ARG(sandbox_id), .required = true, .description = "Id of the sandbox, from create_sandbox or list_sandboxes"}
+/* Two names of one argument: sandbox_id in the full profile, session_id in the default one. */
+#define SANDBOX_ROWS(needed, text) \
+	{"sandbox_id", FIELD_STRING, ARG(sandbox_id), .required = needed, .other_name = "session_id", .shown = FIELD_SHOWN_FULL, .description = text}, \
+	{"session_id", FIELD_STRING, ARG(sandbox_id), .required = needed, .other_name = "sandbox_id", .shown = FIELD_SHOWN_BRIEF, .description = "From manage_session"}
+#define SANDBOX_ID       SANDBOX_ROWS(true, "Id of the sandbox, from create_sandbox or list_sandboxes")
+#define SANDBOX_OPTIONAL SANDBOX_ROWS(false, "Id of the sandbox; without it the command runs once, in a box of its own")
+
+#define IMAGE         {"image", FIELD_STRING, ARG(image), .fallback = "\"ubuntu:22.04\"", .description = "Id of a template (python-basic, python-datascience, shell ...), or a common image name such as ubuntu:22.04 or python:3.11, which selects the template with the same programs; nothing is pulled"}
+#define WORKSPACE_DIR {"workspace_dir", FIELD_STRING, ARG(workspace_dir), .fallback = "\"/workspace\"", .shown = FIELD_SHOWN_FULL, .description = "Always /workspace"}
+#define SESSION_ROWS \
+	{"environment", FIELD_ENV, ARG(session.env), .shown = FIELD_SHOWN_FULL, .description = "Environment variables of every program in the sandbox, NAME: value"}, \
+	{"cpu_limit", FIELD_CPU, ARG(session.cpu_millicores), .not_null = true, .shown = FIELD_SHOWN_FULL, .description = "Cores, as 1 or \"0.5\""}, \
+	{"memory_limit", FIELD_SIZE, ARG(session.memory_bytes), .not_null = true, .description = "Memory, files included, as \"512Mi\" or \"1G\""}, \
+	{"disk_limit", FIELD_SIZE, ARG(session.disk_bytes), .not_null = true, .shown = FIELD_SHOWN_FULL, .description = "Size of /workspace, as \"256Mi\"; at most half of the memory, which holds it"}, \
+	{"network_mode", FIELD_ENUM, ARG(session.network), GIVEN(struct tool_args, session.network_asked), .words = decode_networks, .fallback = "\"none\"", .shown = FIELD_SHOWN_FULL, .description = "none: no network"}, \
+	{"timeout", FIELD_SECONDS, ARG(session.idle_timeout_us), .min = 1, .max = DECODE_SESSION_MAX, .shown = FIELD_SHOWN_FULL, .description = "Idle seconds after which the sandbox ends"}, \
+	{"policy", FIELD_STRING, ARG(session.policy), .valid = policy_is_name, .what = "1 to 63 of a-z 0-9 _ -", .shown = FIELD_SHOWN_FULL, .description = "A stricter policy to apply as well"}
 
 static const struct fields create_in = INPUT(
-	{"image", FIELD_STRING, ARG(image), .fallback = "\"ubuntu:22.04\"", .description = "Id of a template (python-basic, python-datascience, shell ...), or a common image name such as ubuntu:22.04 or python:3.11, which selects the template with the same programs; nothing is pulled"},
-	{"workspace_dir", FIELD_STRING, ARG(workspace_dir), .fallback = "\"/workspace\"", .description = "Always /workspace"},
-	{"environment", FIELD_ENV, ARG(session.env), .description = "Environment variables of every program in the sandbox, NAME: value"},
-	{"cpu_limit", FIELD_CPU, ARG(session.cpu_millicores), .not_null = true, .description = "Cores, as 1 or \"0.5\""},
-	{"memory_limit", FIELD_SIZE, ARG(session.memory_bytes), .not_null = true, .description = "Memory, files included, as \"512Mi\" or \"1G\""},
-	{"disk_limit", FIELD_SIZE, ARG(session.disk_bytes), .not_null = true, .description = "Size of /workspace, as \"256Mi\"; at most half of the memory, which holds it"},
-	{"network_mode", FIELD_ENUM, ARG(session.network), GIVEN(struct tool_args, session.network_asked), .words = decode_networks, .fallback = "\"none\"", .description = "none: no network"},
-	{"timeout", FIELD_SECONDS, ARG(session.idle_timeout_us), .min = 1, .max = DECODE_SESSION_MAX, .description = "Idle seconds after which the sandbox ends"},
-	{"session_id", FIELD_STRING, ARG(session.id), .valid = decode_is_id, .what = ID_TEXT, .description = "An id of your choice: 1 to 64 of A-Z a-z 0-9 _ -"},
-	{"policy", FIELD_STRING, ARG(session.policy), .valid = policy_is_name, .what = "1 to 63 of a-z 0-9 _ -", .description = "A stricter policy to apply as well"});
+	IMAGE, WORKSPACE_DIR, SESSION_ROWS,
+	{"session_id", FIELD_STRING, ARG(session.id), .valid = decode_is_id, .what = ID_TEXT, .description = "An id of your choice: 1 to 64 of A-Z a-z 0-9 _ -"});
+
+static const char *const actions[] = {
+	[TOOL_CREATE] = "create", [TOOL_LIST] = "list", [TOOL_INTERRUPT] = "interrupt", [TOOL_END] = "end", NULL};
+static const struct fields manage_in = INPUT(
+	{"action", FIELD_ENUM, ARG(action), .required = true, .words = actions},
+	{"session_id", FIELD_STRING, ARG(sandbox_id), .description = "create: an id of your choice"},
+	{"sandbox_id", FIELD_STRING, ARG(sandbox_id), .shown = FIELD_SHOWN_NEVER},
+	{"template", FIELD_STRING, ARG(image), .fallback = "\"" TEMPLATE_DEFAULT "\"", .description = "create: which programs it has"},
+	WORKSPACE_DIR, SESSION_ROWS);
 static const struct fields create_out = OUTPUT(
 	{"sandbox_id", FIELD_STRING, .description = "Id for the other tools"},
 	{"session_id", FIELD_STRING, .description = "The same id, as execute_code calls it"},
@@ -50,6 +69,12 @@ static const struct fields create_out = OUTPUT(
 	{"status", FIELD_STRING, .description = "creating, running, stopped or error; it can be used at once"},
 	{"created_at", FIELD_STRING},
 	{"config", FIELD_OBJECT, .description = "Effective settings: template, resources, network, environment"});
+
+static const struct fields manage_out = OUTPUT(
+	{"session_id", FIELD_STRING},
+	{"sandbox_id", FIELD_STRING, .description = "The same id"},
+	{"status", FIELD_STRING},
+	{"sandboxes", FIELD_LIST, .description = "list: as list_sandboxes"});
 
 static const struct fields no_input = {.rows = (const struct field[]){FIELDS_END}, .flags = FIELDS_LOOSE};
 static const struct fields list_out = OUTPUT(
@@ -62,25 +87,27 @@ static const struct fields sandbox_in = INPUT(SANDBOX_ID);
 static const struct fields sandbox_out = OUTPUT({"sandbox_id", FIELD_STRING}, {"status", FIELD_STRING});
 
 #define CODE(name, text)       {name, FIELD_STRING, ARG_LEN(exec.request.code, exec.request.code_len), .required = true, .min = 1, .check = decode_check_code, .description = text}
-#define LANGUAGE(text)         {"language", FIELD_WORD, ARG(exec.request.language), .words = tool_languages, .description = text}
-#define TIMEOUT(most, seconds) {"timeout", FIELD_SECONDS, ARG(exec.request.timeout_us), .min = 0.001, .max = most, .fallback = #seconds, .description = "Time limit in seconds"}
-#define WORKING_DIR            {"working_dir", FIELD_STRING, ARG(working_dir), .fallback = "\"/workspace\"", .description = "Directory to start in: /workspace or below"}
-#define ENVIRONMENT(name)      {name, FIELD_ENV, ARG(exec.request.env), .description = "Environment variables for this run, NAME: value"}
+/* tool_view adds the languages that the host has. */
+#define LANGUAGE(text)         {"language", FIELD_STRING, ARG(exec.request.language), .description = text}
+#define TIMEOUT(most, seconds) {"timeout", FIELD_SECONDS, ARG(exec.request.timeout_us), .min = 0.001, .max = most, .fallback = #seconds, .description = "Seconds"}
+#define WORKING_DIR            {"working_dir", FIELD_STRING, ARG(working_dir), .fallback = "\"/workspace\"", .description = "/workspace or below"}
+#define ENVIRONMENT(name)      {name, FIELD_ENV, ARG(exec.request.env), .shown = FIELD_SHOWN_FULL, .description = "Environment variables for this run, NAME: value"}
 #define STDIN_TEXT             {"stdin", FIELD_STRING, ARG_LEN(exec.request.stdin_data, exec.request.stdin_len), .description = "Standard input of the program"}
-#define FILES                  {"files", FIELD_CUSTOM, .check = decode_files, .schema = "{\"type\": \"object\"}", .description = "Files to write to /workspace first, path: text"}
+#define FILES                  {"files", FIELD_CUSTOM, .check = decode_files, .schema = "{\"type\": \"object\"}", .shown = FIELD_SHOWN_FULL, .description = "Files to write to /workspace first, path: text"}
 
 static const struct fields execute_in = INPUT(
 	CODE("code", "The program"),
-	LANGUAGE("Programming language. Default: that of the session, else guessed from the code"),
-	{"session_id", FIELD_STRING, ARG(sandbox_id), .description = "The sandbox_id of a sandbox: variables, imports and files persist between calls. Without it the code runs once, in a box of its own"},
+	LANGUAGE("Default: the session's, else guessed"),
+	{"session_id", FIELD_STRING, ARG(sandbox_id), .description = "Id of a session or sandbox, where variables, imports and files persist. Without it the code runs once, in a box of its own"},
+	{"sandbox_id", FIELD_STRING, ARG(sandbox_id), .other_name = "session_id", .shown = FIELD_SHOWN_NEVER},
 	TIMEOUT(3600, 30),
 	STDIN_TEXT,
-	{"event", FIELD_CUSTOM, .check = decode_event, .schema = "{\"type\": \"object\"}", .description = "Python: the code defines handler(event) or handler(event, context), which is called with this object; return_value is what it returns"},
+	{"event", FIELD_CUSTOM, .check = decode_event, .shown = FIELD_SHOWN_FULL, .schema = "{\"type\": \"object\"}", .description = "Python: the code defines handler(event) or handler(event, context), which is called with this object; return_value is what it returns"},
 	FILES,
-	{"args", FIELD_STRINGS, ARG(exec.request.args), .description = "Command-line arguments of the program"},
+	{"args", FIELD_STRINGS, ARG(exec.request.args), .shown = FIELD_SHOWN_FULL, .description = "Command-line arguments of the program"},
 	ENVIRONMENT("env_vars"));
 static const struct fields command_in = INPUT(
-	SANDBOX_ID, CODE("command", "One or more lines for the shell"),
+	SANDBOX_OPTIONAL, CODE("command", "One or more lines for the shell"),
 	WORKING_DIR, ENVIRONMENT("environment"), STDIN_TEXT, TIMEOUT(300, 30));
 static const struct fields code_in = INPUT(
 	SANDBOX_ID, CODE("code", "The program"), LANGUAGE("Programming language; guessed if not given"),
@@ -123,17 +150,17 @@ static const struct fields run_out = OUTPUT(
 	{"session_reset", FIELD_BOOL, .description = "The interpreter was lost, and its variables with it"});
 
 static const char *const encodings[] = {[TOOL_UTF8] = "utf8", [TOOL_BASE64] = "base64", NULL};
-#define PATH_TEXT      "Path in /workspace, as \"data/x.csv\" or \"/workspace/data/x.csv\""
+#define PATH_TEXT      "Path in /workspace: \"data/x.csv\" or \"/workspace/data/x.csv\""
 #define FILE_PATH      {"path", FIELD_STRING, ARG(path), .required = true, .description = PATH_TEXT}
 #define ENCODING(text) {"encoding", FIELD_ENUM, ARG(encoding), .words = encodings, .fallback = "\"utf8\"", .description = text}
 static const struct fields write_in = INPUT(
 	SANDBOX_ID, FILE_PATH,
-	{"content", FIELD_STRING, ARG_LEN(content, content_len), .required = true, .description = "Content of the file"},
-	ENCODING("Encoding of content"),
-	{"mode", FIELD_STRING, ARG(mode), .fallback = "\"0644\"", .description = "Octal permissions"},
-	{"create_backup", FIELD_BOOL, ARG(create_backup), .fallback = "false", .description = "Keep an existing file as PATH.bak"},
-	{"force_overwrite", FIELD_BOOL, ARG(force_overwrite), .fallback = "true", .description = "false: fail if the file exists"},
-	{"validate_checksum", FIELD_ANY, ARG(checksum), .description = "Expected SHA-256 of the content, or true to get it in the result"});
+	{"content", FIELD_STRING, ARG_LEN(content, content_len), .required = true},
+	ENCODING("Of content"),
+	{"mode", FIELD_STRING, ARG(mode), .shown = FIELD_SHOWN_FULL, .fallback = "\"0644\"", .description = "Octal permissions"},
+	{"create_backup", FIELD_BOOL, ARG(create_backup), .shown = FIELD_SHOWN_FULL, .fallback = "false", .description = "Keep an existing file as PATH.bak"},
+	{"force_overwrite", FIELD_BOOL, ARG(force_overwrite), .shown = FIELD_SHOWN_FULL, .fallback = "true", .description = "false: fail if the file exists"},
+	{"validate_checksum", FIELD_ANY, ARG(checksum), .shown = FIELD_SHOWN_FULL, .description = "Expected SHA-256 of the content, or true to get it in the result"});
 static const struct fields write_out = OUTPUT(
 	{"path", FIELD_STRING},
 	{"size", FIELD_INTEGER},
@@ -141,7 +168,8 @@ static const struct fields write_out = OUTPUT(
 	{"checksum", FIELD_STRING, .description = "SHA-256, if validate_checksum was given"});
 #define READ_FIELDS(most) \
 	SANDBOX_ID, FILE_PATH, ENCODING("base64 for files that are not text"), \
-	{"max_size", FIELD_INTEGER, ARG(max_size), .min = 1, .max = 10485760, .fallback = #most, .description = "Maximum number of bytes; if the file is larger, truncated is true"}
+	{"offset", FIELD_INTEGER, ARG(offset), .max = READ_OFFSET_MAX, .fallback = "0", .description = "First byte"}, \
+	{"max_size", FIELD_INTEGER, ARG(max_size), .min = 1, .max = 10485760, .fallback = #most, .shown = FIELD_SHOWN_FULL, .description = "Maximum number of bytes; if the file is larger, truncated is true"}
 static const struct fields read_in = INPUT(READ_FIELDS(1048576));
 static const struct fields download_in = INPUT(READ_FIELDS(10485760));
 static const struct fields read_out = OUTPUT(
@@ -161,6 +189,23 @@ static const struct fields files_out = OUTPUT(
 	{"truncated", FIELD_BOOL, .description = "There are more files"},
 	{"files", FIELD_LIST, .description = "name, path, size, is_dir, mode, modified"});
 
+static const char *const streams[] = {[OUTPUT_STDOUT] = "stdout", [OUTPUT_STDERR] = "stderr", NULL};
+static const struct fields output_in = INPUT(
+	{"execution_id", FIELD_STRING, ARG(execution_id), .required = true},
+	{"stream", FIELD_ENUM, ARG(stream), .words = streams, .fallback = "\"stdout\""},
+	{"offset", FIELD_INTEGER, ARG(offset), .fallback = "0", .description = "First byte"});
+static const struct fields output_out = OUTPUT(
+	{"output", FIELD_STRING, .description = "The page, at most mcp.max_text bytes"},
+	{"offset", FIELD_INTEGER, .description = "Of its first byte"},
+	{"next_offset", FIELD_INTEGER, .description = "Of the next page; null at the end"},
+	{"size", FIELD_INTEGER, .description = "Of the whole output, in bytes"});
+static const struct fields more_in = INPUT(
+	{"query", FIELD_STRING, ARG(query), .description = "Words of a name or description; none: all"},
+	{"call", FIELD_STRING, ARG(callee), .description = "Call this tool instead"},
+	{"arguments", FIELD_OBJECT, ARG(arguments), .description = "for it"});
+static const struct fields more_out = OUTPUT(
+	{"tools", FIELD_LIST, .description = "name, description and arguments of each"});
+
 static const struct fields languages_out = OUTPUT(
 	{"languages", FIELD_STRINGS, .description = "Names of the available languages"},
 	{"details", FIELD_LIST, .description = "All known languages: name, title, aliases, available, keeps_state, missing"});
@@ -172,8 +217,29 @@ static const struct fields languages_out = OUTPUT(
 
 static const struct tool table[] = {
 	{"execute_code", "Run code",
-	 "Runs code in an isolated Linux box without network and returns its output, the value of its last line, figures, files and errors. Without session_id it runs once and nothing persists. With the sandbox_id of create_sandbox as session_id, variables, imports and files persist between calls, as in a notebook. If the code fails, the result has the error, so that you can fix it and call again.",
-	 &execute_in, &run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_execute_code},
+	 "Runs code in an isolated Linux box without network. Returns its output, the value of its last line, figures and errors. With session_id, variables, imports and files persist between calls, as in a notebook; without it nothing does.",
+	 &execute_in, &run_out, TOOL_BRIEF | TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_execute_code},
+	{"exec_command", "Run a command",
+	 "Runs a shell command and returns its output and exit code. With a session, files in /workspace persist.",
+	 &command_in, &run_out, TOOL_BRIEF | TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_exec_command, "shell"},
+	{"read_file", "Read a file",
+	 "Returns a file; images are shown. Of long text it returns head and tail, or the part at offset.",
+	 &read_in, &read_out, TOOL_BRIEF | TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_FILES, tool_read_file},
+	{"write_file", "Write a file",
+	 "Writes a file from text or base64. Creates missing directories, replaces an existing file.",
+	 &write_in, &write_out, TOOL_BRIEF | TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, SCOPE_FILES, tool_write_file},
+	{"list_files", "List files",
+	 "Lists the files in a directory with their sizes.",
+	 &files_in, &files_out, TOOL_BRIEF | TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_FILES, tool_list_files},
+	{"manage_session", "Manage a session",
+	 "create: a Linux box whose files (/workspace) and variables persist; returns the session_id for the other tools. list: your sessions. interrupt: stop its program, like Ctrl-C. end: delete it with its files.",
+	 &manage_in, &manage_out, TOOL_BRIEF | TOOL_DESTRUCTIVE, SCOPE_READ, tool_manage_session},
+	{"read_output", "Read long output",
+	 "Returns output that was shortened in a result, from offset on.",
+	 &output_in, &output_out, TOOL_BRIEF | TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_READ, tool_read_output},
+	{"more_tools", "Find more tools",
+	 "Finds further tools and arguments (packages, languages, variables, limits ...), or calls such a tool.",
+	 &more_in, &more_out, TOOL_BRIEF | TOOL_DESTRUCTIVE, SCOPE_ANY, tool_more_tools},
 	{"create_sandbox", "Create a sandbox",
 	 "Creates an isolated Linux sandbox and returns its sandbox_id. Files in /workspace and the state of its interpreters persist until terminate_sandbox or the idle timeout. Use it for work in several steps; a single piece of code needs only execute_code.",
 	 &create_in, &create_out, 0, SCOPE_SESSIONS, tool_create_sandbox},
@@ -186,27 +252,15 @@ static const struct tool table[] = {
 	{"interrupt", "Interrupt a program",
 	 "Interrupts the program that runs in a sandbox, like Ctrl-C. Files and variables persist, and the sandbox stays usable. Use it when a call of another tool takes too long.",
 	 &sandbox_in, &sandbox_out, TOOL_IDEMPOTENT, SCOPE_SESSIONS, tool_interrupt},
-	{"exec_command", "Run a command",
-	 "Runs a shell command in a sandbox and returns its output and exit code. Files in /workspace persist.",
-	 &command_in, &run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_run_in_sandbox, "shell"},
 	{"run_code", "Run code in a sandbox",
 	 "Runs a program in a sandbox as a new process: files in /workspace persist, variables do not (execute_code keeps them). The language is guessed if not given.",
 	 &code_in, &run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_run_in_sandbox},
 	{"upload_file", "Upload a file",
 	 "Writes a file into a sandbox, from text or base64. Missing directories are created.",
 	 &write_in, &write_out, TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, SCOPE_FILES, tool_write_file},
-	{"write_file", "Write a file",
-	 "Writes a file into a sandbox, from text or base64. Missing directories are created; an existing file is replaced.",
-	 &write_in, &write_out, TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, SCOPE_FILES, tool_write_file},
 	{"download_file", "Download a file",
 	 "Returns the content of a file in a sandbox, up to 10 MiB; base64 for files that are not text.",
 	 &download_in, &read_out, TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_FILES, tool_read_file},
-	{"read_file", "Read a file",
-	 "Returns the content of a file in a sandbox, up to max_size; images are shown. Long text is shortened to its head and tail.",
-	 &read_in, &read_out, TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_FILES, tool_read_file},
-	{"list_files", "List files",
-	 "Lists the files in a directory of a sandbox with their sizes.",
-	 &files_in, &files_out, TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_FILES, tool_list_files},
 	PROGRAM("python", "Python", "python"),
 	PROGRAM("javascript", "JavaScript", "javascript"),
 	PROGRAM("typescript", "TypeScript", "typescript"),
@@ -247,18 +301,27 @@ const struct tool *tool_find(const struct config *config, const char *name)
 	return NULL;
 }
 
+int tool_unknown(const struct config *config, const char *name, struct error *err)
+{
+	struct suggest s = {.word = name};
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (!config || tool_is_enabled(config, &table[i]))
+			suggest_offer(&s, table[i].name);
+	return error_set(err, ERR_INVALID, 0, "no tool '%.64s'%s%s%s", name,
+	                 s.best ? "; did you mean '" : "", s.best ? s.best : "",
+	                 s.best ? "'?" : "");
+}
+
 static int check_list(char *const *list, const char *key, struct error *err)
 {
 	for (; list && *list; list++) {
-		struct suggest s = {.word = *list};
+		struct error unknown = {0};
 
 		if (tool_find(NULL, *list))
 			continue;
-		for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-			suggest_offer(&s, table[i].name);
-		return error_set(err, ERR_CONFIG, 0, "%s: no tool '%.64s'%s%s%s", key, *list,
-		                 s.best ? "; did you mean '" : "", s.best ? s.best : "",
-		                 s.best ? "'?" : "");
+		(void)tool_unknown(NULL, *list, &unknown);
+		return error_set(err, ERR_CONFIG, 0, "%s: %s", key, unknown.msg);
 	}
 	return 0;
 }
@@ -268,34 +331,6 @@ int tools_check(const struct config *config, struct error *err)
 	if (check_list(config->mcp_enabled_tools, "mcp.enabled_tools", err) < 0)
 		return -1;
 	return check_list(config->mcp_disabled_tools, "mcp.disabled_tools", err);
-}
-
-json_t *tool_input_schema(const struct tool *tool)
-{
-	json_t *j = fields_schema(tool->input, FIELDS_INLINE);
-
-	json_set(j, "$schema", json_string(DIALECT));
-	return j;
-}
-
-json_t *tool_view(const struct tool *tool)
-{
-	json_t *j = json_object(), *hints = json_object();
-	json_t *output = fields_schema(tool->output, FIELDS_NULLABLE);
-
-	json_set(output, "$schema", json_string(DIALECT));
-	json_set(hints, "title", json_string(tool->title));
-	json_set(hints, "readOnlyHint", json_boolean(tool->hints & TOOL_READ_ONLY));
-	json_set(hints, "destructiveHint", json_boolean(tool->hints & TOOL_DESTRUCTIVE));
-	json_set(hints, "idempotentHint", json_boolean(tool->hints & TOOL_IDEMPOTENT));
-	json_set(hints, "openWorldHint", json_boolean(tool->hints & TOOL_OPEN_WORLD));
-	json_set(j, "name", json_string(tool->name));
-	json_set(j, "title", json_string(tool->title));
-	json_set(j, "description", json_string(tool->description));
-	json_set(j, "inputSchema", tool_input_schema(tool));
-	json_set(j, "outputSchema", output);
-	json_set(j, "annotations", hints);
-	return j;
 }
 
 const char *tool_result_text(const json_t *result)
@@ -326,6 +361,11 @@ static void end_tool(struct call *call, const char *text, json_t *structured, js
 	metrics_observe_for(m, METRIC_TOOL_DURATION, METRIC_LABELS(call->tool->name),
 	                    (double)(clock_us() - call->started_us) / USEC_PER_SEC);
 	call_end(call, result, failure);
+}
+
+const char *tool_noun(const struct call *call)
+{
+	return call->brief ? "session" : "sandbox";
 }
 
 void tool_finish(struct call *call, const char *text, json_t *structured, json_t *content,
@@ -391,8 +431,8 @@ static void on_loaded(void *ctx, const struct error *err)
 		call->with_session(call, session);
 		return;
 	}
-	(void)error_set(&missing, ERR_SESSION_NOT_FOUND, 0, "no sandbox has the id '%.64s'",
-	                call->args.sandbox_id);
+	(void)error_set(&missing, ERR_SESSION_NOT_FOUND, 0, "no %s has the id '%.64s'",
+	                tool_noun(call), call->args.sandbox_id);
 	tool_refuse(call, err ? err : &missing);
 }
 

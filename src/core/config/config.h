@@ -15,6 +15,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Which tools MCP lists, and how. */
+enum config_profile {
+	CONFIG_PROFILE_DEFAULT, /* few, in few words */
+	CONFIG_PROFILE_FULL,
+	CONFIG_PROFILE_COUNT
+};
+
 enum config_isolation {
 	CONFIG_ISOLATION_STRICT,      /* refuse to start while a required layer is missing */
 	CONFIG_ISOLATION_BEST_EFFORT, /* only by name: run with the layers there are */
@@ -94,6 +101,7 @@ struct config {
 
 	char **template_dirs; /* NULL-terminated: parents of roots */
 	uint64_t templates_max;
+	enum config_profile tools_profile;
 	bool mcp_enabled;
 	char **mcp_enabled_tools,
 		**mcp_disabled_tools; /* NULL-terminated; empty enabled list: all */

@@ -97,6 +97,7 @@ static const struct setting table[] = {
 
 	{"templates.dirs", SETTING_LIST, AT(template_dirs), "",     0, 0,     "Directories whose subdirectories may be roots of templates; absolute paths, at most 7"},
 	{"templates.max",  SETTING_UINT, AT(templates_max), "1000", 1, 65536, "Templates of all tenants, without the built-in ones"},
+	{"tools.profile",      SETTING_PROFILE, AT(tools_profile),   "default", 0, 0, "Tools that MCP lists. default: few tools and short results, for a model. full: all tools, with every argument and every member of a result. All can be called either way"},
 	{"mcp.enabled",        SETTING_BOOL, AT(mcp_enabled),        "true", 0, 0, "Serve the Model Context Protocol at /mcp and below"},
 	{"mcp.enabled_tools",  SETTING_LIST, AT(mcp_enabled_tools),  "",     0, 0, "Tools that agents may call; empty: all"},
 	{"mcp.disabled_tools", SETTING_LIST, AT(mcp_disabled_tools), "",     0, 0, "Tools that agents may not call, even if enabled"},
@@ -357,6 +358,23 @@ static int set_isolation(void *field, const char *text)
 	return -EINVAL;
 }
 
+static const char *const profile_names[] = {
+	[CONFIG_PROFILE_DEFAULT] = "default",
+	[CONFIG_PROFILE_FULL] = "full",
+};
+static_assert(ARRAY_SIZE(profile_names) == CONFIG_PROFILE_COUNT, "every profile has a name");
+
+static int set_profile(void *field, const char *text)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(profile_names); i++) {
+		if (!str_equal(text, profile_names[i]))
+			continue;
+		*(enum config_profile *)field = (enum config_profile)i;
+		return 0;
+	}
+	return -EINVAL;
+}
+
 static void print_quoted(const char *text, FILE *out)
 {
 	(void)fputc('"', out);
@@ -424,6 +442,11 @@ static void print_isolation(const void *field, FILE *out)
 	(void)fputs(config_isolation_name(*(const enum config_isolation *)field), out);
 }
 
+static void print_profile(const void *field, FILE *out)
+{
+	(void)fputs(profile_names[*(const enum config_profile *)field], out);
+}
+
 static void done_text(void *field)
 {
 	free(TAKE_PTR(*(char **)field));
@@ -458,6 +481,7 @@ static const struct setting_ops types[] = {
 	[SETTING_LOG_LEVEL]  = {"error, warn, info or debug", set_log_level, print_log_level, NULL, NULL, NULL},
 	[SETTING_LOG_FORMAT] = {"text or json", set_log_format, print_log_format, NULL, NULL, NULL},
 	[SETTING_ISOLATION]  = {"strict or best-effort", set_isolation, print_isolation, NULL, NULL, NULL},
+	[SETTING_PROFILE]    = {"default or full", set_profile, print_profile, NULL, NULL, NULL},
 };
 /* clang-format on */
 static_assert(ARRAY_SIZE(types) == SETTING_TYPE_COUNT, "every type has a row");

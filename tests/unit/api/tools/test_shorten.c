@@ -22,8 +22,9 @@ static void long_text_keeps_head_and_tail(void **state)
 
 	(void)state;
 	assert_int_equal(shorten(&b, "aaaaabbbbbbbbbbccccc", 20, 10, "x://y"), 1);
-	assert_string_equal(b.data,
-	                    "aaaaa\n[... 10 of 20 bytes left out; all of it: x://y ...]\nccccc");
+	assert_string_equal(
+		b.data,
+		"aaaaa\n[... 10 of 20 bytes left out at offset 5; all of it: x://y ...]\nccccc");
 }
 
 static void lines_are_not_cut_where_that_costs_little(void **state)

@@ -151,7 +151,8 @@ static void every_row_is_whole(void **state)
 
 	(void)state;
 	for (; (tool = tool_at(i)); i++) {
-		cleanup_json json_t *view = tool_view(tool);
+		const struct tool_reader reader = {0};
+		cleanup_json json_t *view = tool_view(tool, &reader);
 
 		assert_true(is_name(tool->name));
 		assert_true(strlen(tool->title) > 0);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/tools/tool_internal.h"
+
+#include "api/internal.h"
+#include "api/json/decode_fields.h"
+#include "api/json/json.h"
+#include "base/str.h"
+#include "core/config/config.h"
+#include "core/language/runners.h"
+#include "core/policy/policies.h"
+#include "core/run/run_service.h"
+#include "core/template/templates.h"
+#include "core/tenant/principal.h"
+#include <string.h>
+
+/*
+ * Theory of operation. A list of tools is part of every prompt of a model, so the default profile
+ * has few tools, and of each only what is needed often. A view never offers what a call would
+ * refuse: no language that the host lacks, no network that the policy denies.
+ */
+
+#define TEMPLATES_MAX 12
+#define DIALECT       "https://json-schema.org/draft/2020-12/schema"
+
+static const struct runner *runner_of(const struct router *r, const char *language)
+{
+	const struct runners *all = r->parts.runners;
+	const struct runner *runner = all ? runners_find(all, language) : NULL;
+
+	return runner && runner->installed ? runner : NULL;
+}
+
+bool tool_is_listed(const struct router *r, const struct tool *tool)
+{
+	return tool_is_enabled(r->config, tool) &&
+	       (!tool->language || runner_of(r, tool->language));
+}
+
+bool tool_is_in_profile(const struct router *r, const struct tool *tool)
+{
+	char *const *chosen = r->config->mcp_enabled_tools;
+
+	if (!tool_is_listed(r, tool))
+		return false;
+	return r->config->tools_profile == CONFIG_PROFILE_FULL || tool->hints & TOOL_BRIEF ||
+	       (chosen && *chosen);
+}
+
+static json_t *language_words(const struct router *r)
+{
+	json_t *words = json_array();
+	const struct runner *runner;
+
+	for (size_t i = 0; (runner = runners_at(r->parts.runners, i)); i++)
+		if (runner->installed)
+			json_append(words, json_string(runner->name));
+	return words;
+}
+
+static json_t *network_words(const struct router *r, const struct principal *who)
+{
+	const struct policy *policy = run_service_policy_of(r->runs, who->tenant);
+	uint64_t most = policy ? policy->network_mode.value : BOX_NETWORK_NONE;
+	unsigned made = run_service_driver(r->runs)->caps.networks;
+	json_t *words = json_array();
+
+	for (unsigned i = 0; i < BOX_NETWORK_COUNT; i++)
+		if (i == BOX_NETWORK_NONE || (i <= most && made & BOX_NETWORK_BIT(i)))
+			json_append(words, json_string(decode_networks[i]));
+	return words;
+}
+
+static json_t *template_words(const struct router *r, const struct principal *who)
+{
+	const struct templates *all = r->parts.templates;
+	struct template *t = templates_at(all, who->tenant, 0);
+	json_t *words = json_array();
+
+	for (; t; t = templates_next(all, who->tenant, t))
+		if (!t->problem)
+			json_append(words, json_string(t->spec.id));
+	return words;
+}
+
+/* What the tables cannot know. A long list of templates is left out. */
+static void add_choices(json_t *schema, const struct tool_reader *reader)
+{
+	const struct router *r = reader->router;
+	json_t *rows = json_object_get(schema, "properties");
+	json_t *language = json_object_get(rows, "language");
+	json_t *network = json_object_get(rows, "network_mode");
+	json_t *template = json_object_get(rows, "template");
+
+	if (language && r && r->parts.runners)
+		json_set(language, "enum", language_words(r));
+	if (network && r && r->runs)
+		json_set(network, "enum", network_words(r, reader->who));
+	if (template && r && r->parts.templates &&
+	    templates_count(r->parts.templates, reader->who->tenant) <= TEMPLATES_MAX)
+		json_set(template, "enum", template_words(r, reader->who));
+}
+
+json_t *tool_input_schema(const struct tool *tool, const struct tool_reader *reader)
+{
+	bool brief = reader->brief && tool->hints & TOOL_BRIEF;
+	json_t *j = fields_schema(tool->input, brief ? FIELDS_BRIEF : FIELDS_INLINE);
+
+	add_choices(j, reader);
+	if (!brief)
+		json_set(j, "$schema", json_string(DIALECT));
+	return j;
+}
+
+/* MCP has defaults for what is left out. */
+static json_t *view_hints(const struct tool *tool, bool brief)
+{
+	const struct {
+		const char *name;
+		unsigned hint;
+		bool otherwise; /* the default of MCP */
+	} hints[] = {
+		{"readOnlyHint", TOOL_READ_ONLY, false},
+		{"destructiveHint", TOOL_DESTRUCTIVE, tool->hints & TOOL_READ_ONLY ? false : true},
+		{"idempotentHint", TOOL_IDEMPOTENT, tool->hints & TOOL_READ_ONLY ? true : false},
+		{"openWorldHint", TOOL_OPEN_WORLD, true},
+	};
+	json_t *j = json_object();
+
+	if (!brief)
+		json_set(j, "title", json_string(tool->title));
+	for (size_t i = 0; i < ARRAY_SIZE(hints); i++) {
+		bool value = tool->hints & hints[i].hint;
+
+		if (!brief || value != hints[i].otherwise)
+			json_set(j, hints[i].name, json_boolean(value));
+	}
+	return j;
+}
+
+json_t *tool_view(const struct tool *tool, const struct tool_reader *reader)
+{
+	bool brief = reader->brief && tool->hints & TOOL_BRIEF;
+	json_t *j = json_object(), *output;
+
+	json_set(j, "name", json_string(tool->name));
+	json_set(j, "title", json_string(tool->title));
+	json_set(j, "description", json_string(tool->description));
+	json_set(j, "inputSchema", tool_input_schema(tool, reader));
+	if (!brief) {
+		output = fields_schema(tool->output, FIELDS_NULLABLE);
+		json_set(output, "$schema", json_string(DIALECT));
+		json_set(j, "outputSchema", output);
+	}
+	json_set(j, "annotations", view_hints(tool, brief));
+	return j;
+}

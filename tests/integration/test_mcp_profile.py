@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The default profile of the tools: what a model reads costs few tokens, and nothing else is lost."""
+
+import json
+
+import jsonschema
+import pytest
+from support.mcp import Mcp
+
+pytestmark = pytest.mark.phases("system")
+
+TOOLS = ["execute_code", "exec_command", "read_file", "write_file", "list_files", "manage_session", "read_output", "more_tools"]
+#: Characters of the list as JSON. cl100k and o200k make at least 4.2 characters one token of it: docs/mcp.md.
+LIST_MAX = 7500
+
+
+@pytest.fixture
+def mcp(daemon):
+    with Mcp(daemon.socket) as m:
+        yield m
+
+
+@pytest.fixture
+def session(mcp):
+    sid = good(mcp.call("manage_session", action="create"))["session_id"]
+    yield sid
+    mcp.call("manage_session", action="end", session_id=sid)
+
+
+def text(result):
+    return result["content"][0]["text"]
+
+
+def good(result):
+    assert not result["isError"], result
+    return result["structuredContent"]
+
+
+def refused(result, *words):
+    assert result["isError"], result
+    for word in words:
+        assert word in text(result), result
+
+
+# The list.
+
+
+def test_the_list_is_short(mcp):
+    tools = mcp.result("tools/list")["tools"]
+    assert [t["name"] for t in tools] == TOOLS
+    assert len(json.dumps(tools, separators=(",", ":"))) <= LIST_MAX
+    assert len(mcp.initialized["instructions"]) < 400
+    for tool in tools:
+        jsonschema.Draft202012Validator.check_schema(tool["inputSchema"])
+        assert tool["annotations"].get("openWorldHint") is False
+
+
+def test_every_listed_argument_and_choice_is_accepted(mcp, session):
+    """Each word of each enum, in a call that is otherwise right."""
+    calls = {
+        "execute_code": {"code": "1"}, "exec_command": {"command": "true"}, "read_file": {"path": "a"},
+        "write_file": {"path": "a", "content": "YQ=="}, "list_files": {},
+    }  # fmt: skip
+    asked = 0
+    for tool in mcp.result("tools/list")["tools"]:
+        for name, schema in tool["inputSchema"]["properties"].items():
+            for word in schema.get("enum", []):
+                arguments = {"session_id": session, **calls.get(tool["name"], {}), name: word}
+                if tool["name"] == "manage_session":
+                    arguments = {"action": "create", name: word}
+                if tool["name"] == "read_output":
+                    arguments = {"execution_id": "x", name: word}
+                result = mcp.call(tool["name"], **arguments)
+                asked += 1
+                if result["isError"]:
+                    assert result["structuredContent"].get("field") not in (name,), result
+                elif arguments.get("action") == "create":
+                    mcp.call("manage_session", action="end", session_id=result["structuredContent"]["session_id"])
+    assert asked >= 12
+    assert not mcp.call("write_file", session_id=session, path="b", content="b")["isError"]
+
+
+def test_the_full_profile_lists_everything_that_the_host_has(make_daemon, daemon):
+    full = make_daemon(config="tools: {profile: full}\n").start()
+    with Mcp(full.socket) as m, full.client() as client:
+        tools = {t["name"]: t for t in m.result("tools/list")["tools"]}
+        assert tools == {t["name"]: t for t in client.get("/mcp/tools").json["tools"]}
+        languages = good(m.call("list_languages"))["languages"]
+    assert set(TOOLS) < set(tools) and {"create_sandbox", "run_python", "run_shell"} < set(tools)
+    assert "run_go" not in tools and "run_csharp" not in tools
+    for tool in tools.values():
+        rows = tool["inputSchema"]["properties"]
+        assert rows.get("language", {}).get("enum", languages) == languages
+        assert rows.get("network_mode", {}).get("enum", ["none"]) == ["none"]
+    with daemon.client() as client:  # REST lists them in either profile
+        assert {t["name"] for t in client.get("/mcp/tools").json["tools"]} == set(tools)
+
+
+def test_a_profile_must_exist(make_daemon):
+    daemon = make_daemon(config="tools: {profile: short}\n")
+    daemon.start(ready=False)
+    assert daemon.process.wait(20) != 0
+    assert "default or full" in daemon.log()
+
+
+def test_tools_chosen_by_the_operator_are_listed(make_daemon):
+    daemon = make_daemon(config="mcp: {enabled_tools: [execute_code, run_python, run_go]}\n").start()
+    with Mcp(daemon.socket) as m:
+        assert [t["name"] for t in m.result("tools/list")["tools"]] == ["execute_code", "run_python"]
+
+
+# The tools that only this profile needs.
+
+
+def test_a_session_has_one_tool(mcp):
+    sid = good(mcp.call("manage_session", action="create", template="shell", session_id="mine"))["session_id"]
+    assert sid == "mine" and "mine" in text(mcp.call("manage_session", action="list"))
+    good(mcp.call("write_file", session_id=sid, path="a", content="42"))
+    assert text(mcp.call("exec_command", session_id=sid, command="cat a")) == "42\n"
+    # The older name of the argument is accepted too.
+    assert text(mcp.call("read_file", sandbox_id=sid, path="a")) == "42"
+    refused(mcp.call("manage_session", action="interrupt"), "session_id", "missing")
+    good(mcp.call("manage_session", action="end", session_id=sid))
+    refused(mcp.call("read_file", session_id="nobody", path="a"), "no session has the id 'nobody'")
+    refused(mcp.call("manage_session", action="create", session_id="a b"), "session_id")
+
+
+def test_a_command_needs_no_session(mcp):
+    assert text(mcp.call("exec_command", command="echo $((6 * 7))")) == "42\n"
+
+
+def test_long_output_is_read_in_pages(mcp, session):
+    code = "for i in range(9000): print(f'line {i} \\u20ac')"
+    whole = "".join(f"line {i} \u20ac\n" for i in range(9000))
+    for arguments in ({}, {"session_id": session}):
+        cut = mcp.call("execute_code", code=code, language="python", **arguments)
+        ident = good(cut)["execution_id"]
+        assert "left out at offset" in text(cut) and f'read_output, execution_id "{ident}"' in text(cut)
+        pages, offset = "", 0
+        while offset is not None:
+            page = good(mcp.call("read_output", execution_id=ident, offset=offset))
+            pages, offset = pages + page["output"], page.get("next_offset")
+        assert pages == whole
+    assert good(mcp.call("read_output", execution_id=ident, stream="stderr"))["output"] == ""
+    refused(mcp.call("read_output", execution_id=ident, offset=10**9), "offset", "beyond the end")
+    refused(mcp.call("read_output", execution_id="exec_none"), "exec_none")
+
+
+def test_a_long_file_is_read_in_parts(mcp, session):
+    good(mcp.call("write_file", session_id=session, path="long", content="0123456789" * 9000))
+    assert "read_file with another offset" in text(mcp.call("read_file", session_id=session, path="long"))
+    assert text(mcp.call("read_file", session_id=session, path="long", offset=89995)) == "56789"
+
+
+def test_more_tools_are_found_and_called(mcp, session):
+    every = {t["name"] for t in good(mcp.call("more_tools"))["tools"]}
+    assert {"run_python", "create_sandbox", "list_languages", "execute_code"} <= every and "run_go" not in every
+    found = good(mcp.call("more_tools", query="run packages"))["tools"]
+    assert {t["name"] for t in found} == {"run_python", "run_shell", "run_generic"}
+    assert "numpy" in found[0]["arguments"]["packages"] and "required" in found[0]["arguments"]["code"]
+    assert "packages: array" in text(mcp.call("more_tools", query="run_python"))
+    ran = mcp.call("more_tools", call="run_python", arguments={"sandbox_id": session, "code": "print(6 * 7)"})
+    assert text(ran) == "42\n"
+    # A tool that is not in the list can be called by its name as well.
+    assert text(mcp.call("run_python", sandbox_id=session, code="print(6 * 7)")) == "42\n"
+    refused(mcp.call("more_tools", call="run_pyton"), "did you mean 'run_python'?")
+    refused(mcp.call("more_tools", call="more_tools"), "call")
+    assert "did you mean 'run_python'?" in mcp.error("tools/call", {"name": "run_pyton"})["message"]
+    assert text(mcp.call("more_tools", query="teleport")).startswith("No tool matches")
