@@ -245,17 +245,59 @@ def test_limits_of_imports_are_settings(make_daemon, setting, data, detail):
         imported(client, "x", small(1000))  # control: an image that fits is accepted
 
 
+def import_states(client):
+    return {item["id"]: item["state"] for item in client.get(f"{V1}/imports").json["items"]}
+
+
 def test_concurrent_imports_are_a_setting(make_daemon):
-    daemon = make_daemon(config="imports:\n  max_per_tenant: 1\n").start()
+    """One more than may run waits, and no byte of it is read; one more than may wait is refused."""
+    daemon = make_daemon(config="imports:\n  max_per_tenant: 1\n  max_queued: 2\n").start()
+    data = small()
     with daemon.client() as client:
         held = oci.HeldImport(daemon.socket, "one")
-        host.wait_until(lambda: client.get(f"{V1}/imports").json["total"] == 1, 10, "it is under way")
-        refused = do_import(client, "two", b"x" * 2000)
-        assert refused.status == 429 and "of this tenant" in refused.json["error_detail"], refused
+        host.wait_until(lambda: import_states(client) == {"one": "receiving"}, 10, "it is under way")
+        waits = oci.HeldImport(daemon.socket, "two", begin=data, total=len(data))
+        leaves = oci.HeldImport(daemon.socket, "three", begin=data, total=len(data))
+        host.wait_until(lambda: import_states(client) == {"one": "receiving", "two": "waiting", "three": "waiting"}, 10, "two wait")
+        assert client.get(f"{V1}/imports/two").json["received_bytes"] == 0
+        assert metrics.read(client).value("sandbox_imports_waiting") == 2
+        refused = do_import(client, "four", b"x" * 2000)
+        assert refused.status == 429 and "1 imports are running and 2 waiting" in refused.json["error_detail"], refused
+        leaves.close()
+        host.wait_until(lambda: "three" not in import_states(client), 10, "a client that left does not wait")
         held.close()
+        answer = waits.connection.getresponse()
+        assert answer.status == 201, answer.read()
+        waits.close()
+        host.wait_until(lambda: import_states(client) == {}, 10, "nothing is under way")
+
+
+def test_imports_of_other_tenants_wait_for_their_turn(make_daemon):
+    """A third tenant is not refused while two tenants import, and is next although others have waited longer."""
+    daemon = make_daemon(config="imports: {max: 2, max_per_tenant: 2}\n").start()
+    data = small()
     with daemon.client() as client:
-        host.wait_until(lambda: client.get(f"{V1}/imports").json["total"] == 0, 10, "it ended with its client")
-        imported(client, "two", small())
+        keys = {}
+        for name in ("greedy", "modest"):
+            make_tenant(client, name)
+            keys[name] = make_key(client, name)
+        greedy, modest = (KeyClient(daemon.socket, keys[name]) for name in ("greedy", "modest"))
+        held = [oci.HeldImport(daemon.socket, f"g{i}", key=keys["greedy"]) for i in range(4)]
+        host.wait_until(lambda: sorted(import_states(greedy).values()) == ["receiving"] * 2 + ["waiting"] * 2, 10, "two wait")
+        running = {name for name, state in import_states(greedy).items() if state == "receiving"}
+        mine = oci.HeldImport(daemon.socket, "mine", begin=data[:1000], total=len(data), key=keys["modest"])
+        host.wait_until(lambda: import_states(modest) == {"mine": "waiting"}, 10, "it waits")
+        for one in held:  # of the two places, the first is for one that has waited longer
+            if one.id in running:
+                one.close()
+        host.wait_until(lambda: import_states(modest) == {"mine": "receiving"}, 10, "it has its turn")
+        host.wait_until(lambda: sorted(import_states(greedy).values()) == ["receiving", "waiting"], 10, "and one of theirs")
+        mine.connection.send(data[1000:])
+        answer = mine.connection.getresponse()
+        assert answer.status == 201, answer.read()
+        for one in (*held, mine, greedy, modest):
+            one.close()
+        host.wait_until(lambda: metrics.read(client).value("sandbox_imports_running") == 0, 10, "nothing is under way")
 
 
 # Progress

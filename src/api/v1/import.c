@@ -119,7 +119,7 @@ static json_t *view_import(const struct import_info *info)
 	return j;
 }
 
-static const char *const status_words[] = {"receiving", "unpacking", NULL};
+static const char *const status_words[] = {"waiting", "receiving", "unpacking", NULL};
 const struct fields v1_imports_query = QUERY_PAGE_FIELDS(status_words);
 
 void v1_import_list(struct router *r, struct http_request *req, const struct route_args *args)

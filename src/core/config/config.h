@@ -108,7 +108,7 @@ struct config {
 	uint64_t mcp_text_bytes;
 	uint64_t io_bytes, io_ops; /* of a tenant per second and disk; 0: unlimited */
 	/* image imports */
-	uint64_t imports_max, imports_max_tenant;
+	uint64_t imports_max, imports_max_tenant, imports_queued;
 	uint64_t import_archive_bytes, import_root_bytes, import_file_bytes;
 	uint64_t import_entries, import_layers;
 	uint64_t import_memory_bytes, import_cpu_us;

@@ -127,8 +127,9 @@ static const struct setting table[] = {
 	{"limits.output",         SETTING_SIZE, AT(output_bytes),       "1Mi",   1,        256 * MIB,  "Bytes kept of stdout, and of stderr"},
 	{"limits.output_max",     SETTING_SIZE, AT(output_max_bytes),   "4Mi",   1,        256 * MIB,  "Maximum a request may ask for"},
 
-	{"imports.max",            SETTING_UINT, AT(imports_max),          "4",      1, 64,        "Concurrent image imports; more are rejected"},
+	{"imports.max",            SETTING_UINT, AT(imports_max),          "4",      1, 64,        "Concurrent image imports; more wait for their turn"},
 	{"imports.max_per_tenant", SETTING_UINT, AT(imports_max_tenant),   "2",      1, 64,        "The same for one tenant"},
+	{"imports.max_queued",     SETTING_UINT, AT(imports_queued),       "16",     0, 1024,      "Imports that wait; more are rejected, except those of tenants below their equal share"},
 	{"imports.archive",  SETTING_SIZE, AT(import_archive_bytes), "8Gi",    1 * MIB, 64 * TIB,   "Archive of an image"},
 	{"imports.root",     SETTING_SIZE, AT(import_root_bytes),    "16Gi",   1 * MIB, 64 * TIB,   "All files of an image, over all layers"},
 	{"imports.file",     SETTING_SIZE, AT(import_file_bytes),    "4Gi",    1 * KIB, 64 * TIB,   "One file of an image"},

@@ -36,8 +36,8 @@ static_assert(IMPORT_NAME_LEN == BOX_ROOT_LEN, "roots have the same names everyw
 
 struct imports {
 	struct imports_config config;
-	struct list all;
-	size_t count;
+	struct list all; /* of a tenant: oldest first; of tenants: the next turn first */
+	size_t count, waiting;
 };
 
 struct import {
@@ -48,6 +48,7 @@ struct import {
 	char root[BOX_ROOT_LEN];
 	int in, out; /* owned */
 	struct watch *in_watch, *out_watch;
+	bool ended; /* import_end came while it waited */
 	struct buf answer;
 	struct import_limits limits;
 	bool quota_bound; /* the tenant's quota is below the setting */
@@ -62,6 +63,7 @@ struct kept {
 };
 
 static const char *const state_names[] = {
+	[IMPORT_WAITING] = "waiting",
 	[IMPORT_RECEIVING] = "receiving",
 	[IMPORT_UNPACKING] = "unpacking",
 };
@@ -100,10 +102,20 @@ static struct tenant *tenant_of(const struct imports *all, const char *name)
 	return all->config.tenants ? tenants_find(all->config.tenants, name) : NULL;
 }
 
+static bool is_waiting(const struct import *i)
+{
+	return i->info.state == IMPORT_WAITING;
+}
+
+static void start_waiting(void *ctx);
+
 static void import_free(struct import *i)
 {
 	list_remove(&i->node);
 	i->owner->count--;
+	i->owner->waiting -= is_waiting(i);
+	if (i->owner->waiting > 0) /* not from inside a caller's event */
+		loop_defer(i->owner->config.loop, start_waiting, i->owner);
 	if (i->kept)
 		i->kept->import = NULL;
 	watch_free(i->in_watch);
@@ -119,6 +131,10 @@ static void import_free(struct import *i)
 
 void import_end(struct import *i)
 {
+	if (is_waiting(i)) {
+		i->ended = true;
+		return;
+	}
 	watch_free(TAKE_PTR(i->in_watch));
 	i->in = fd_close(i->in);
 	i->info.state = IMPORT_UNPACKING;
@@ -184,6 +200,8 @@ size_t import_write(struct import *i, const char *data, size_t len)
 	struct error err = {0};
 	size_t taken;
 
+	if (is_waiting(i))
+		return 0;
 	/* Nothing else bounds an archive that unpacks to nothing. */
 	if (len > i->limits.archive_bytes - i->info.received) {
 		(void)refuse_length(i->limits.archive_bytes, &err);
@@ -390,35 +408,90 @@ static uint64_t room_of(const struct imports *all, const char *tenant)
 	return room;
 }
 
-/* Called before the body is read, to spare the caller a useless upload. */
-static int check_request(const struct imports *all, const struct import_request *request,
-                         struct error *err)
+static size_t count_of(const struct imports *all, const char *tenant, bool waiting)
+{
+	const struct import *i;
+	size_t count = 0;
+
+	LIST_FOREACH (i, &all->all, struct import, node)
+		count += is_waiting(i) == waiting && str_equal(i->tenant, tenant) ? 1 : 0;
+	return count;
+}
+
+static bool may_run(const struct imports *all, const char *tenant)
 {
 	const struct config *c = all->config.config;
-	struct tenant *tenant = tenant_of(all, request->tenant);
-	size_t own = 0;
+
+	return all->count - all->waiting < c->imports_max &&
+	       count_of(all, tenant, false) < c->imports_max_tenant;
+}
+
+static struct import *next_waiting(const struct imports *all)
+{
+	struct import *i;
+
+	LIST_FOREACH (i, &all->all, struct import, node)
+		if (is_waiting(i) && may_run(all, i->tenant))
+			return i;
+	return NULL;
+}
+
+/* No overtaking: one whose turn it is starts soon. */
+static bool must_wait(const struct imports *all, const char *tenant)
+{
+	return !may_run(all, tenant) || next_waiting(all);
+}
+
+static const struct import *first_waiting(const struct imports *all, const char *tenant)
+{
 	const struct import *i;
 
 	LIST_FOREACH (i, &all->all, struct import, node)
-		own += str_equal(i->tenant, request->tenant) ? 1 : 0;
+		if (is_waiting(i) && str_equal(i->tenant, tenant))
+			return i;
+	return NULL;
+}
+
+/* As in scheduler.c: a full queue rejects a tenant that has its equal share of it. */
+static bool is_full(const struct imports *all, const char *tenant)
+{
+	size_t max = all->config.config->imports_queued;
+	size_t own = count_of(all, tenant, true);
+	size_t tenants = own == 0;
+	const struct import *i;
+
+	if (all->waiting < max)
+		return false;
+	LIST_FOREACH (i, &all->all, struct import, node)
+		tenants += first_waiting(all, i->tenant) == i ? 1 : 0;
+	return max == 0 || own >= (max > tenants ? max / tenants : 1);
+}
+
+/* Called before the body is read, to spare the caller a useless upload. */
+static int check_request(const struct imports *all, const struct import_request *request,
+                         bool waits, struct error *err)
+{
+	const struct config *c = all->config.config;
+	struct tenant *tenant = tenant_of(all, request->tenant);
+	uint64_t room;
+
 	if (templates_check_names(request->id, request->name ? request->name : request->id, err) <
 	    0)
 		return -1;
 	if (templates_find(all->config.templates, request->tenant, request->id))
 		return error_set(err, ERR_CONFLICT, 0, "template '%s' already exists", request->id);
-	if (all->count >= c->imports_max)
-		return error_set(err, ERR_BUSY, 0, "%zu imports are already running", all->count);
-	if (own >= c->imports_max_tenant)
-		return error_set(err, ERR_BUSY, 0,
-		                 "%llu imports of this tenant are already running",
-		                 (unsigned long long)c->imports_max_tenant);
+	if (waits && is_full(all, request->tenant))
+		return error_set(err, ERR_BUSY, 0, "%zu imports are running and %zu waiting",
+		                 all->count - all->waiting, all->waiting);
 	if (request->length != IMPORT_LENGTH_UNKNOWN && request->length > c->import_archive_bytes)
 		return refuse_length(c->import_archive_bytes, err);
 	/* There must be room for the template and a byte of image. */
 	if (tenant_take_template(tenant, err) < 0)
 		return -1;
 	tenant_drop_template(tenant);
-	return room_of(all, request->tenant) > 0 ? 0 : tenant_refuse_image(tenant, err);
+	/* One that waits needs its room later. */
+	room = waits ? tenant_image_room(tenant) : room_of(all, request->tenant);
+	return room > 0 ? 0 : tenant_refuse_image(tenant, err);
 }
 
 static void set_limits(struct import *i)
@@ -440,12 +513,69 @@ static void set_limits(struct import *i)
 		i->limits.root_bytes = room;
 }
 
+static int start_import(struct import *i, struct error *err)
+{
+	struct imports *all = i->owner;
+
+	set_limits(i);
+	if (i->limits.root_bytes == 0) /* used up while it waited */
+		return tenant_refuse_image(tenant_of(all, i->tenant), err);
+	if (open_pipes(i, err) < 0)
+		return -1;
+	i->info.state = IMPORT_RECEIVING;
+	i->info.updated_ms = clock_real_ms();
+	i->in_watch = watch_new(all->config.loop, i->in, on_room, i);
+	i->out_watch = watch_new(all->config.loop, i->out, on_answer, i);
+	watch_set(i->out_watch, WATCH_READ);
+	if (i->ended)
+		import_end(i);
+	return 0;
+}
+
+/* The others of its tenant go behind those of other tenants. */
+static void pass_turn(struct imports *all, const char *tenant)
+{
+	struct list passed;
+	struct import *i;
+
+	list_init(&passed);
+	LIST_FOREACH (i, &all->all, struct import, node)
+		if (is_waiting(i) && str_equal(i->tenant, tenant)) {
+			list_remove(&i->node);
+			list_append(&passed, &i->node);
+		}
+	LIST_FOREACH (i, &passed, struct import, node) {
+		list_remove(&i->node);
+		list_append(&all->all, &i->node);
+	}
+}
+
+static void start_waiting(void *ctx)
+{
+	struct imports *all = ctx;
+	struct error err = {0};
+	struct import *i = next_waiting(all);
+
+	if (!i)
+		return;
+	if (start_import(i, &err) < 0) {
+		end_import(i, NULL, &err); /* the next one follows */
+		return;
+	}
+	all->waiting--;
+	pass_turn(all, i->tenant);
+	if (all->waiting > 0)
+		loop_defer(all->config.loop, start_waiting, all);
+	i->events.on_room(i->events.ctx);
+}
+
 int imports_begin(struct imports *all, const struct import_request *request,
                   const struct import_events *events, struct import **ret_import, struct error *err)
 {
+	bool waits = must_wait(all, request->tenant);
 	struct import *i;
 
-	if (check_request(all, request, err) < 0)
+	if (check_request(all, request, waits, err) < 0)
 		return -1;
 	i = NEW(struct import);
 	*i = (struct import){.owner = all, .events = *events, .in = -1, .out = -1};
@@ -458,18 +588,18 @@ int imports_begin(struct imports *all, const struct import_request *request,
 	                               .length = request->length,
 	                               .started_ms = clock_real_ms()};
 	i->info.updated_ms = i->info.started_ms;
-	set_limits(i);
 	memcpy(i->root, IMAGE_ROOT_PREFIX, strlen(IMAGE_ROOT_PREFIX));
 	id_random(i->root + strlen(IMAGE_ROOT_PREFIX), 20);
 	list_append(&all->all, &i->node);
 	all->count++;
-	if (open_pipes(i, err) < 0) {
-		import_free(i);
-		return -1;
+	all->waiting++;
+	if (!waits) {
+		if (start_import(i, err) < 0) {
+			import_free(i);
+			return -1;
+		}
+		all->waiting--;
 	}
-	i->in_watch = watch_new(all->config.loop, i->in, on_room, i);
-	i->out_watch = watch_new(all->config.loop, i->out, on_answer, i);
-	watch_set(i->out_watch, WATCH_READ);
 	*ret_import = i;
 	return 0;
 }
@@ -512,7 +642,8 @@ void imports_measure(void *ctx, struct metrics *m)
 	const struct imports *all = ctx;
 	const struct images *images = templates_images(all->config.templates);
 
-	metrics_set(m, METRIC_IMPORTS_RUNNING, (double)all->count);
+	metrics_set(m, METRIC_IMPORTS_RUNNING, (double)(all->count - all->waiting));
+	metrics_set(m, METRIC_IMPORTS_WAITING, (double)all->waiting);
 	metrics_set(m, METRIC_TEMPLATES, (double)templates_made(all->config.templates));
 	metrics_set(m, METRIC_IMAGES, (double)images_count(images));
 	metrics_set(m, METRIC_IMAGE_BYTES, (double)images_bytes(images));
@@ -553,6 +684,7 @@ void imports_free(struct imports *all)
 		return;
 	LIST_FOREACH (i, &all->all, struct import, node)
 		import_free(i);
+	loop_cancel(all->config.loop, start_waiting, all);
 	images_set_unused(templates_images(all->config.templates), NULL, NULL);
 	(void)fd_close(all->config.sock);
 	free(all);

@@ -6,6 +6,10 @@
  * archive; the daemon reads its short answer. One import: imports_begin, import_write...,
  * import_end, then exactly one of on_done and on_failed, from the loop or from import_write; or
  * import_cancel, and no event. Its tenant can query its progress.
+ *
+ * Beyond the bounds (imports.max, imports.max_per_tenant) an import waits and accepts no byte yet.
+ * Tenants take turns. If imports.max_queued wait, a tenant that has its equal share of them is
+ * rejected.
  */
 
 #include "base/attr.h"
@@ -48,6 +52,7 @@ struct import_request {
 #define IMPORT_LENGTH_UNKNOWN UINT64_MAX
 
 enum import_state {
+	IMPORT_WAITING,   /* for its turn */
 	IMPORT_RECEIVING, /* the archive */
 	IMPORT_UNPACKING, /* applying layers */
 	IMPORT_STATE_COUNT
@@ -69,6 +74,7 @@ void imports_free(struct imports *all);
 struct imports *imports_new(const struct imports_config *config) attr_owned(imports_free);
 /** imports_sweep - remove roots without a template or box. Call after sessions are restored. */
 void imports_sweep(struct imports *all);
+/** imports_count - waiting and running. */
 size_t imports_count(const struct imports *all);
 /** imports_measure - a metrics source; @ctx: the imports. */
 void imports_measure(void *ctx, struct metrics *m);

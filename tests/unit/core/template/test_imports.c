@@ -362,6 +362,7 @@ static void a_refused_import_reads_no_byte(void **state)
 	assert_string_equal(f->err.field, "id");
 	assert_int_equal(begin(f, "alice", "shell", 5), -1);
 	assert_int_equal(f->err.code, ERR_CONFLICT);
+	f->config->imports_queued = 0;
 	begin_good(f);
 	first = f->import;
 	assert_int_equal(begin(f, "alice", "other", 5), -1);
@@ -369,6 +370,107 @@ static void a_refused_import_reads_no_byte(void **state)
 	assert_int_equal(begin(f, "default", "other", 5), 0);
 	import_cancel(f->import);
 	import_cancel(first);
+}
+
+static struct import *begin_of(struct fixture *f, const char *tenant, const char *id)
+{
+	assert_int_equal(begin(f, tenant, id, 5), 0);
+	return f->import;
+}
+
+static enum import_state state_of(struct fixture *f, const char *tenant, const char *id)
+{
+	struct import_info info;
+
+	assert_true(imports_find(f->imports, tenant, id, &info));
+	return info.state;
+}
+
+static void turn(struct fixture *f)
+{
+	for (int i = 0; i < 5; i++)
+		loop_run_once(f->loop, false);
+}
+
+/* With one place for all: the tenants alternate, however many wait for each. */
+static void tenants_take_turns(void **state)
+{
+	struct fixture *f = *state;
+	struct import *a[3], *b[2];
+
+	f->config->imports_max = 1;
+	tenants_find(f->tenants, "alice")->limits[QUOTA_TEMPLATES] = 0;
+	a[0] = begin_of(f, "alice", "a0");
+	assert_true(take_order(f));
+	a[1] = begin_of(f, "alice", "a1");
+	a[2] = begin_of(f, "alice", "a2");
+	b[0] = begin_of(f, "default", "b0");
+	b[1] = begin_of(f, "default", "b1");
+	assert_int_equal(state_of(f, "alice", "a1"), IMPORT_WAITING);
+	assert_int_equal(import_write(a[1], "abcde", 5), 0);
+	assert_false(take_order(f));
+	import_cancel(a[0]);
+	turn(f);
+	assert_int_equal(state_of(f, "alice", "a1"), IMPORT_RECEIVING);
+	assert_int_equal(f->rooms, 1);
+	assert_int_equal(import_write(a[1], "abcde", 5), 5);
+	import_cancel(a[1]);
+	turn(f);
+	assert_int_equal(state_of(f, "default", "b0"), IMPORT_RECEIVING);
+	assert_int_equal(state_of(f, "alice", "a2"), IMPORT_WAITING);
+	import_cancel(b[0]);
+	turn(f);
+	assert_int_equal(state_of(f, "alice", "a2"), IMPORT_RECEIVING);
+	import_cancel(b[1]); /* its client left */
+	import_cancel(a[2]);
+	turn(f);
+	assert_int_equal(imports_count(f->imports), 0);
+}
+
+static void a_full_queue_rejects_the_tenant_that_filled_it(void **state)
+{
+	struct fixture *f = *state;
+	struct import *all[6];
+	size_t n = 0;
+
+	f->config->imports_queued = 3;
+	tenants_find(f->tenants, "alice")->limits[QUOTA_TEMPLATES] = 0;
+	all[n++] = begin_of(f, "alice", "a0");
+	all[n++] = begin_of(f, "alice", "a1");
+	all[n++] = begin_of(f, "alice", "a2");
+	all[n++] = begin_of(f, "alice", "a3");
+	assert_int_equal(begin(f, "alice", "a4", 5), -1);
+	assert_int_equal(f->err.code, ERR_BUSY);
+	assert_string_equal(f->err.msg, "1 imports are running and 3 waiting");
+	all[n++] = begin_of(f, "default", "b0"); /* runs */
+	all[n++] = begin_of(f, "default", "b1"); /* waits: it has no share yet */
+	assert_int_equal(begin(f, "default", "b2", 5), -1);
+	while (n > 0)
+		import_cancel(all[--n]);
+}
+
+/* An empty body ends before its turn; a quota that others used up meanwhile is a failure. */
+static void what_happened_while_it_waited_counts_at_its_turn(void **state)
+{
+	struct fixture *f = *state;
+	struct import *first, *second;
+
+	first = begin_of(f, "default", "first");
+	second = begin_of(f, "default", "second");
+	import_end(second);
+	import_cancel(first);
+	turn(f);
+	assert_int_equal(state_of(f, "default", "second"), IMPORT_UNPACKING);
+	import_cancel(second);
+	first = begin_of(f, "alice", "first");
+	second = begin_of(f, "alice", "second");
+	tenants_find(f->tenants, "alice")->image_bytes = 1000;
+	import_cancel(first);
+	turn(f);
+	assert_int_equal(f->failed, 1);
+	assert_int_equal(f->failure.code, ERR_QUOTA);
+	assert_int_equal(imports_count(f->imports), 0);
+	tenants_find(f->tenants, "alice")->image_bytes = 0;
 }
 
 static void leftovers_are_swept_and_what_is_used_is_not(void **state)
@@ -406,6 +508,9 @@ int main(void)
 		UNIT(an_archive_has_a_bound_however_it_comes),
 		UNIT(there_is_room_again_when_the_importer_has_read),
 		UNIT(a_refused_import_reads_no_byte),
+		UNIT(tenants_take_turns),
+		UNIT(a_full_queue_rejects_the_tenant_that_filled_it),
+		UNIT(what_happened_while_it_waited_counts_at_its_turn),
 		UNIT(leftovers_are_swept_and_what_is_used_is_not),
 	};
 
