@@ -138,7 +138,8 @@ def test_every_receipt_says_so(without, mode):
         (runtime,) = client.get("/api/v1/runtimes").json["runtimes"]
         metrics = client.get("/metrics").body.decode()
     with Mcp(d.socket) as mcp:
-        receipts.append(mcp.call("execute_code", code="print(1)", language="python")["structuredContent"]["isolation"])
+        receipts.append(mcp.call("run_python", sandbox_id=session, code="print(1)")["structuredContent"]["isolation"])
+        assert mcp.call("execute_code", code="print(1)")["structuredContent"].get("isolation", "strict") == mode
     shown = subprocess.run([BUILD / "millibox", "run", "--json", "--socket", d.socket, "-c", "1"], capture_output=True, check=True,
                            env={"PATH": "/usr/bin:/bin", "HOME": "/"})  # fmt: skip
     receipts.append(json.loads(shown.stdout)["isolation"])

@@ -32,7 +32,7 @@ def test_every_version_is_supported(daemon, version):
         assert m.initialized["protocolVersion"] == version
         assert m.initialized["serverInfo"]["name"] == "millibox"
         tools = {t["name"]: t for t in m.result("tools/list")["tools"]}
-        assert ("title" in tools["execute_code"]) == (version >= "2025-06-18")
+        assert ("outputSchema" in tools["execute_code"]) == (version >= "2025-06-18")
         assert ("annotations" in tools["execute_code"]) == (version >= "2025-03-26")
         result = m.call("execute_code", code="print(6 * 7)", language="python", progress="p")
         assert result["content"][0] == {"type": "text", "text": "42\n"} and result["isError"] is False
@@ -151,8 +151,8 @@ def test_scopes_limit_what_a_key_sees_and_calls(make_daemon):
     with Mcp(address, headers=keys["reader"]) as m:
         names = {t["name"] for t in m.result("tools/list")["tools"]}
         assert names == {"manage_session", "read_output", "more_tools"}
-        more = m.call("more_tools")["structuredContent"]["tools"]
-        assert {t["name"] for t in more} == {"manage_session", "read_output", "list_sandboxes", "list_languages"}
+        *more, _ = m.call("more_tools")["structuredContent"]["output"].splitlines()
+        assert {line.split(":")[0] for line in more} == {"manage_session", "read_output", "list_sandboxes", "list_languages"}
         ending = m.call("manage_session", action="end", session_id="x")
         assert ending["isError"] and ending["structuredContent"]["code"] == "Sandbox.ScopeMissing"
         by_name = m.call("more_tools", call="execute_code", arguments={"code": "print(1)"})
@@ -366,7 +366,7 @@ def test_a_disconnected_client_misses_nothing(mcp, tmp_path):
     rest = [e for e in events(mcp.listen(last=last)) if e.data]
     came += [e.json for e in rest]
     assert texts(came) == "".join(f"line {i}\n" for i in range(50))
-    assert came[-1]["id"] == number and came[-1]["result"]["structuredContent"]["exit_code"] == 0
+    assert came[-1]["id"] == number and came[-1]["result"]["structuredContent"]["status"] == "success"
     # And again, from the same event: kept events are still there.
     assert [e.id for e in events(mcp.listen(last=last)) if e.data] == [e.id for e in rest]
     mcp.call("terminate_sandbox", sandbox_id=sid)

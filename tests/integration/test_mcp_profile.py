@@ -2,6 +2,7 @@
 """The default profile of the tools: what a model reads costs few tokens, and nothing else is lost."""
 
 import json
+import re
 
 import jsonschema
 import pytest
@@ -109,6 +110,53 @@ def test_tools_chosen_by_the_operator_are_listed(make_daemon):
         assert [t["name"] for t in m.result("tools/list")["tools"]] == ["execute_code", "run_python"]
 
 
+# Results.
+
+
+def test_a_trivial_result_is_short(mcp):
+    ran = good(mcp.call("execute_code", code="print(42)"))
+    assert ran == {"status": "success", "output": "42\n", "language": "python"}
+    assert good(mcp.call("execute_code", code="6 * 7"))["result"] == "42"
+
+
+def test_a_client_that_shows_only_the_structure_shows_output_and_error(mcp, session):
+    failed = mcp.call("execute_code", code="print(1)\nraise ValueError('x')", language="python")["structuredContent"]
+    assert failed["status"] == "failed" and failed["output"].startswith("1\n[stderr]\nTraceback") and failed["error"] == "ValueError: x"
+    failed = mcp.call("execute_code", code="print(1)\n1 / 0", session_id=session)["structuredContent"]
+    assert failed["output"].startswith("1\n[stderr]\nTraceback") and failed["error"] == "ZeroDivisionError: division by zero"
+    late = mcp.call("execute_code", code="while True: pass", language="python", timeout=0.3)["structuredContent"]
+    assert (late["status"], late["limit"]) == ("timeout", "time") and "timed out" in late["error"] and "larger timeout" in late["error"]
+    code = mcp.call("exec_command", command="echo no >&2; exit 3")["structuredContent"]
+    assert code == {"status": "failed", "output": "[stderr]\nno\n", "error": "Exit code 3.", "language": "shell"}
+    wrong = mcp.call("read_file", session_id=session, path="nope")["structuredContent"]
+    assert wrong["status"] == "error" and wrong["code"] == "Sandbox.FileNotFound" and "nope" in wrong["error"]
+
+
+def test_files_and_binary_content_are_in_the_structure(mcp, session):
+    made = good(mcp.call("exec_command", session_id=session, command="printf '\\377' > b; echo 42 > t"))
+    assert sorted(made["files"]) == ["b", "t"]
+    assert good(mcp.call("read_file", session_id=session, path="t"))["output"] == "42\n"
+    assert good(mcp.call("read_file", session_id=session, path="b", encoding="base64"))["content"] == "/w=="
+
+
+def test_results_match_the_schemas(mcp, session):
+    schemas = {t["name"]: t.get("outputSchema") for t in mcp.result("tools/list")["tools"]}
+    for name, arguments in (
+        ("execute_code", {"code": "print(1)"}), ("execute_code", {"code": "1/0", "language": "python"}), ("execute_code", {"code": 1}),
+        ("exec_command", {"command": "exit 3", "session_id": session}), ("write_file", {"session_id": session, "path": "a", "content": "b"}),
+        ("read_file", {"session_id": session, "path": "a"}), ("manage_session", {"action": "list"}),
+        ("more_tools", {"call": "run_python", "arguments": {"sandbox_id": session, "code": "1"}}),
+    ):  # fmt: skip
+        result = mcp.call(name, **arguments)["structuredContent"]
+        jsonschema.validate(result, schemas[name] or {})
+        assert "output" in result or "error" in result
+
+
+def test_tools_that_are_not_listed_keep_their_results(mcp, session):
+    ran = good(mcp.call("run_python", sandbox_id=session, code="print(6 * 7)"))
+    assert ran["stdout"] == "42\n" and ran["exit_code"] == 0 and "metrics" in ran
+
+
 # The tools that only this profile needs.
 
 
@@ -134,7 +182,7 @@ def test_long_output_is_read_in_pages(mcp, session):
     whole = "".join(f"line {i} \u20ac\n" for i in range(9000))
     for arguments in ({}, {"session_id": session}):
         cut = mcp.call("execute_code", code=code, language="python", **arguments)
-        ident = good(cut)["execution_id"]
+        ident = re.search(r'execution_id "(\w+)"', good(cut)["output"])[1]
         assert "left out at offset" in text(cut) and f'read_output, execution_id "{ident}"' in text(cut)
         pages, offset = "", 0
         while offset is not None:
@@ -153,12 +201,11 @@ def test_a_long_file_is_read_in_parts(mcp, session):
 
 
 def test_more_tools_are_found_and_called(mcp, session):
-    every = {t["name"] for t in good(mcp.call("more_tools"))["tools"]}
+    every = {line.split(":")[0] for line in good(mcp.call("more_tools"))["output"].splitlines()}
     assert {"run_python", "create_sandbox", "list_languages", "execute_code"} <= every and "run_go" not in every
-    found = good(mcp.call("more_tools", query="run packages"))["tools"]
-    assert {t["name"] for t in found} == {"run_python", "run_shell", "run_generic"}
-    assert "numpy" in found[0]["arguments"]["packages"] and "required" in found[0]["arguments"]["code"]
-    assert "packages: array" in text(mcp.call("more_tools", query="run_python"))
+    found = good(mcp.call("more_tools", query="run packages"))["output"]
+    assert re.findall(r"^(\w+):", found, re.MULTILINE) == ["run_python", "run_shell", "run_generic"]
+    assert '  packages: array. Packages that the program needs, as "numpy"' in found and "  code: string, required" in found
     ran = mcp.call("more_tools", call="run_python", arguments={"sandbox_id": session, "code": "print(6 * 7)"})
     assert text(ran) == "42\n"
     # A tool that is not in the list can be called by its name as well.

@@ -192,7 +192,7 @@ def test_several_bridges_and_misbehaving_clients(daemon, client):
         for line in ("{", "[]", "\0", '{"jsonrpc":"2.0","id":{},"method":"ping"}', '{"jsonrpc":"2.0","id":' + "9" * 999 + ',"method":"ping"}') * 20:
             noisy.send(line)
         for i, s in enumerate(good):
-            assert s.call("execute_code", code=f"print({i})", language="python")["structuredContent"]["stdout"] == f"{i}\n"
+            assert s.call("execute_code", code=f"print({i})", language="python")["structuredContent"]["output"] == f"{i}\n"
             assert len(s.result("tools/list")["tools"]) == 8
         codes = [noisy.read()["error"]["code"] for _ in range(100)]
         assert set(codes) <= {-32700, -32600}, codes

@@ -51,7 +51,7 @@ def test_a_whole_conversation(ws):
 def test_every_version(ws, version):
     assert ws.initialize(version)["protocolVersion"] == version
     tools = {t["name"]: t for t in ws.ask("tools/list")["result"]["tools"]}
-    assert ("title" in tools["execute_code"]) == (version >= "2025-06-18")
+    assert ("outputSchema" in tools["execute_code"]) == (version >= "2025-06-18")
     answer = call(ws, "execute_code", language="shell", code="echo 42")
     assert answer["content"][0]["text"] == "42\n" and ("structuredContent" in answer) == (version >= "2025-06-18")
 
@@ -60,7 +60,7 @@ def test_progress_arrives_during_a_call(ws):
     ws.initialize()
     answer = ws.ask("tools/call", {"name": "execute_code", "_meta": {"progressToken": "t"},
                                    "arguments": {"language": "shell", "code": "echo one; sleep 0.3; echo two"}})
-    assert answer["result"]["structuredContent"]["stdout"] == "one\ntwo\n"
+    assert answer["result"]["structuredContent"]["output"] == "one\ntwo\n"
     assert any(m["method"] == "notifications/progress" and m["params"]["progressToken"] == "t" for m in ws.notifications), ws.notifications
 
 
@@ -89,8 +89,8 @@ def test_messages_in_pieces_and_large_ones(ws):
     frames = [ws.receive(), ws.receive()]
     assert (PONG, b"") in frames and any(op == TEXT and json.loads(data)["id"] == 77 for op, data in frames)
     code = "print(len('" + "x" * 300000 + "'))"
-    assert call(ws, "execute_code", language="python", code=code)["structuredContent"]["stdout"] == "300000\n"
-    assert call(ws, "execute_code", language="shell", code="seq 60000")["structuredContent"]["stdout_size"] > 300000
+    assert call(ws, "execute_code", language="python", code=code)["structuredContent"]["output"] == "300000\n"
+    assert "of 348894 bytes left out" in call(ws, "execute_code", language="shell", code="seq 60000")["structuredContent"]["output"]
 
 
 @pytest.mark.parametrize("bad, code", [
@@ -176,8 +176,8 @@ def test_a_client_that_does_not_read_is_cut_off(daemon, client):
         ws.initialize()
         other.initialize()
         # The daemon stops reading when much is unsent: only long answers to short requests exceed the limit.
-        printed = call(other, "execute_code", language="python", code="print('x' * 900000)")["structuredContent"]["execution_id"]
-        uri = f"execution://{printed}/stdout"
+        printed = call(other, "execute_code", language="python", code="print('x' * 900000)")["content"]
+        uri = next(item["uri"] for item in printed if item["type"] == "resource_link")
         ask = WebSocket.frame(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}})) * 50
         with contextlib.suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
             for _ in range(200):
@@ -247,7 +247,7 @@ def test_two_hundred_at_once_beside_misbehaving_clients(make_daemon):
         for i, ws in enumerate(every[1:21]):
             while (answer := ws.message()).get("id") != "run":
                 pass
-            assert answer["result"]["structuredContent"]["stdout"] == f"{i}\n"
+            assert answer["result"]["structuredContent"]["output"] == f"{i}\n"
         call(every[0], "terminate_sandbox", sandbox_id=made)
         garbage.stop()
         assert open_sockets(client) >= 200

@@ -328,21 +328,15 @@ static void drop_links(json_t *content)
 
 static void log_end(struct mcp_request *q, const json_t *result)
 {
-	const json_t *structured = json_object_get(result, "structuredContent");
-	const char *id = json_string_value(json_object_get(structured, "execution_id"));
 	bool is_error = json_is_true(json_object_get(result, "isError"));
-	json_t *params, *data;
+	json_t *params;
 
-	if (!id || (is_error ? LOG_WARNING : LOG_INFO) < q->session->log_level)
+	if (!q->call.log || (is_error ? LOG_WARNING : LOG_INFO) < q->session->log_level)
 		return;
-	data = json_object();
-	json_set(data, "execution_id", json_string(id));
-	json_set(data, "outcome", json_incref(json_object_get(structured, "outcome")));
-	json_set(data, "duration", json_incref(json_object_get(structured, "duration")));
 	params = json_object();
 	json_set(params, "level", json_string(is_error ? "warning" : "info"));
 	json_set(params, "logger", json_string("millibox"));
-	json_set(params, "data", data);
+	json_set(params, "data", json_incref(q->call.log));
 	notify_client(q, "notifications/message", params);
 }
 
@@ -377,7 +371,8 @@ static void call_tool(struct mcp_request *q)
 	}
 	q->call.events.on_output = q->token ? on_output : NULL;
 	q->call.events.on_done = on_tool_done;
-	q->call.brief = is_brief(q);
+	/* Clients that call the others by name know their results from elsewhere. */
+	q->call.brief = is_brief(q) && tool->hints & TOOL_BRIEF;
 	tool_start(&q->call, tool, arguments ? arguments : none);
 }
 

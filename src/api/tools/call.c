@@ -40,6 +40,7 @@ void call_release(struct call *call)
 	assert(!call->state && !call->cancel); /* ended or cancelled before */
 	tool_args_done(&call->args);
 	json_decref(call->asked);
+	json_decref(call->log);
 	free(call->request_id);
 	*call = (struct call){0};
 }

@@ -258,6 +258,32 @@ static int check_text(const char *data, size_t len, struct error *err)
 	return error_field(err, "encoding", "the file is not text: use base64");
 }
 
+/* What was read of a file. */
+struct content {
+	const char *data, *encoded; /* @encoded NULL: text */
+	size_t len;
+	uint64_t size;
+	const char *type;
+};
+
+/* Return: owned. */
+static json_t *view_content(const struct file_work *w, const struct content *c)
+{
+	cleanup_free char *path = absolute_path(w->path);
+	json_t *j = json_object();
+
+	json_set(j, "path", json_text(path, strlen(path)));
+	json_set(j, "size", json_integer((json_int_t)c->size));
+	json_set(j, "encoding", json_string(c->encoded ? "base64" : "utf8"));
+	if (c->encoded)
+		json_set(j, "content", json_string(c->encoded));
+	else if (!w->call->brief) /* the text has it */
+		json_set(j, "content", json_text(c->data, c->len));
+	json_set(j, "truncated", json_boolean(w->call->args.offset + c->len < c->size));
+	json_set(j, "mime_type", json_stringn(c->type, strcspn(c->type, ";")));
+	return j;
+}
+
 static void on_read(void *ctx, const struct file_result *result)
 {
 	struct file_work *w = ctx;
@@ -268,7 +294,7 @@ static void on_read(void *ctx, const struct file_result *result)
 	size_t len = result->len;
 	bool base64 = call->args.encoding == TOOL_BASE64;
 	bool image = tool_is_image(type);
-	cleanup_free char *path = absolute_path(w->path), *encoded = NULL, *text = NULL;
+	cleanup_free char *encoded = NULL, *text = NULL;
 	json_t *j, *content = json_array();
 	struct error err = {0};
 
@@ -284,13 +310,11 @@ static void on_read(void *ctx, const struct file_result *result)
 	text = describe_content(w, result->data, len, base64);
 	if (image && len == size)
 		(void)!json_array_append_new(content, tool_image(type, json_string(encoded)));
-	j = json_object();
-	json_set(j, "path", json_text(path, strlen(path)));
-	json_set(j, "size", json_integer((json_int_t)size));
-	json_set(j, "encoding", json_string(base64 ? "base64" : "utf8"));
-	json_set(j, "content", base64 ? json_string(encoded) : json_text(result->data, len));
-	json_set(j, "truncated", json_boolean(offset + len < size));
-	json_set(j, "mime_type", json_stringn(type, strcspn(type, ";")));
+	j = view_content(w, &(struct content){.data = result->data,
+	                                      .len = len,
+	                                      .encoded = encoded,
+	                                      .size = size,
+	                                      .type = type});
 	tool_finish(call, text, j, content, false);
 }
 

@@ -29,6 +29,9 @@
 #define TEXT_MAX  (1u << 20)
 #define LINKS_MAX 20
 #define FRAMES    12 /* kept lines of a traceback */
+#define LOST_TEXT                                                                                  \
+	"the interpreter was lost: variables and imports of this session are gone, its files "     \
+	"remain"
 
 struct stream {
 	char *text; /* owned; UTF-8 */
@@ -195,7 +198,7 @@ static void add_shortened(const struct summary *t, struct buf *b, const char *te
 }
 
 /* Of the last line or the handler. */
-static void add_values(const struct summary *t, struct buf *b)
+static void add_values(const struct summary *t, struct buf *b, bool marked)
 {
 	bool shown = false;
 
@@ -204,7 +207,7 @@ static void add_values(const struct summary *t, struct buf *b)
 			json_object_get(json_array_get(t->report.results, i), "text/plain"));
 
 		if (text) {
-			(void)!buf_add_str(b, "[result] ");
+			(void)!buf_add_str(b, marked ? "[result] " : "");
 			add_shortened(t, b, text);
 			shown = true;
 		}
@@ -212,7 +215,7 @@ static void add_values(const struct summary *t, struct buf *b)
 	if (!shown && !json_is_null(t->report.result)) {
 		cleanup_free char *text = json_dumps(t->report.result, JSON_ENCODE_ANY);
 
-		(void)!buf_add_str(b, "[return value] ");
+		(void)!buf_add_str(b, marked ? "[return value] " : "");
 		add_shortened(t, b, text ? text : "");
 	}
 }
@@ -265,8 +268,7 @@ static void add_end(const struct summary *t, struct buf *b)
 	if (o->limit != OUTCOME_LIMIT_NONE && advice[o->limit])
 		(void)!buf_addf(b, "[limit: %s]\n", advice[o->limit]);
 	if (t->run->session_reset)
-		(void)!buf_add_str(b, "[the interpreter was lost: variables and imports of this "
-		                      "session are gone, its files remain]\n");
+		(void)!buf_add_str(b, "[" LOST_TEXT "]\n");
 }
 
 static void add_denials(const struct summary *t, struct buf *b)
@@ -299,6 +301,69 @@ static void add_artifacts(const struct summary *t, struct buf *b)
 		                      "to keep files]\n");
 }
 
+static void set_text(json_t *j, const char *name, const struct buf *b)
+{
+	size_t len = b->len;
+
+	while (len > 0 && b->data[len - 1] == '\n')
+		len--;
+	if (len > 0)
+		json_set(j, name, json_text(b->data, len));
+}
+
+static json_t *list_paths(const struct artifacts *a)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < a->count && i < LINKS_MAX; i++)
+		json_append(list, json_text(a->list[i].path, strlen(a->list[i].path)));
+	return list;
+}
+
+/* What went wrong. The exception is in the output if the program printed it. */
+static void add_failure(const struct summary *t, struct buf *b)
+{
+	cleanup_json json_t *message = error_message(t);
+
+	add_exception(t, b);
+	if (b->len == 0 && json_is_string(message))
+		(void)!buf_addf(b, "%s\n", json_string_value(message));
+	if (t->o->limit != OUTCOME_LIMIT_NONE && advice[t->o->limit])
+		(void)!buf_addf(b, "%s\n", advice[t->o->limit]);
+	if (t->run->session_reset)
+		(void)!buf_add_str(b, LOST_TEXT "\n");
+	add_denials(t, b);
+}
+
+/* For a model; adds figures to @content. What there is not is left out. */
+static json_t *make_brief(struct summary *t, json_t *content)
+{
+	cleanup_buf struct buf output = BUF_INIT(TEXT_MAX + 2 * t->room),
+			       error = BUF_INIT(TEXT_MAX + 2 * t->room),
+			       result = BUF_INIT(TEXT_MAX + t->room);
+	json_t *j = json_object();
+
+	json_decref(split_results(t, content));
+	add_stream(t, &output, OUTPUT_STDOUT);
+	add_stream(t, &output, OUTPUT_STDERR);
+	add_values(t, &result, false);
+	add_failure(t, &error);
+	json_set(j, "status", json_string(outcome_status_name(t->o->status)));
+	json_set(j, "output", json_text(output.data ? output.data : "", output.len));
+	set_text(j, "result", &result);
+	set_text(j, "error", &error);
+	json_set(j, "limit",
+	         outcome_limit_name(t->o->limit) ? json_string(outcome_limit_name(t->o->limit))
+	                                         : json_null());
+	json_set(j, "language", json_incref(json_object_get(t->call->asked, "language")));
+	/* Weaker isolation is never silent. */
+	if (t->o->isolation && t->o->isolation[0] && !str_equal(t->o->isolation, "strict"))
+		json_set(j, "isolation", json_string(t->o->isolation));
+	if (t->o->artifacts.count > 0 && t->run->session_id)
+		json_set(j, "files", list_paths(&t->o->artifacts));
+	return j;
+}
+
 static char *make_text(const struct summary *t)
 {
 	cleanup_buf struct buf b = BUF_INIT(TEXT_MAX + 4 * t->room);
@@ -307,7 +372,7 @@ static char *make_text(const struct summary *t)
 	add_stream(t, &b, OUTPUT_STDOUT);
 	add_stream(t, &b, OUTPUT_STDERR);
 	add_exception(t, &b);
-	add_values(t, &b);
+	add_values(t, &b, true);
 	add_end(t, &b);
 	add_denials(t, &b);
 	add_artifacts(t, &b);
@@ -368,7 +433,10 @@ void tool_result_finish(struct call *call, const struct run_record_info *run)
 	if (!run->session_id && (t.streams[OUTPUT_STDOUT].cut || t.streams[OUTPUT_STDERR].cut))
 		outputs_keep(call->router->parts.outputs, call->principal->tenant, run->id, whole);
 	text = make_text(&t);
-	structured = make_structured(&t, content);
+	structured = call->brief ? make_brief(&t, content) : make_structured(&t, content);
+	call->log = json_pack("{s:s, s:s, s:f}", "execution_id", run->id, "outcome",
+	                      outcome_status_name(t.o->status), "duration",
+	                      (double)t.o->duration_us / 1e6);
 	add_links(&t, content);
 	for (size_t i = 0; i < OUTPUT_COUNT; i++) {
 		free(t.streams[i].text);

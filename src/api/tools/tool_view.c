@@ -146,11 +146,13 @@ json_t *tool_view(const struct tool *tool, const struct tool_reader *reader)
 	json_set(j, "title", json_string(tool->title));
 	json_set(j, "description", json_string(tool->description));
 	json_set(j, "inputSchema", tool_input_schema(tool, reader));
-	if (!brief) {
-		output = fields_schema(tool->output, FIELDS_NULLABLE);
+	output = fields_schema(tool->output, brief ? FIELDS_BRIEF : FIELDS_NULLABLE);
+	if (!brief)
 		json_set(output, "$schema", json_string(DIALECT));
+	if (json_object_size(json_object_get(output, "properties")) > 0)
 		json_set(j, "outputSchema", output);
-	}
+	else
+		json_decref(output);
 	json_set(j, "annotations", view_hints(tool, brief));
 	return j;
 }

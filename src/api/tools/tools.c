@@ -32,23 +32,27 @@
 #define INPUT(...)  {.rows = (const struct field[]){__VA_ARGS__, FIELDS_END}, .flags = FIELDS_LOOSE}
 #define OUTPUT(...) {.rows = (const struct field[]){__VA_ARGS__, FIELDS_END}}
 
+/* A brief result has only what is shown, and of that only what there is. */
+#define FULL  .shown = FIELD_SHOWN_FULL
+#define BRIEF .shown = FIELD_SHOWN_BRIEF
+
 /* Two names of one argument: sandbox_id in the full profile, session_id in the default one. */
 #define SANDBOX_ROWS(needed, text) \
-	{"sandbox_id", FIELD_STRING, ARG(sandbox_id), .required = needed, .other_name = "session_id", .shown = FIELD_SHOWN_FULL, .description = text}, \
-	{"session_id", FIELD_STRING, ARG(sandbox_id), .required = needed, .other_name = "sandbox_id", .shown = FIELD_SHOWN_BRIEF, .description = "From manage_session"}
+	{"sandbox_id", FIELD_STRING, ARG(sandbox_id), .required = needed, .other_name = "session_id", FULL, .description = text}, \
+	{"session_id", FIELD_STRING, ARG(sandbox_id), .required = needed, .other_name = "sandbox_id", BRIEF, .description = "From manage_session"}
 #define SANDBOX_ID       SANDBOX_ROWS(true, "Id of the sandbox, from create_sandbox or list_sandboxes")
 #define SANDBOX_OPTIONAL SANDBOX_ROWS(false, "Id of the sandbox; without it the command runs once, in a box of its own")
 
 #define IMAGE         {"image", FIELD_STRING, ARG(image), .fallback = "\"ubuntu:22.04\"", .description = "Id of a template (python-basic, python-datascience, shell ...), or a common image name such as ubuntu:22.04 or python:3.11, which selects the template with the same programs; nothing is pulled"}
-#define WORKSPACE_DIR {"workspace_dir", FIELD_STRING, ARG(workspace_dir), .fallback = "\"/workspace\"", .shown = FIELD_SHOWN_FULL, .description = "Always /workspace"}
+#define WORKSPACE_DIR {"workspace_dir", FIELD_STRING, ARG(workspace_dir), .fallback = "\"/workspace\"", FULL, .description = "Always /workspace"}
 #define SESSION_ROWS \
-	{"environment", FIELD_ENV, ARG(session.env), .shown = FIELD_SHOWN_FULL, .description = "Environment variables of every program in the sandbox, NAME: value"}, \
-	{"cpu_limit", FIELD_CPU, ARG(session.cpu_millicores), .not_null = true, .shown = FIELD_SHOWN_FULL, .description = "Cores, as 1 or \"0.5\""}, \
+	{"environment", FIELD_ENV, ARG(session.env), FULL, .description = "Environment variables of every program in the sandbox, NAME: value"}, \
+	{"cpu_limit", FIELD_CPU, ARG(session.cpu_millicores), .not_null = true, FULL, .description = "Cores, as 1 or \"0.5\""}, \
 	{"memory_limit", FIELD_SIZE, ARG(session.memory_bytes), .not_null = true, .description = "Memory, files included, as \"512Mi\" or \"1G\""}, \
-	{"disk_limit", FIELD_SIZE, ARG(session.disk_bytes), .not_null = true, .shown = FIELD_SHOWN_FULL, .description = "Size of /workspace, as \"256Mi\"; at most half of the memory, which holds it"}, \
-	{"network_mode", FIELD_ENUM, ARG(session.network), GIVEN(struct tool_args, session.network_asked), .words = decode_networks, .fallback = "\"none\"", .shown = FIELD_SHOWN_FULL, .description = "none: no network"}, \
-	{"timeout", FIELD_SECONDS, ARG(session.idle_timeout_us), .min = 1, .max = DECODE_SESSION_MAX, .shown = FIELD_SHOWN_FULL, .description = "Idle seconds after which the sandbox ends"}, \
-	{"policy", FIELD_STRING, ARG(session.policy), .valid = policy_is_name, .what = "1 to 63 of a-z 0-9 _ -", .shown = FIELD_SHOWN_FULL, .description = "A stricter policy to apply as well"}
+	{"disk_limit", FIELD_SIZE, ARG(session.disk_bytes), .not_null = true, FULL, .description = "Size of /workspace, as \"256Mi\"; at most half of the memory, which holds it"}, \
+	{"network_mode", FIELD_ENUM, ARG(session.network), GIVEN(struct tool_args, session.network_asked), .words = decode_networks, .fallback = "\"none\"", FULL, .description = "none: no network"}, \
+	{"timeout", FIELD_SECONDS, ARG(session.idle_timeout_us), .min = 1, .max = DECODE_SESSION_MAX, FULL, .description = "Idle seconds after which the sandbox ends"}, \
+	{"policy", FIELD_STRING, ARG(session.policy), .valid = policy_is_name, .what = "1 to 63 of a-z 0-9 _ -", FULL, .description = "A stricter policy to apply as well"}
 
 static const struct fields create_in = INPUT(
 	IMAGE, WORKSPACE_DIR, SESSION_ROWS,
@@ -63,25 +67,25 @@ static const struct fields manage_in = INPUT(
 	{"template", FIELD_STRING, ARG(image), .fallback = "\"" TEMPLATE_DEFAULT "\"", .description = "create: which programs it has"},
 	WORKSPACE_DIR, SESSION_ROWS);
 static const struct fields create_out = OUTPUT(
-	{"sandbox_id", FIELD_STRING, .description = "Id for the other tools"},
+	{"sandbox_id", FIELD_STRING, FULL, .description = "Id for the other tools"},
 	{"session_id", FIELD_STRING, .description = "The same id, as execute_code calls it"},
-	{"container_id", FIELD_STRING, .description = "Id of its box"},
+	{"container_id", FIELD_STRING, FULL, .description = "Id of its box"},
 	{"status", FIELD_STRING, .description = "creating, running, stopped or error; it can be used at once"},
-	{"created_at", FIELD_STRING},
-	{"config", FIELD_OBJECT, .description = "Effective settings: template, resources, network, environment"});
+	{"created_at", FIELD_STRING, FULL},
+	{"config", FIELD_OBJECT, FULL, .description = "Effective settings: template, resources, network, environment"});
 
 static const struct fields manage_out = OUTPUT(
 	{"session_id", FIELD_STRING},
-	{"sandbox_id", FIELD_STRING, .description = "The same id"},
+	{"sandbox_id", FIELD_STRING, FULL, .description = "The same id"},
 	{"status", FIELD_STRING},
-	{"sandboxes", FIELD_LIST, .description = "list: as list_sandboxes"});
+	{"sandboxes", FIELD_LIST, FULL, .description = "list: as list_sandboxes"});
 
 static const struct fields no_input = {.rows = (const struct field[]){FIELDS_END}, .flags = FIELDS_LOOSE};
 static const struct fields list_out = OUTPUT(
-	{"sandboxes", FIELD_LIST, .description = "Newest first: id, container_id, status, working_dir, created_at"},
-	{"total_count", FIELD_INTEGER},
-	{"running_count", FIELD_INTEGER},
-	{"stopped_count", FIELD_INTEGER});
+	{"sandboxes", FIELD_LIST, FULL, .description = "Newest first: id, container_id, status, working_dir, created_at"},
+	{"total_count", FIELD_INTEGER, FULL},
+	{"running_count", FIELD_INTEGER, FULL},
+	{"stopped_count", FIELD_INTEGER, FULL});
 
 static const struct fields sandbox_in = INPUT(SANDBOX_ID);
 static const struct fields sandbox_out = OUTPUT({"sandbox_id", FIELD_STRING}, {"status", FIELD_STRING});
@@ -91,9 +95,9 @@ static const struct fields sandbox_out = OUTPUT({"sandbox_id", FIELD_STRING}, {"
 #define LANGUAGE(text)         {"language", FIELD_STRING, ARG(exec.request.language), .description = text}
 #define TIMEOUT(most, seconds) {"timeout", FIELD_SECONDS, ARG(exec.request.timeout_us), .min = 0.001, .max = most, .fallback = #seconds, .description = "Seconds"}
 #define WORKING_DIR            {"working_dir", FIELD_STRING, ARG(working_dir), .fallback = "\"/workspace\"", .description = "/workspace or below"}
-#define ENVIRONMENT(name)      {name, FIELD_ENV, ARG(exec.request.env), .shown = FIELD_SHOWN_FULL, .description = "Environment variables for this run, NAME: value"}
+#define ENVIRONMENT(name)      {name, FIELD_ENV, ARG(exec.request.env), FULL, .description = "Environment variables for this run, NAME: value"}
 #define STDIN_TEXT             {"stdin", FIELD_STRING, ARG_LEN(exec.request.stdin_data, exec.request.stdin_len), .description = "Standard input of the program"}
-#define FILES                  {"files", FIELD_CUSTOM, .check = decode_files, .schema = "{\"type\": \"object\"}", .shown = FIELD_SHOWN_FULL, .description = "Files to write to /workspace first, path: text"}
+#define FILES                  {"files", FIELD_CUSTOM, .check = decode_files, .schema = "{\"type\": \"object\"}", FULL, .description = "Files to write to /workspace first, path: text"}
 
 static const struct fields execute_in = INPUT(
 	CODE("code", "The program"),
@@ -102,9 +106,9 @@ static const struct fields execute_in = INPUT(
 	{"sandbox_id", FIELD_STRING, ARG(sandbox_id), .other_name = "session_id", .shown = FIELD_SHOWN_NEVER},
 	TIMEOUT(3600, 30),
 	STDIN_TEXT,
-	{"event", FIELD_CUSTOM, .check = decode_event, .shown = FIELD_SHOWN_FULL, .schema = "{\"type\": \"object\"}", .description = "Python: the code defines handler(event) or handler(event, context), which is called with this object; return_value is what it returns"},
+	{"event", FIELD_CUSTOM, .check = decode_event, FULL, .schema = "{\"type\": \"object\"}", .description = "Python: the code defines handler(event) or handler(event, context), which is called with this object; return_value is what it returns"},
 	FILES,
-	{"args", FIELD_STRINGS, ARG(exec.request.args), .shown = FIELD_SHOWN_FULL, .description = "Command-line arguments of the program"},
+	{"args", FIELD_STRINGS, ARG(exec.request.args), FULL, .description = "Command-line arguments of the program"},
 	ENVIRONMENT("env_vars"));
 static const struct fields command_in = INPUT(
 	SANDBOX_OPTIONAL, CODE("command", "One or more lines for the shell"),
@@ -121,33 +125,39 @@ static const struct fields code_in = INPUT(
 static const struct fields program_in = INPUT(PROGRAM_FIELDS);
 static const struct fields generic_in = INPUT(PROGRAM_FIELDS, LANGUAGE("Programming language; guessed if not given"));
 static const struct fields run_out = OUTPUT(
-	{"status", FIELD_STRING, .description = "success, failed, timeout, crashed or cancelled; without a session success, timeout or execution_error"},
-	{"outcome", FIELD_STRING, .description = "success, failed, timeout, crashed or cancelled, with or without a session"},
-	{"exit_code", FIELD_INTEGER, .description = "-1 if the program did not exit by itself"},
-	{"stdout", FIELD_STRING, .description = "Shortened if long: see output_truncated"},
-	{"stderr", FIELD_STRING, .description = "Shortened if long"},
-	{"stdout_size", FIELD_INTEGER, .description = "Bytes that the program printed"},
-	{"stderr_size", FIELD_INTEGER},
-	{"output_truncated", FIELD_BOOL, .description = "Some output is left out; the resource execution://ID/stdout or /stderr has all of it"},
-	{"error", FIELD_OBJECT, .description = "The exception: name, value, traceback"},
-	{"error_message", FIELD_STRING, .description = "The exception or other failure in one line"},
-	{"results", FIELD_LIST, .description = "Values that the program displayed, by media type; figures are images of the content"},
-	{"return_value", FIELD_ANY, .description = "What the handler returned"},
+	{"status", FIELD_STRING, FULL, .description = "success, failed, timeout, crashed or cancelled; without a session success, timeout or execution_error"},
+	{"status", FIELD_STRING, BRIEF, .description = "success, failed, timeout, crashed or cancelled"},
+	{"output", FIELD_STRING, BRIEF},
+	{"result", FIELD_STRING, BRIEF, .description = "Value of the last line"},
+	{"error", FIELD_STRING, BRIEF},
 	{"limit", FIELD_STRING, .description = "The limit that ended the program: time, cpu, memory, processes, output or disk"},
-	{"denials", FIELD_LIST, .description = "Actions that were denied: kind, what, rule, count"},
-	{"artifacts", FIELD_LIST, .description = "Files that the program made or changed: path, size, mime_type"},
-	{"timed_out", FIELD_BOOL},
-	{"duration", FIELD_NUMBER, .description = "Seconds"},
-	{"execution_time", FIELD_NUMBER, .description = "Seconds"},
-	{"execution_time_ms", FIELD_NUMBER},
-	{"metrics", FIELD_OBJECT, .description = "Times and resource usage"},
 	{"language", FIELD_STRING},
-	{"command", FIELD_STRING},
-	{"working_dir", FIELD_STRING},
-	{"packages_installed", FIELD_LIST, .description = "The requested packages that are installed"},
-	{"execution_id", FIELD_STRING},
-	{"session_id", FIELD_STRING},
-	{"session_reset", FIELD_BOOL, .description = "The interpreter was lost, and its variables with it"});
+	{"files", FIELD_STRINGS, BRIEF, .description = "Made or changed"},
+	{"isolation", FIELD_STRING, BRIEF, .description = "If not strict"},
+	{"outcome", FIELD_STRING, FULL, .description = "success, failed, timeout, crashed or cancelled, with or without a session"},
+	{"exit_code", FIELD_INTEGER, FULL, .description = "-1 if the program did not exit by itself"},
+	{"stdout", FIELD_STRING, FULL, .description = "Shortened if long: see output_truncated"},
+	{"stderr", FIELD_STRING, FULL, .description = "Shortened if long"},
+	{"stdout_size", FIELD_INTEGER, FULL, .description = "Bytes that the program printed"},
+	{"stderr_size", FIELD_INTEGER, FULL},
+	{"output_truncated", FIELD_BOOL, FULL, .description = "Some output is left out; the resource execution://ID/stdout or /stderr has all of it"},
+	{"error", FIELD_OBJECT, FULL, .description = "The exception: name, value, traceback"},
+	{"error_message", FIELD_STRING, FULL, .description = "The exception or other failure in one line"},
+	{"results", FIELD_LIST, FULL, .description = "Values that the program displayed, by media type; figures are images of the content"},
+	{"return_value", FIELD_ANY, FULL, .description = "What the handler returned"},
+	{"denials", FIELD_LIST, FULL, .description = "Actions that were denied: kind, what, rule, count"},
+	{"artifacts", FIELD_LIST, FULL, .description = "Files that the program made or changed: path, size, mime_type"},
+	{"timed_out", FIELD_BOOL, FULL},
+	{"duration", FIELD_NUMBER, FULL, .description = "Seconds"},
+	{"execution_time", FIELD_NUMBER, FULL, .description = "Seconds"},
+	{"execution_time_ms", FIELD_NUMBER, FULL},
+	{"metrics", FIELD_OBJECT, FULL, .description = "Times and resource usage"},
+	{"command", FIELD_STRING, FULL},
+	{"working_dir", FIELD_STRING, FULL},
+	{"packages_installed", FIELD_LIST, FULL, .description = "The requested packages that are installed"},
+	{"execution_id", FIELD_STRING, FULL},
+	{"session_id", FIELD_STRING, FULL},
+	{"session_reset", FIELD_BOOL, FULL, .description = "The interpreter was lost, and its variables with it"});
 
 static const char *const encodings[] = {[TOOL_UTF8] = "utf8", [TOOL_BASE64] = "base64", NULL};
 #define PATH_TEXT      "Path in /workspace: \"data/x.csv\" or \"/workspace/data/x.csv\""
@@ -157,37 +167,37 @@ static const struct fields write_in = INPUT(
 	SANDBOX_ID, FILE_PATH,
 	{"content", FIELD_STRING, ARG_LEN(content, content_len), .required = true},
 	ENCODING("Of content"),
-	{"mode", FIELD_STRING, ARG(mode), .shown = FIELD_SHOWN_FULL, .fallback = "\"0644\"", .description = "Octal permissions"},
-	{"create_backup", FIELD_BOOL, ARG(create_backup), .shown = FIELD_SHOWN_FULL, .fallback = "false", .description = "Keep an existing file as PATH.bak"},
-	{"force_overwrite", FIELD_BOOL, ARG(force_overwrite), .shown = FIELD_SHOWN_FULL, .fallback = "true", .description = "false: fail if the file exists"},
-	{"validate_checksum", FIELD_ANY, ARG(checksum), .shown = FIELD_SHOWN_FULL, .description = "Expected SHA-256 of the content, or true to get it in the result"});
+	{"mode", FIELD_STRING, ARG(mode), FULL, .fallback = "\"0644\"", .description = "Octal permissions"},
+	{"create_backup", FIELD_BOOL, ARG(create_backup), FULL, .fallback = "false", .description = "Keep an existing file as PATH.bak"},
+	{"force_overwrite", FIELD_BOOL, ARG(force_overwrite), FULL, .fallback = "true", .description = "false: fail if the file exists"},
+	{"validate_checksum", FIELD_ANY, ARG(checksum), FULL, .description = "Expected SHA-256 of the content, or true to get it in the result"});
 static const struct fields write_out = OUTPUT(
-	{"path", FIELD_STRING},
-	{"size", FIELD_INTEGER},
-	{"encoding", FIELD_STRING},
+	{"path", FIELD_STRING, FULL},
+	{"size", FIELD_INTEGER, FULL},
+	{"encoding", FIELD_STRING, FULL},
 	{"checksum", FIELD_STRING, .description = "SHA-256, if validate_checksum was given"});
 #define READ_FIELDS(most) \
 	SANDBOX_ID, FILE_PATH, ENCODING("base64 for files that are not text"), \
 	{"offset", FIELD_INTEGER, ARG(offset), .max = READ_OFFSET_MAX, .fallback = "0", .description = "First byte"}, \
-	{"max_size", FIELD_INTEGER, ARG(max_size), .min = 1, .max = 10485760, .fallback = #most, .shown = FIELD_SHOWN_FULL, .description = "Maximum number of bytes; if the file is larger, truncated is true"}
+	{"max_size", FIELD_INTEGER, ARG(max_size), .min = 1, .max = 10485760, .fallback = #most, FULL, .description = "Maximum number of bytes; if the file is larger, truncated is true"}
 static const struct fields read_in = INPUT(READ_FIELDS(1048576));
 static const struct fields download_in = INPUT(READ_FIELDS(10485760));
 static const struct fields read_out = OUTPUT(
-	{"path", FIELD_STRING},
-	{"size", FIELD_INTEGER, .description = "Of the whole file"},
-	{"encoding", FIELD_STRING, .description = "Of content; images are always base64"},
+	{"path", FIELD_STRING, FULL},
+	{"size", FIELD_INTEGER, FULL, .description = "Of the whole file"},
+	{"encoding", FIELD_STRING, FULL, .description = "Of content; images are always base64"},
 	{"content", FIELD_STRING},
-	{"truncated", FIELD_BOOL},
-	{"mime_type", FIELD_STRING});
+	{"truncated", FIELD_BOOL, FULL},
+	{"mime_type", FIELD_STRING, FULL});
 static const struct fields files_in = INPUT(
 	SANDBOX_ID,
 	{"path", FIELD_STRING, ARG(path), .fallback = "\"/workspace\"", .description = "The directory"},
 	{"recursive", FIELD_BOOL, ARG(recursive), .fallback = "false", .description = "Include subdirectories"});
 static const struct fields files_out = OUTPUT(
-	{"path", FIELD_STRING},
-	{"total_count", FIELD_INTEGER},
-	{"truncated", FIELD_BOOL, .description = "There are more files"},
-	{"files", FIELD_LIST, .description = "name, path, size, is_dir, mode, modified"});
+	{"path", FIELD_STRING, FULL},
+	{"total_count", FIELD_INTEGER, FULL},
+	{"truncated", FIELD_BOOL, FULL, .description = "There are more files"},
+	{"files", FIELD_LIST, FULL, .description = "name, path, size, is_dir, mode, modified"});
 
 static const char *const streams[] = {[OUTPUT_STDOUT] = "stdout", [OUTPUT_STDERR] = "stderr", NULL};
 static const struct fields output_in = INPUT(
@@ -196,19 +206,19 @@ static const struct fields output_in = INPUT(
 	{"offset", FIELD_INTEGER, ARG(offset), .fallback = "0", .description = "First byte"});
 static const struct fields output_out = OUTPUT(
 	{"output", FIELD_STRING, .description = "The page, at most mcp.max_text bytes"},
-	{"offset", FIELD_INTEGER, .description = "Of its first byte"},
+	{"offset", FIELD_INTEGER, FULL, .description = "Of its first byte"},
 	{"next_offset", FIELD_INTEGER, .description = "Of the next page; null at the end"},
-	{"size", FIELD_INTEGER, .description = "Of the whole output, in bytes"});
+	{"size", FIELD_INTEGER, FULL, .description = "Of the whole output, in bytes"});
 static const struct fields more_in = INPUT(
 	{"query", FIELD_STRING, ARG(query), .description = "Words of a name or description; none: all"},
 	{"call", FIELD_STRING, ARG(callee), .description = "Call this tool instead"},
 	{"arguments", FIELD_OBJECT, ARG(arguments), .description = "for it"});
 static const struct fields more_out = OUTPUT(
-	{"tools", FIELD_LIST, .description = "name, description and arguments of each"});
+	{"tools", FIELD_LIST, FULL, .description = "name, description and arguments of each"});
 
 static const struct fields languages_out = OUTPUT(
 	{"languages", FIELD_STRINGS, .description = "Names of the available languages"},
-	{"details", FIELD_LIST, .description = "All known languages: name, title, aliases, available, keeps_state, missing"});
+	{"details", FIELD_LIST, FULL, .description = "All known languages: name, title, aliases, available, keeps_state, missing"});
 
 #define PROGRAM(name, title, language) \
 	{"run_" name, "Run " title, \
@@ -341,6 +351,38 @@ const char *tool_result_text(const json_t *result)
 	return text ? text : "";
 }
 
+/*
+ * What a model needs. Some clients show it nothing else, so the text is in it too: as output, or as
+ * error of a call that was refused. Return: owned.
+ */
+static json_t *make_brief(const struct tool *tool, const json_t *full, const char *text)
+{
+	json_t *j = json_object();
+
+	json_set(j, "status", json_string("success"));
+	for (const struct field *f = tool->output->rows; f->name; f++) {
+		json_t *value = json_object_get(full, f->name);
+
+		if (value && !json_is_null(value) && f->shown != FIELD_SHOWN_FULL)
+			json_set(j, f->name, json_incref(value));
+	}
+	if (!json_object_get(full, "output"))
+		json_set(j, "output", json_text(text, strlen(text)));
+	return j;
+}
+
+static json_t *make_brief_refusal(const json_t *full, const char *text)
+{
+	json_t *j = json_object(), *field = json_object_get(full, "field");
+
+	json_set(j, "status", json_string("error"));
+	json_set(j, "error", json_text(text, strlen(text)));
+	json_set(j, "code", json_incref(json_object_get(full, "code")));
+	if (json_is_string(field))
+		json_set(j, "field", json_incref(field));
+	return j;
+}
+
 /* Takes @structured and @content. */
 static void end_tool(struct call *call, const char *text, json_t *structured, json_t *content,
                      const struct error *failure, bool is_error)
@@ -355,7 +397,14 @@ static void end_tool(struct call *call, const char *text, json_t *structured, js
 	json_set(first, "type", json_string("text"));
 	json_set(first, "text", json_text(text, strlen(text)));
 	json_set(result, "content", content);
-	json_set(result, "structuredContent", structured);
+	if (call->brief) {
+		json_set(result, "structuredContent",
+		         failure ? make_brief_refusal(structured, text)
+		                 : make_brief(call->tool, structured, text));
+		json_decref(structured);
+	} else {
+		json_set(result, "structuredContent", structured);
+	}
 	json_set(result, "isError", json_boolean(is_error));
 	metrics_count_for(m, METRIC_TOOL_CALLS, METRIC_LABELS(call->tool->name, how), 1);
 	metrics_observe_for(m, METRIC_TOOL_DURATION, METRIC_LABELS(call->tool->name),
