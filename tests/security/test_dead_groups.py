@@ -4,15 +4,15 @@
 import os
 import pathlib
 import subprocess
-import tempfile
 
 import pytest
 
-from support import host, oci
-from support.daemon import BUILD, Daemon, is_sanitized
+from support import host
+from support.daemon import Daemon, is_sanitized
+from support.disk_file import disk_file
 
-BOXES = 60
-STEP = 1 << 20  # further apart than the kernel reads ahead
+BOXES = 40
+STEP = 1 << 18  # further apart than the kernel reads ahead
 V1 = pathlib.Path("/sys/fs/cgroup/memory")
 V2 = pathlib.Path("/sys/fs/cgroup/cgroup.stat")
 
@@ -31,25 +31,11 @@ def dead_groups():
     return int(known.split()[2]) - sum(1 for _ in os.walk(V1))  # unlike rglob() it allows that groups vanish meanwhile
 
 
-def make_cold(path):
-    fd = os.open(path, os.O_RDONLY)
-    os.fsync(fd)
-    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-    os.close(fd)
-
-
 @pytest.fixture(scope="module")
-def pages():
-    """A directory for roots; one has a file with a page for every box."""
-    with tempfile.TemporaryDirectory(prefix="mbxroots-", dir="/var/tmp") as directory:
-        path = pathlib.Path(directory)
-        path.chmod(0o755)
-        subprocess.run([BUILD / "millibox-import", "--roots", path, "--name", "bb"], check=True, capture_output=True,
-                       input=oci.Image([oci.busybox_layer()]).bytes())
-        with open(path / "bb/root/pages", "wb") as file:
-            file.truncate(2 * BOXES * STEP)
-        (path / "bb/root/pages").chmod(0o644)
-        yield path
+def file():
+    """With a page for every box, and as many for the control."""
+    with disk_file(2 * BOXES * STEP) as found:
+        yield found
 
 
 def read_in_a_group(path, number):
@@ -61,21 +47,21 @@ def read_in_a_group(path, number):
     group.rmdir()
 
 
-def test_boxes_that_read_a_cold_page_leave_no_dead_group(pages):
-    file = pages / "bb/root/pages"
-    make_cold(file)
-    before = dead_groups()
-    for number in range(BOXES, 2 * BOXES):
-        read_in_a_group(file, number)
-    assert dead_groups() - before > BOXES // 2, "control: removed groups that own a page stay"
-    daemon = Daemon(config=f"templates:\n  dirs: [{pages}]\n").start()
+@pytest.mark.vm
+def test_boxes_that_read_a_cold_page_leave_no_dead_group(file):
+    daemon = Daemon(config=file.config()).start()
     try:
+        # Here, because a daemon enables the memory controller on v2.
+        file.make_cold()
+        before = dead_groups()
+        for number in range(BOXES, 2 * BOXES):
+            read_in_a_group(file.path, number)
+        assert dead_groups() - before > BOXES // 2, "control: removed groups that own a page stay"
         with daemon.client() as client:
-            assert client.post("/api/v1/templates", {"id": "bb", "name": "bb", "image": "bb"}).status == 201
+            file.prepare(client)
 
             def read(number):
-                code = f"dd if=/root/pages bs=4096 count=1 skip={number * STEP // 4096} | wc -c"
-                return client.post("/api/v1/execute", {"language": "shell", "code": code, "template_id": "bb"}).json
+                return file.run(client, f"dd if={file.inside} bs=4096 count=1 skip={number * STEP // 4096} | wc -c")
 
             assert read(0)["stdout"] == "4096\n"
             daemon.settle()
@@ -94,18 +80,17 @@ def negative_names():
     return int(pathlib.Path("/proc/sys/fs/dentry-state").read_text().split()[4])
 
 
-def test_the_engine_does_not_free_what_a_box_looked_up(pages):
+def test_the_engine_does_not_free_what_a_box_looked_up(file):
     """It would take seconds for millions of names, and other boxes would wait."""
-    names, file = 100_000, pages / "bb/root/pages"
-    code = f"dd if=/root/pages bs=4096 count=1 | wc -c; i=0; while [ $i -lt {names} ]; do [ -e /nx-$i ]; i=$((i+1)); done"
-    daemon = Daemon(config=f"templates:\n  dirs: [{pages}]\n").start()
+    names = 100_000
+    code = f"dd if={file.inside} bs=4096 count=1 | wc -c; i=0; while [ $i -lt {names} ]; do [ -e /nx-$i ]; i=$((i+1)); done"
+    daemon = Daemon(config=file.config()).start()
     try:
         with daemon.client() as client:
-            assert client.post("/api/v1/templates", {"id": "bb", "name": "bb", "image": "bb"}).status == 201
-            make_cold(file)
+            file.prepare(client)
+            file.make_cold()
             before = negative_names()
-            answer = client.post("/api/v1/execute", {"language": "shell", "code": code, "template_id": "bb"}).json
-            assert answer["stdout"] == "4096\n"
+            assert file.run(client, code)["stdout"] == "4096\n"
             daemon.settle()
             assert negative_names() - before > names // 2
     finally:

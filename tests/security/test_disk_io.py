@@ -2,16 +2,14 @@
 """CG-6: what all boxes of a tenant together read from a disk is limited."""
 
 import contextlib
-import os
 import pathlib
-import subprocess
-import tempfile
 import time
 
 import pytest
 
-from support import host, oci
-from support.daemon import BUILD, is_sanitized
+from support import host
+from support.daemon import is_sanitized
+from support.disk_file import disk_file
 from support.identity import KeyClient, make_key, make_tenant
 
 SIZE = 8 << 20
@@ -24,64 +22,18 @@ pytestmark = [
 ]
 
 
-def is_on_disk(path):
-    return os.major(os.stat(path).st_dev) != 0
-
-
-class File:
-    """A file that is on a disk, and where a box sees it."""
-
-    def __init__(self, path, inside, roots=None):
-        self.path, self.inside, self.roots = path, inside, roots
-
-    def make_cold(self):
-        fd = os.open(self.path, os.O_RDONLY)
-        os.fsync(fd)
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(fd)
-
-    def disk(self):
-        """Its number: that of the whole disk, if the file system is on a partition."""
-        dev = os.stat(self.path).st_dev
-        node = pathlib.Path(f"/sys/dev/block/{os.major(dev)}:{os.minor(dev)}").resolve()
-        return ((node.parent if (node / "partition").exists() else node) / "dev").read_text().strip()
-
-    def config(self):
-        return f"templates:\n  dirs: [{self.roots}]\n" if self.roots else ""
-
-    def prepare(self, client):
-        if self.roots:
-            assert client.post("/api/v1/templates", {"id": "bb", "name": "bb", "image": "bb"}).status == 201
-
-    def read(self, client):
-        """Return: seconds that a box takes to read it."""
-        self.make_cold()
-        begin = time.monotonic()
-        code = f"head -c {SIZE} {self.inside} | wc -c"
-        body = {"language": "shell", "code": code, **({"template_id": "bb"} if self.roots else {})}
-        answer = client.post("/api/v1/execute", body)
-        assert answer.status == 200 and answer.json["stdout"] == f"{SIZE}\n", answer
-        return time.monotonic() - begin
-
-
 @pytest.fixture(scope="module")
 def file():
-    if not is_on_disk("/var/tmp"):
-        libraries = (p for p in pathlib.Path("/usr/lib").rglob("*.so*") if not p.is_symlink() and p.is_file())
-        largest = max(libraries, key=lambda p: p.stat().st_size)
-        if not is_on_disk(largest) or largest.stat().st_size < SIZE:
-            pytest.skip("needs a file on a disk")
-        yield File(largest, largest)
-        return
-    with tempfile.TemporaryDirectory(prefix="mbxroots-", dir="/var/tmp") as directory:
-        roots = pathlib.Path(directory)
-        roots.chmod(0o755)
-        subprocess.run([BUILD / "millibox-import", "--roots", roots, "--name", "bb"], check=True, capture_output=True,
-                       input=oci.Image([oci.busybox_layer()]).bytes())
-        path = roots / "bb/root/data"
-        path.write_bytes(os.urandom(SIZE))
-        path.chmod(0o644)
-        yield File(path, "/root/data", roots)
+    with disk_file(SIZE) as found:
+        yield found
+
+
+def time_to_read(client, file):
+    """Seconds that a box takes for all of it."""
+    file.make_cold()
+    begin = time.monotonic()
+    assert file.run(client, f"head -c {SIZE} {file.inside} | wc -c")["stdout"] == f"{SIZE}\n"
+    return time.monotonic() - begin
 
 
 def io_groups(daemon):
@@ -123,7 +75,7 @@ def test_reads_of_a_tenant_are_limited(make_daemon, file):
         if not has_layer(client):
             pytest.skip("needs a controller of disk I/O")
         file.prepare(client)
-        limited = file.read(client)
+        limited = time_to_read(client, file)
         group = io_groups(daemon)["t-default"]
         assert limit_of(group, file.disk()) == (str(RATE), "5000")
         assert bytes_read(group, file.disk()) >= SIZE
@@ -134,7 +86,7 @@ def test_reads_of_a_tenant_are_limited(make_daemon, file):
         assert "cgroup.io" in client.shell("true")["isolation"]["missing"]
         assert not io_groups(daemon)
         file.prepare(client)
-        assert file.read(client) < limited, "control: without the limit it is faster"
+        assert time_to_read(client, file) < limited, "control: without the limit it is faster"
     assert limited > 1
 
 

@@ -17,6 +17,7 @@ from support.sessions import Session
 
 pytestmark = [
     pytest.mark.phases("system", "user", "subid"),
+    pytest.mark.vm,
     pytest.mark.skipif(is_sanitized(), reason="a sanitized agent needs the host's libraries"),
 ]
 
