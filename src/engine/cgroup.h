@@ -120,6 +120,7 @@ struct cgroup_report {
 /** cgroups_probe - the choices of cgroups_open, without creating anything. By kind. */
 void cgroups_probe(bool privileged, struct cgroup_report ret_reports[CGROUP_KIND_COUNT]);
 
-/** cgroup_line_path - the path of the tree with @v2 and @kinds in /proc/PID/cgroup's text. */
+/** cgroup_line_path - the path of the tree with @v2 and @kinds in /proc/PID/cgroup's text; "": its
+ * root. */
 int cgroup_line_path(const char *text, bool v2, uint32_t kinds, char *ret_path,
                      size_t size) attr_must_check;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/cgroup_path.h"
 #include "base/str.h"
 
 /* As mount options and in /proc/PID/cgroup. */
@@ -132,20 +133,15 @@ static void add_mount(struct cgroup_layout *layout, struct span line)
 
 int cgroup_line_path(const char *text, bool v2, uint32_t kinds, char *ret_path, size_t size)
 {
-	struct span rest = {.data = text, .len = strlen(text)};
-	struct span line;
+	int r = v2 ? cgroup_path_find(text, NULL, ret_path, size) : -ENOENT;
 
-	/* number:controllers:path; v2 is number 0 without controllers */
-	while (next_field(&rest, '\n', &line)) {
-		struct span number, names;
-
-		if (!next_field(&line, ':', &number) || !next_field(&line, ':', &names) ||
-		    !line.data)
-			continue;
-		if (v2 ? span_is(number, "0") && names.len == 0 : (list_kinds(names) & kinds) != 0)
-			return copy_path(line, ret_path, size);
-	}
-	return -ENOENT;
+	/* Controllers of one tree are in one line. */
+	for (int kind = 0; !v2 && r == -ENOENT && kind < CGROUP_KIND_COUNT; kind++)
+		if ((kinds & CGROUP_BIT(kind)) && kind_names[kind])
+			r = cgroup_path_find(text, kind_names[kind], ret_path, size);
+	if (r >= 0 && str_equal(ret_path, "/"))
+		ret_path[0] = '\0';
+	return r;
 }
 
 /* Relative to the mount; groups above the mounted one are out of reach. */

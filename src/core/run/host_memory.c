@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/cgroup_path.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/parse.h"
@@ -78,48 +79,6 @@ void host_memory_group(int dir, bool v2, struct host_memory_group *ret_group)
 	ret_group->available_bytes = usage < limit ? limit - usage : 0;
 }
 
-/* @list: "memory", or with other controllers, separated by commas. */
-static bool has_memory(const char *list, size_t len)
-{
-	static const char name[] = "memory";
-
-	while (len > 0) {
-		size_t word = strcspn(list, ",:");
-
-		if (word == strlen(name) && memcmp(list, name, word) == 0)
-			return true;
-		word += word < len; /* the comma */
-		list += word;
-		len -= word;
-	}
-	return false;
-}
-
-/* A line is "0::/path" for v2, or "4:memory:/path". */
-bool host_memory_path(const char *text, bool v2, char *ret_path, unsigned size)
-{
-	const char *next;
-
-	for (const char *line = text; line; line = next) {
-		const char *list = strchr(line, ':');
-		const char *path = list ? strchr(list + 1, ':') : NULL;
-		size_t len;
-
-		next = strchr(line, '\n');
-		next = next ? next + 1 : NULL;
-		if (!path || (next && path >= next) ||
-		    !(v2 ? path == list + 1 : has_memory(list + 1, (size_t)(path - list - 1))))
-			continue;
-		len = strcspn(++path, "\n");
-		if (len >= size)
-			return false;
-		memcpy(ret_path, path, len);
-		ret_path[len] = '\0';
-		return true;
-	}
-	return false;
-}
-
 /* *boxes: boxes are below @path; else their memory is not counted there. */
 static void look_at(const char *path, bool v2, bool *boxes, struct host_memory_group *least)
 {
@@ -151,7 +110,7 @@ static struct host_memory_group least_of_groups(void)
 		char *slash = own;
 		bool boxes = false;
 
-		if (!host_memory_path(text, v2, own, sizeof(own)))
+		if (cgroup_path_find(text, v2 ? NULL : "memory", own, sizeof(own)) < 0)
 			continue;
 		while (slash && str_format(path, sizeof(path), "%s%s", mounts[v2], own) >= 0) {
 			look_at(path, v2, &boxes, &least);

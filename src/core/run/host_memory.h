@@ -26,5 +26,3 @@ struct host_memory_group {
 bool host_memory_find(const char *meminfo, const char *key, uint64_t *ret_bytes);
 /** host_memory_group - of the control group at @dir. Unreadable files mean no limit. */
 void host_memory_group(int dir, bool v2, struct host_memory_group *ret_group);
-/** host_memory_path - the daemon's group in the text of /proc/self/cgroup. Return: false: none. */
-bool host_memory_path(const char *text, bool v2, char *ret_path, unsigned size);

@@ -22,26 +22,6 @@ static void meminfo_is_in_kibibytes(void **state)
 	assert_false(host_memory_find("MemTotal: much", "MemTotal:", &bytes));
 }
 
-static void own_group_is_found(void **state)
-{
-	const char *text = "4:memory:/a/b\n3:cpu,cpuacct:/c\n0::/user.slice/x\n";
-	char path[32];
-
-	(void)state;
-	assert_true(host_memory_path(text, false, path, sizeof(path)));
-	assert_string_equal(path, "/a/b");
-	assert_true(host_memory_path(text, true, path, sizeof(path)));
-	assert_string_equal(path, "/user.slice/x");
-	assert_false(host_memory_path(text, true, path, 8)); /* too long */
-	assert_false(host_memory_path("0::/x\n", false, path, sizeof(path)));
-	assert_false(host_memory_path("", true, path, sizeof(path)));
-	/* A controller, not part of a path. */
-	assert_true(
-		host_memory_path("5:cpu:/memory/x\n4:pids,memory:/y", false, path, sizeof(path)));
-	assert_string_equal(path, "/y");
-	assert_false(host_memory_path("5:cpu:/a:memory:/x\n", false, path, sizeof(path)));
-}
-
 static void put(int dir, const char *name, const char *text)
 {
 	assert_int_equal(file_create_at(dir, name, 0600, text, strlen(text)), 0);
@@ -93,7 +73,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(meminfo_is_in_kibibytes),
-		cmocka_unit_test(own_group_is_found),
 		cmocka_unit_test(limits_of_groups_count),
 		cmocka_unit_test(this_host_has_memory),
 	};
