@@ -684,7 +684,7 @@ static int lock_down(struct daemon *d, struct error *err)
 		return -1;
 	if (d->audit && audit_start(d->audit, lockdown_seal_audit, err) < 0)
 		return -1;
-	return lockdown_seal(err);
+	return lockdown_seal(err) < 0 ? -1 : importer_check(&d->importer, err);
 }
 
 static const struct phase phases[] = {

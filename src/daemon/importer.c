@@ -7,12 +7,14 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SOCKET_FD 3
+#define SOCKET_FD        3
+#define START_TIMEOUT_MS (30 * 1000)
 
 /* In the child: inherits only the socket, and stderr for its log. */
 attr_noreturn static void become(int exe, const char *roots, int sock)
@@ -79,6 +81,25 @@ int importer_start(struct importer *i, const char *roots, struct helper_group *g
 	i->sock = fd_close(i->sock);
 	i->pid = 0;
 	return error_set(err, ERR_SYSTEM, r, "fork");
+}
+
+int importer_check(struct importer *i, struct error *err)
+{
+	struct pollfd ready = {.fd = i->sock, .events = POLLIN};
+	char byte = 0;
+	int r;
+
+	do
+		r = poll(&ready, 1, START_TIMEOUT_MS);
+	while (r < 0 && errno == EINTR);
+	if (r == 0)
+		return error_set(err, ERR_UNAVAILABLE, ETIMEDOUT, "millibox-import is not ready");
+	/* Its only message. */
+	if (r > 0 && fd_recv(i->sock, &byte, sizeof(byte), NULL, NULL) == 1)
+		return 0;
+	return error_set(err, ERR_UNAVAILABLE, 0,
+	                 "millibox-import ended when it was started: try %s",
+	                 "millibox-import --help, and see the log");
 }
 
 void importer_end(struct importer *i)

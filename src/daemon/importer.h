@@ -23,5 +23,7 @@ int importer_find(struct importer *i, const char *engine_path, struct error *err
 /** importer_start - unpacks roots into @roots, limited by @group, which it closes. */
 int importer_start(struct importer *i, const char *roots, struct helper_group *group,
                    struct error *err) attr_must_check;
+/** importer_check - wait until it accepts requests. */
+int importer_check(struct importer *i, struct error *err) attr_must_check;
 /** importer_end - wait for it, after closing its socket. */
 void importer_end(struct importer *i);

@@ -20,7 +20,7 @@ int inject_open(struct agent *a, char **argv)
 {
 	struct inject *in = a->inject = NEW(struct inject);
 
-	*in = (struct inject){.sock = -1, .stdio = {-1, -1, -1}};
+	*in = (struct inject){.sock = -1, .ordered = -1, .stdio = {-1, -1, -1}};
 	while (*argv && strcmp(*argv, INJECT_WORD) != 0)
 		argv++;
 	if (!*argv)
@@ -54,6 +54,7 @@ static void drop_fallback(struct inject *in)
 	if (in->stdin_end > 0)
 		(void)fd_close(in->stdin_end);
 	in->channel = in->stdin_end = 0;
+	in->ordered = fd_close(in->ordered);
 	job_done(&in->job);
 	in->job = (struct job){0};
 	in->pending = false;
@@ -155,12 +156,12 @@ static int order_child(struct agent *a, struct drop_plan *plan, struct job *job,
 	plan->status = theirs;
 	if (r >= 0)
 		r = send_order(a, plan, job);
-	/* The order waits in the socket. */
-	in->sock = fd_close(in->sock);
 	if (r < 0) {
 		drop_fallback(in);
 		return r;
 	}
+	/* The order waits in the socket. */
+	in->ordered = TAKE_FD(in->sock);
 	in->job = *job;
 	*job = (struct job){0};
 	in->pending = true;
@@ -183,6 +184,23 @@ static void log_fallback(struct agent *a, const char *why, int sys)
 	(void)r; /* the channel is full */
 }
 
+/* Of a child that has failed; @sock may be -1. */
+static void log_fallback_of(struct agent *a, int sock, const char *what, int sys)
+{
+	struct error why = {0};
+	int listener = -1, reset = 0;
+	socklen_t len = sizeof(reset);
+
+	/* A child that ends with an order unread resets the socket, which hides what it sent. */
+	if (sock >= 0)
+		(void)getsockopt(sock, SOL_SOCKET, SO_ERROR, &reset, &len);
+	if (sock >= 0 && spawn_read(sock, &listener, &why) == SPAWN_ERROR)
+		log_fallback(a, why.msg, why.sys);
+	else
+		log_fallback(a, what, sys);
+	(void)fd_close(listener);
+}
+
 void inject_enter(struct agent *a)
 {
 	struct inject *in = a->inject;
@@ -192,7 +210,7 @@ void inject_enter(struct agent *a)
 
 	if (r >= 0)
 		return;
-	log_fallback(a, "it does not enter the box", -r);
+	log_fallback_of(a, in->sock, "it does not enter the box", -r);
 	in->sock = fd_close(in->sock);
 }
 
@@ -205,7 +223,7 @@ int inject_spawn(struct agent *a, struct drop_plan *plan, struct job *job,
 		r = order_child(a, plan, job, ret_child);
 		if (r >= 0)
 			return 0;
-		log_fallback(a, "it does not accept the order", -r);
+		log_fallback_of(a, a->inject->sock, "it does not accept the order", -r);
 	}
 	/* It does not fit: let it exit. */
 	a->inject->sock = fd_close(a->inject->sock);
@@ -271,7 +289,10 @@ enum spawn_news inject_read(struct agent *a, struct spawned *child, int *ret_lis
 	/* Kill an impostor before it acts on its order. */
 	if (news == SPAWN_DONE && sender.pid > 1)
 		(void)kill(sender.pid, SIGKILL);
-	log_fallback(a, news == SPAWN_ERROR ? why.msg : "it has exited", why.sys);
+	if (news == SPAWN_ERROR)
+		log_fallback(a, why.msg, why.sys);
+	else
+		log_fallback_of(a, a->inject->ordered, "it has exited", 0);
 	return execute_fallback(a, child, ret_error);
 }
 

@@ -22,6 +22,7 @@ struct agent;
 
 struct inject {
 	int sock;       /* owned; -1: no child, or it has its order */
+	int ordered;    /* owned: the same, until the child has answered; -1: none */
 	char **command; /* borrowed: what it was made for */
 	bool pending;   /* ordered, not answered; the rest is for the fallback */
 	int due;        /* a signal to deliver; 0: none */

@@ -8,11 +8,12 @@
  * The result is written to the second descriptor. Lines "P LAYERS LAYER ENTRIES BYTES" report
  * progress: the number of layers, the current one (from 1), and total entries and bytes so far.
  * Then follows a JSON object, and a newline once the root has been renamed. EOF without that
- * newline is a failure.
+ * newline is a failure. The importer's first message, IMPORT_READY, says that it accepts requests.
  */
 
 #include <stdint.h>
 
+#define IMPORT_READY        'r'
 #define IMPORT_NAME_LEN     65 /* of roots, as ENGINE_ROOT_LEN */
 #define IMPORT_RESULT_MAX   (64u * 1024)
 #define IMPORT_LAYERS_MAX   512

@@ -236,6 +236,10 @@ static void start_order(int roots, int sock, const struct import_order *order, c
 
 int serve(int roots, int sock)
 {
+	const char ready = IMPORT_READY;
+
+	/* First: the daemon's start waits for it. If that is gone, so is the socket. */
+	(void)!fd_send(sock, &ready, sizeof(ready), NULL, 0);
 	sweep_tmp(roots);
 	/* Children are not waited for: EOF of the result pipe reports their end. */
 	(void)signal(SIGCHLD, SIG_IGN);

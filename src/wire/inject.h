@@ -12,7 +12,8 @@
  *   agent -> child    inject_order  become this program
  *
  * The child answers over the status socket of the order, like every child of the agent
- * (guest/drop.h).
+ * (guest/drop.h). One that fails before it has its order sends the reason over the agent's socket,
+ * in the same form.
  */
 
 #include "wire/msg.h"

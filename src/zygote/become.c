@@ -41,16 +41,25 @@ enum own_fd {
 	OWN_END,
 };
 
+void become_refuse(int agent, const struct error *err)
+{
+	(void)drop_report(agent, DROP_ERROR, err); /* else the agent has ended */
+	_exit(EXIT_NOT_STARTED);
+}
+
 void become_alone(struct fill *fill)
 {
 	int agent = fcntl(fill->agent, F_DUPFD_CLOEXEC, OWN_END);
 	int pidfd = fcntl(fill->pidfd, F_DUPFD_CLOEXEC, OWN_END);
+	struct error err = {0};
 
 	/* Must close the zygote's socket: the engine waits for its EOF. */
 	if (agent < 0 || pidfd < 0 || dup3(STDIN_FILENO, OWN_RESERVED, O_CLOEXEC) < 0 ||
 	    dup3(agent, OWN_AGENT, O_CLOEXEC) < 0 || dup3(pidfd, OWN_PIDFD, O_CLOEXEC) < 0 ||
-	    syscall(SYS_close_range, OWN_END, ~0U, 0) < 0)
-		_exit(EXIT_NOT_STARTED);
+	    syscall(SYS_close_range, OWN_END, ~0U, 0) < 0) {
+		(void)error_set(&err, ERR_BOX_FAILED, errno, "arrange descriptors");
+		become_refuse(agent < 0 ? fill->agent : agent, &err);
+	}
 	*fill = (struct fill){
 		.msg = fill->msg, .agent = OWN_AGENT, .pidfd = OWN_PIDFD, .unified = -1, .cpu = -1};
 }
@@ -186,17 +195,24 @@ static int drop_agent_caps(struct error *err)
 	return 0;
 }
 
-/* No order has come, so no socket to report to: the agent notices the exit. */
-static void enter_box(const struct fill *fill, unsigned *ret_filters)
+static int become_payload(const struct inject_enter *msg, struct error *err)
+{
+	int r = drop_privileges(msg->uid, msg->gid);
+
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "take the program's ids") : 0;
+}
+
+/* No order has come: the reason goes to the agent's socket. */
+static void enter_box(const struct fill *fill, struct checked *ret_checked)
 {
 	struct inject_enter msg;
 	struct error err = {0};
 
 	receive_enter(fill->agent, &msg);
-	if (enter_namespaces(fill, &err) < 0 || check_inside(ret_filters, &err) < 0 ||
+	if (enter_namespaces(fill, &err) < 0 || check_inside(ret_checked, &err) < 0 ||
 	    become_agent(&fill->msg, &err) < 0 || drop_agent_caps(&err) < 0 ||
-	    drop_privileges(msg.uid, msg.gid) < 0)
-		_exit(EXIT_NOT_STARTED);
+	    become_payload(&msg, &err) < 0)
+		become_refuse(fill->agent, &err);
 }
 
 static int finish_like_exec(const struct given *given, struct error *err)
@@ -221,14 +237,14 @@ void become(const struct fill *fill, struct order *ret_order)
 {
 	struct given given = {.status = -1};
 	struct error err = {0};
-	unsigned filters = 0;
+	struct checked checked = {0};
 
-	enter_box(fill, &filters);
+	enter_box(fill, &checked);
 	receive_order(fill->agent, ret_order, &given);
-	filters += given.plan.setup->data_limit > 0 ? 2 : 1; /* as step_filter in drop.c */
+	checked.filters += given.plan.setup->data_limit > 0 ? 2 : 1; /* as step_filter in drop.c */
 	if (drop_to_payload(&given.plan, &err) < 0 || finish_like_exec(&given, &err) < 0 ||
 	    drop_enter(last_word(ret_order), &err) < 0 ||
-	    check_payload(given.plan.setup, filters, &err) < 0)
+	    check_payload(given.plan.setup, &checked, &err) < 0)
 		fail_start(&given, &err);
 	if (drop_report(given.status, DROP_READY, NULL) < 0)
 		_exit(EXIT_NOT_STARTED);

@@ -87,51 +87,65 @@ static int check_groups(struct error *err)
 	               : error_set(err, ERR_BOX_FAILED, 0, "not in the box's groups");
 }
 
-static int count_filters(const char *path, unsigned *ret_count)
+/* The value of "NAME:<tab>VALUE". */
+static int find_value(const char *text, const char *name, char *ret_value, size_t size)
 {
-	static const char name[] = "\nSeccomp_filters:\t";
-	char text[STATUS_MAX];
-	char *at;
+	char want[32];
+	const char *at = NULL;
+
+	if (str_format(want, sizeof(want), "\n%s:\t", name) >= 0)
+		at = strstr(text, want);
+	if (!at)
+		return -ENODATA;
+	at += strlen(want);
+	return str_format(ret_value, size, "%.*s", (int)strcspn(at, "\n"), at);
+}
+
+static int read_status(const char *path, struct checked *ret_checked)
+{
+	char text[STATUS_MAX], filters[16];
 	uint64_t count = 0;
 	int r = file_read_text_at(AT_FDCWD, path, text, sizeof(text));
 
-	if (r < 0)
-		return r;
-	at = strstr(text, name);
-	if (!at)
-		return -ENODATA;
-	at += sizeof(name) - 1;
-	at[strcspn(at, "\n")] = '\0';
-	r = parse_u64(at, &count);
-	*ret_count = (unsigned)count;
+	if (r >= 0)
+		r = find_value(text, "Groups", ret_checked->groups, sizeof(ret_checked->groups));
+	if (r >= 0)
+		r = find_value(text, "Seccomp_filters", filters, sizeof(filters));
+	if (r >= 0)
+		r = parse_u64(filters, &count);
+	ret_checked->filters = (unsigned)count;
 	return r;
 }
 
-static int check_filters(unsigned *ret_filters, struct error *err)
+static int check_status(struct checked *ret_checked, struct error *err)
 {
-	unsigned agents = 0;
-	int r = count_filters("/proc/self/status", ret_filters);
+	struct checked agents;
+	int r = read_status("/proc/self/status", ret_checked);
 
 	if (r >= 0)
-		r = count_filters("/proc/1/status", &agents);
+		r = read_status("/proc/1/status", &agents);
 	if (r < 0)
-		return error_set(err, ERR_BOX_FAILED, -r, "count filters");
-	return *ret_filters == agents
+		return error_set(err, ERR_BOX_FAILED, -r, "read filters and groups");
+	if (ret_checked->filters != agents.filters)
+		return error_set(err, ERR_BOX_FAILED, 0, "%u filters, the agent has %u",
+		                 ret_checked->filters, agents.filters);
+	return str_equal(ret_checked->groups, agents.groups)
 	               ? 0
-	               : error_set(err, ERR_BOX_FAILED, 0, "%u filters, the agent has %u",
-	                           *ret_filters, agents);
+	               : error_set(err, ERR_BOX_FAILED, 0,
+	                           "supplementary groups '%s', the agent has '%s'",
+	                           ret_checked->groups, agents.groups);
 }
 
-int check_inside(unsigned *ret_filters, struct error *err)
+int check_inside(struct checked *ret_checked, struct error *err)
 {
 	return check_namespaces(err) < 0 || check_groups(err) < 0 ? -1
-	                                                          : check_filters(ret_filters, err);
+	                                                          : check_status(ret_checked, err);
 }
 
 /* The whole line "NAME:<tab>VALUE". */
 static bool has_line(const char *text, const char *name, const char *value)
 {
-	char want[128];
+	char want[32 + CHECKED_GROUPS_LEN];
 	const char *at;
 	size_t len;
 
@@ -142,18 +156,24 @@ static bool has_line(const char *text, const char *name, const char *value)
 	return at && (at[len] == '\n' || at[len] == '\0');
 }
 
-int check_payload(const struct msg_setup *setup, unsigned filters, struct error *err)
+int check_payload(const struct msg_setup *setup, const struct checked *checked, struct error *err)
 {
 	static const char none[] = "0000000000000000";
 	char text[STATUS_MAX], uids[64], gids[64], count[16];
 	const struct {
 		const char *name, *value;
 	} lines[] = {
-		{"Uid", uids},    {"Gid", gids},
-		{"CapInh", none}, {"CapPrm", none},
-		{"CapEff", none}, {"CapBnd", none},
-		{"CapAmb", none}, {"NoNewPrivs", "1"},
-		{"Seccomp", "2"}, {"Seccomp_filters", count},
+		{"Uid", uids},
+		{"Gid", gids},
+		{"CapInh", none},
+		{"CapPrm", none},
+		{"CapEff", none},
+		{"CapBnd", none},
+		{"CapAmb", none},
+		{"NoNewPrivs", "1"},
+		{"Seccomp", "2"},
+		{"Seccomp_filters", count},
+		{"Groups", checked->groups},
 	};
 	int r = file_read_text_at(AT_FDCWD, "/proc/self/status", text, sizeof(text));
 
@@ -161,7 +181,7 @@ int check_payload(const struct msg_setup *setup, unsigned filters, struct error 
 		return error_set(err, ERR_BOX_FAILED, -r, "read /proc/self/status");
 	(void)snprintf(uids, sizeof(uids), "%u\t%u\t%u\t%u", setup->uid, setup->uid, setup->uid,
 	               setup->uid);
-	(void)snprintf(count, sizeof(count), "%u", filters);
+	(void)snprintf(count, sizeof(count), "%u", checked->filters);
 	(void)snprintf(gids, sizeof(gids), "%u\t%u\t%u\t%u", setup->gid, setup->gid, setup->gid,
 	               setup->gid);
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)

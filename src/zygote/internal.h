@@ -27,11 +27,16 @@ struct fill {
 	int cpu; /* tasks file of the group with the quota; -1: none */
 };
 
+/* Longer lists do not occur: the engine drops what it can. */
+#define CHECKED_GROUPS_LEN 512
+
 struct order {
 	struct inject_order msg;
 	char words[INJECT_WORDS_MAX];
 };
 
+/** become_refuse - in the child, before its order: tell the agent why, and exit. */
+void become_refuse(int agent, const struct error *err) attr_noreturn;
 /** become_alone - in the child: close the zygote's descriptors except agent and pidfd. */
 void become_alone(struct fill *fill);
 /**
@@ -45,11 +50,17 @@ int zygote_act_as(uid_t owner) attr_must_check;
  * agent's order become the payload, and verify. On failure reports to the agent and exits.
  */
 void become(const struct fill *fill, struct order *ret_order);
+/* What a process has in common with PID 1. */
+struct checked {
+	unsigned filters;
+	char groups[CHECKED_GROUPS_LEN]; /* supplementary, as /proc/PID/status has them */
+};
+
 /**
- * check_inside - with privileges: this process has all namespaces and groups of PID 1, and as many
- * filters.
+ * check_inside - with privileges: this process has all namespaces, cgroups and supplementary groups
+ * of PID 1, and as many filters.
  */
-int check_inside(unsigned *ret_filters, struct error *err) attr_must_check;
-/** check_payload - ids, capabilities and @filters, by /proc/self/status. */
-int check_payload(const struct msg_setup *setup, unsigned filters,
+int check_inside(struct checked *ret_checked, struct error *err) attr_must_check;
+/** check_payload - ids, capabilities and what @checked has, by /proc/self/status. */
+int check_payload(const struct msg_setup *setup, const struct checked *checked,
                   struct error *err) attr_must_check;

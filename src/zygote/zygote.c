@@ -66,6 +66,14 @@ static inline __attribute__((always_inline)) long clone_sharing(const struct clo
 #endif
 }
 
+static void attr_noreturn refuse_without_cpu(int agent)
+{
+	struct error err = {0};
+
+	(void)error_set(&err, ERR_BOX_FAILED, errno, "join the box's CPU group");
+	become_refuse(agent, &err);
+}
+
 /* Returns only in the child. @ret_pid is in the zygote's memory. */
 static __attribute__((noinline)) void run_helper(const struct fill *fill, volatile int *ret_pid)
 {
@@ -81,7 +89,7 @@ static __attribute__((noinline)) void run_helper(const struct fill *fill, volati
 		pid = fork();
 	if (r == 0 && pid == 0) {
 		if (fill->cpu >= 0 && write(fill->cpu, "0", 1) != 1)
-			_exit(1);
+			refuse_without_cpu(fill->agent);
 		return;
 	}
 	*ret_pid = r < 0 ? r : (pid < 0 ? -errno : pid);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * deny ERRNO CALL[,CALL...] COMMAND...: runs the command with these system calls failing, as on a
- * kernel that lacks them or a host that forbids them.
+ * kernel that lacks them or a host that forbids them. CALL:N=VALUE: only with this value
+ * of argument N, from 0.
  */
 #include <seccomp.h>
 #include <stdio.h>
@@ -18,11 +19,24 @@ int main(int argc, char **argv)
 	if (geteuid() == 0)
 		seccomp_attr_set(ctx, SCMP_FLTATR_CTL_NNP, 0);
 	for (char *name = strtok(argv[2], ","); name; name = strtok(NULL, ",")) {
+		char *colon = strchr(name, ':');
+		unsigned arg = 0;
+		unsigned long value = 0;
+
+		if (colon && sscanf(colon, ":%u=%li", &arg, (long *)&value) != 2)
+			return 2;
+		if (colon)
+			*colon = '\0';
+
 		int nr = seccomp_syscall_resolve_name(name);
 
 		if (nr == __NR_SCMP_ERROR)
 			nr = atoi(name);
-		if (seccomp_rule_add(ctx, SCMP_ACT_ERRNO((unsigned)atoi(argv[1])), nr, 0) < 0) {
+
+		const struct scmp_arg_cmp is = {arg, SCMP_CMP_EQ, value, 0};
+
+		if (seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO((unsigned)atoi(argv[1])), nr,
+		                           colon ? 1 : 0, &is) < 0) {
 			fprintf(stderr, "deny: no such call '%s'\n", name);
 			return 2;
 		}

@@ -95,6 +95,27 @@ def test_without_landlock_the_receipt_lacks_it(deny):
         d.remove()
 
 
+def test_a_zygotes_child_that_cannot_enter_its_box_says_why(deny):
+    """The program is executed instead. Only such a child makes this call."""
+    d = DeniedDaemon(env={"MILLIBOX_ZYGOTES_ENABLED": "true"})
+    d.prefix = (str(deny), str(errno.EACCES), "setns:1=0x80")
+    try:
+        d.start(ready=False)
+        host.wait_until(lambda: d.process.poll() is not None or _answers(d), 20, "ends or answers")
+        if not host.is_root() and "newuidmap" in d.log():
+            pytest.skip("needs no subordinate ids: the wrapper sets no_new_privs, which keeps the set-uid helper newuidmap from working")
+        with d.client() as client:
+            def reasons():
+                assert client.python("print(42)")["stdout"] == "42\n"
+                return [line for line in d.log().splitlines() if "zygote's child unavailable" in line]
+
+            line = host.wait_until(reasons, 30, "a zygote's child")[0]
+            assert "enter the box's time namespace: Permission denied" in line
+        assert d.stop() == 0, d.log()
+    finally:
+        d.remove()
+
+
 def _import(roots, *prefix):
     build = pathlib.Path(os.environ.get("MILLIBOX_BUILD", "build")).resolve()
     run = subprocess.run([*prefix, build / "millibox-import", "--roots", roots, "--name", "it"],
@@ -173,3 +194,20 @@ def test_missing_runners_are_reported(make_daemon):
     d = make_daemon(env={"MILLIBOX_RUNNERS_DIR": "/nonexistent/runners"})
     how, what = outcome_of(d)
     assert how == "refused to start" and "/nonexistent/runners" in what
+
+
+def test_an_importer_that_does_not_start_is_noticed(tmp_path):
+    """It is looked for beside the engine. A script cannot be run by a descriptor that is closed at exec."""
+    build = pathlib.Path(os.environ.get("MILLIBOX_BUILD", "build")).resolve()
+    tmp_path.chmod(0o755)
+    (tmp_path / "millibox-engine").symlink_to(build / "millibox-engine")
+    (tmp_path / "millibox-import").write_text("#!/bin/sh\n")
+    (tmp_path / "millibox-import").chmod(0o755)
+    d = Daemon(env={"MILLIBOX_ENGINE_PATH": str(tmp_path / "millibox-engine")})
+    try:
+        d.start(ready=False)
+        host.wait_until(lambda: d.process.poll() is not None, 30, "it ends")
+        assert d.process.returncode != 0 and "listening on" not in d.log()
+        assert "millibox-import ended when it was started" in d.log()
+    finally:
+        d.remove()
