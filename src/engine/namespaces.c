@@ -176,9 +176,11 @@ static int release_inside(pid_t pid, const struct ids *ids, int link, struct err
 	return r < 0 ? error_set(err, ERR_UNAVAILABLE, -r, "release the engine") : 0;
 }
 
-static long clone_inside(const struct ids *ids, int group)
+static long clone_inside(const struct ids *ids, int group, int *ret_pidfd)
 {
-	struct clone_args args = {.flags = INSIDE, .exit_signal = SIGCHLD};
+	struct clone_args args = {.flags = INSIDE | CLONE_PIDFD,
+	                          .exit_signal = SIGCHLD,
+	                          .pidfd = (uint64_t)(uintptr_t)ret_pidfd};
 	long pid = act_as_owner(ids);
 
 	if (group >= 0) {
@@ -198,11 +200,12 @@ pid_t namespaces_enter(const struct ids *ids, int group, int *ret_link, struct e
 {
 	int pair[2];
 	int r = fd_socketpair(SOCK_SEQPACKET, pair);
+	cleanup_close int pidfd = -1;
 	long pid;
 
 	if (r < 0)
 		return error_set(err, ERR_SYSTEM, -r, "socketpair");
-	pid = clone_inside(ids, group);
+	pid = clone_inside(ids, group, &pidfd);
 	*ret_link = pid == 0 ? pair[1] : pair[0];
 	(void)fd_close(pid == 0 ? pair[0] : pair[1]);
 	if (pid == 0) {
@@ -217,7 +220,7 @@ pid_t namespaces_enter(const struct ids *ids, int group, int *ret_link, struct e
 		                           "host");
 	if (release_inside((pid_t)pid, ids, *ret_link, err) == 0)
 		return (pid_t)pid;
-	(void)kill((pid_t)pid, SIGKILL);
+	(void)fd_pidfd_kill(pidfd, SIGKILL);
 	(void)wait_for_program((pid_t)pid);
 	return -1;
 }
@@ -236,7 +239,10 @@ static void attr_noreturn lend_namespace(pid_t parent)
 
 static int open_file_ids(const struct ids *ids, struct error *err)
 {
-	struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
+	cleanup_close int pidfd = -1;
+	struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_PIDFD,
+	                          .exit_signal = SIGCHLD,
+	                          .pidfd = (uint64_t)(uintptr_t)&pidfd};
 	pid_t parent = getpid();
 	char path[32], map[MAP_MAX];
 	long pid = syscall(SYS_clone3, &args, sizeof(args));
@@ -255,7 +261,7 @@ static int open_file_ids(const struct ids *ids, struct error *err)
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
 	if (r >= 0)
 		r = fd = fd_open(path, O_RDONLY, 0);
-	(void)kill((pid_t)pid, SIGKILL);
+	(void)fd_pidfd_kill(pidfd, SIGKILL);
 	(void)wait_for_program((pid_t)pid);
 	return r < 0 ? error_set(err, ERR_UNAVAILABLE, -r, "ids of named roots") : fd;
 }

@@ -25,6 +25,7 @@
  */
 
 #define TRIES_MAX   100
+#define DEPTH_MAX   8  /* of groups in groups, bounds the stack */
 #define BATCH_MAX   64 /* descriptors open at once */
 #define LIST_MAX    ((size_t)1024 * 1024)
 #define TRY_WAIT_NS 10000000L
@@ -142,20 +143,24 @@ struct sweep {
 	size_t count;
 	unsigned removed;
 	unsigned left; /* in the last round */
+	unsigned depth;
 };
 
-static void sweep_box(int parent, const char *name, void *ctx);
+static void sweep_group(int parent, const char *name, void *ctx);
 
-/* Boxes in the group of a tenant. */
-static void sweep_below(int parent, const char *name, struct sweep *sweep) // NOLINT: two levels
+/* Boxes in the group of a tenant, and what others made there. */
+static void sweep_below(int parent, const char *name, struct sweep *sweep) // NOLINT: DEPTH_MAX
 {
 	cleanup_close int dir = fd_open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 
-	if (dir >= 0 && str_has_prefix(name, CGROUP_TENANT_PREFIX))
-		each_group(dir, sweep_box, sweep);
+	if (dir < 0 || sweep->depth == DEPTH_MAX)
+		return;
+	sweep->depth++;
+	each_group(dir, sweep_group, sweep);
+	sweep->depth--;
 }
 
-static void sweep_box(int parent, const char *name, void *ctx) // NOLINT: two levels
+static void sweep_group(int parent, const char *name, void *ctx) // NOLINT: DEPTH_MAX
 {
 	struct sweep *sweep = ctx;
 
@@ -182,7 +187,7 @@ static int sweep_dirs(struct sweep *sweep)
 		sweep->left = 0;
 		for (size_t tree = 0; tree < sweep->count; tree++)
 			if (sweep->dirs[tree] >= 0)
-				each_group(sweep->dirs[tree], sweep_box, sweep);
+				each_group(sweep->dirs[tree], sweep_group, sweep);
 		if (sweep->left == 0)
 			break;
 		(void)nanosleep(&wait, NULL);

@@ -163,6 +163,7 @@ static int reap_children(struct agent *a)
 		if (r >= 0)
 			r = resident_reaped(a, pid, status);
 		files_reaped(a, pid);
+		put_reaped(&a->put, pid);
 		if (r < 0)
 			return r;
 	}

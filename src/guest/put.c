@@ -84,6 +84,12 @@ void put_init(struct put *p)
 	buf_init(&p->pending, FRAME_MAX_PAYLOAD);
 }
 
+void put_reaped(struct put *p, pid_t pid)
+{
+	if (p->child.pid == pid)
+		p->child.pid = 0;
+}
+
 void put_close(struct put *p)
 {
 	(void)fd_close(p->fd);

@@ -42,6 +42,8 @@ int put_check_path(const struct wire_bytes *path, struct error *err) attr_must_c
 
 void put_init(struct put *p);
 void put_close(struct put *p);
+/** put_reaped - @pid has ended: its number may become another process's. */
+void put_reaped(struct put *p, pid_t pid);
 int put_begin(struct agent *a, uint32_t id, const struct msg_put_begin *msg,
               struct error *err) attr_must_check;
 int put_data(struct put *p, const struct wire_bytes *data, struct error *err) attr_must_check;

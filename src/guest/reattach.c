@@ -27,7 +27,7 @@ int reattach_open(struct agent *a, int argc, char **argv)
 static void drop_put(struct agent *a)
 {
 	/* Before its pipe ends: it would take that for the end of the file. */
-	if (a->put.child.status >= 0)
+	if (a->put.child.status >= 0 && a->put.child.pid > 0)
 		(void)kill(a->put.child.pid, SIGKILL);
 	put_close(&a->put);
 }

@@ -10,9 +10,13 @@ from support import host
 pytestmark = [pytest.mark.phases("system", "pool", "user", "subid"), pytest.mark.alone]
 
 
+#: Groups in groups that a start removes; deeper ones stay, as those whose processes do not die.
+DEPTH = 8
+
+
 @pytest.fixture
-def stuck(make_daemon):
-    """A group that looks like a leftover of a daemon's instance and cannot be swept."""
+def leftover(make_daemon):
+    """A stopped daemon, its instance, and where a group would be its leftover."""
     if not host.is_root():
         pytest.skip("needs root: only then there are groups")
     d = make_daemon().start()
@@ -23,14 +27,28 @@ def stuck(make_daemon):
     homes = [p for p in host.CGROUP_ROOT.glob("*/millibox") if (p / number).is_dir()]
     homes += [p for p in [host.CGROUP_ROOT / "millibox"] if (p / number).is_dir()]
     assert d.stop() == 0
-    # A group with a child group stays busy, like one whose processes do not die.
-    inner = pathlib.Path(homes[0]) / number / "bleftover" / "inner"
+    return d, number, pathlib.Path(homes[0]) / number / "bleftover"
+
+
+@pytest.fixture
+def stuck(leftover):
+    """A group that cannot be swept."""
+    d, number, group = leftover
+    inner = group.joinpath(*["inner"] * (DEPTH + 1))
     inner.mkdir(parents=True)
     yield d, number
     os.rmdir(inner)
     d.start()
-    host.wait_until(lambda: not inner.parent.exists(), 10, "swept by a later start")
+    host.wait_until(lambda: not group.exists(), 10, "swept by a later start")
     d.stop()
+
+
+def test_groups_in_groups_are_removed(leftover):
+    d, number, group = leftover
+    group.joinpath(*["inner"] * DEPTH).mkdir(parents=True)
+    d.start()
+    assert not group.exists() and d.instance() == number, d.log()
+    assert d.stop() == 0
 
 
 def test_ids_in_use_are_not_reused(stuck):
