@@ -57,22 +57,40 @@ static bool has_session(const struct load *l)
 	return session_find(l->router->parts.sessions, l->args.principal->tenant, l->args.id);
 }
 
+/* What is first to be loaded for a route that wants @load. */
+static enum route_load find_missing(const struct router *r, const struct route_args *args,
+                                    enum route_load load)
+{
+	const struct router_config *p = &r->parts;
+	const char *tenant = args->principal->tenant, *id = args->id;
+
+	if (load == ROUTE_LOAD_NONE)
+		return ROUTE_LOAD_NONE;
+	if (load == ROUTE_LOAD_EXECUTION)
+		return run_records_find(p->executions, tenant, id) ? ROUTE_LOAD_NONE : load;
+	if (!session_find(p->sessions, tenant, id))
+		return ROUTE_LOAD_SESSION;
+	return load == ROUTE_LOAD_LATEST && !run_records_of(p->executions, tenant, id, 0)
+	               ? load
+	               : ROUTE_LOAD_NONE;
+}
+
 /* NULL with a clear *err: nothing is missing. */
 static struct store_load *search_next(struct load *l, struct error *err)
 {
 	const struct router_config *p = &l->router->parts;
 	const char *tenant = l->args.principal->tenant, *id = l->args.id;
 	enum route_load load = TAKE(l->next, ROUTE_LOAD_NONE);
+	enum route_load missing = find_missing(l->router, &l->args, load);
 
-	if (load == ROUTE_LOAD_EXECUTION && !run_records_find(p->executions, tenant, id))
+	if (missing == ROUTE_LOAD_EXECUTION)
 		return run_row_load(p->executions, tenant, id, on_loaded, l, err);
-	if ((load == ROUTE_LOAD_SESSION || load == ROUTE_LOAD_LATEST) && !has_session(l)) {
-		l->next = load == ROUTE_LOAD_LATEST ? load : ROUTE_LOAD_NONE;
-		return session_row_load(p->sessions, tenant, id, on_loaded, l, err);
-	}
-	if (load == ROUTE_LOAD_LATEST && !run_records_of(p->executions, tenant, id, 0))
+	if (missing == ROUTE_LOAD_LATEST)
 		return run_row_load_latest(p->executions, tenant, id, on_loaded, l, err);
-	return NULL;
+	if (missing == ROUTE_LOAD_NONE)
+		return NULL;
+	l->next = load == ROUTE_LOAD_LATEST ? load : ROUTE_LOAD_NONE;
+	return session_row_load(p->sessions, tenant, id, on_loaded, l, err);
 }
 
 /* @l waits, or is freed. */
@@ -109,25 +127,13 @@ static void on_loaded(void *ctx, const struct error *err)
 	load_or_handle(l);
 }
 
-static bool is_loaded(const struct router *r, const struct route_args *args, enum route_load load)
-{
-	const struct router_config *p = &r->parts;
-	const char *tenant = args->principal->tenant;
-
-	if (load == ROUTE_LOAD_NONE || !p->store || !args->id[0])
-		return true;
-	if (load == ROUTE_LOAD_EXECUTION)
-		return run_records_find(p->executions, tenant, args->id);
-	return session_find(p->sessions, tenant, args->id) &&
-	       (load == ROUTE_LOAD_SESSION || run_records_of(p->executions, tenant, args->id, 0));
-}
-
 void lookup_then_handle(struct router *r, struct http_request *req, const struct route *route,
                         const struct route_args *args)
 {
 	struct load *l;
 
-	if (is_loaded(r, args, route->load)) {
+	if (!r->parts.store || !args->id[0] ||
+	    find_missing(r, args, route->load) == ROUTE_LOAD_NONE) {
 		route->handle(r, req, args);
 		return;
 	}

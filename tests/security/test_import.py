@@ -482,7 +482,8 @@ def test_imports_have_a_group_with_limits():
                 assert int(memory) == 2 * 96 << 20, memory
                 assert int(group_file(pid, "pids", "pids.max")) == 256
                 assert "/import" in pathlib.Path(f"/proc/{pid}/cgroup").read_text()
-            assert [pathlib.Path(f"/proc/{p}/oom_score_adj").read_text() for p in host.children(handler)] == ["1000\n"]
+            host.wait_until(lambda: [pathlib.Path(f"/proc/{p}/oom_score_adj").read_text() for p in host.children(handler)] == ["1000\n"],
+                            10, "the process that unpacks has raised its score")
             assert "/import" not in pathlib.Path(f"/proc/{daemon.pid}/cgroup").read_text(), "control: the daemon has another"
         finally:
             held.close()
