@@ -133,7 +133,10 @@ int parse_size(const char *text, uint64_t *ret_bytes)
 			shift = powers[i].shift;
 	if (shift)
 		text++;
-	if (*text != '\0' && !(shift && (str_equal(text, "i") || str_equal(text, "iB"))))
+	/* "512M", "512Mi", "512MiB" and "512MB" are the same. */
+	if (shift && *text == 'i')
+		text++;
+	if (*text != '\0' && !str_equal(text, "B"))
 		return -EINVAL;
 	if (value > UINT64_MAX >> shift)
 		return -ERANGE;

@@ -26,7 +26,7 @@
 
 #define INPUT_MAX       (8 * MIB)
 #define DEFAULT_TIMEOUT 300
-#define TIMEOUT_MAX     3600
+#define TIMEOUT_MOST    1000000000 /* of the API; the daemon grants less, and says so */
 #define RULE            "--------------------------------------------------"
 #define CONFIG_NAME     ".sandboxrc.json"
 
@@ -118,7 +118,7 @@ static int build_body(const struct sandbox_options *o, const json_t *config, con
 	if (!utf8_is_valid(script, code->len))
 		return error_set(err, ERR_INVALID, 0, "the script is not UTF-8 text");
 	if (o->timeout_s)
-		limit = o->timeout_s < TIMEOUT_MAX ? (json_int_t)o->timeout_s : TIMEOUT_MAX;
+		limit = o->timeout_s < TIMEOUT_MOST ? (json_int_t)o->timeout_s : TIMEOUT_MOST;
 	json_object_set_new(body, "handler_code", json_stringn(script, code->len));
 	json_object_set_new(body, "event", event ? json_incref(event) : json_object());
 	if (context)
@@ -273,6 +273,7 @@ static int on_result(void *ctx, const json_t *result, const json_t *problem)
 		message_show_problem(problem);
 		return str_equal(code, error_text(ERR_INVALID)) ? SANDBOX_GENERAL : SANDBOX_INIT;
 	}
+	message_show_warnings(result);
 	status = exit_status(result);
 	j = make_view(show, result, status);
 	if (print_view(show, j) < 0)

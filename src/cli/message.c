@@ -159,6 +159,15 @@ void message_show_problem(const json_t *problem)
 	print_member(problem, "request_id", "Request: ");
 }
 
+void message_show_warnings(const json_t *answer)
+{
+	const json_t *warning;
+	size_t i;
+
+	json_array_foreach (json_object_get(answer, "warnings"), i, warning)
+		message_show("warning: %s", json_string_value(warning));
+}
+
 void message_print_json(const json_t *object)
 {
 	/* The API writes 15 digits; more would show rounding errors. */

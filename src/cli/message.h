@@ -19,6 +19,8 @@ void message_show(const char *fmt, ...) attr_printf(1, 2);
 void message_show_error(const struct error *err);
 /** message_show_problem - the API's error object, with its remedy. */
 void message_show_problem(const json_t *problem);
+/** message_show_warnings - of a response: what was requested and not granted. */
+void message_show_warnings(const json_t *answer);
 /** message_text - "": none. */
 const char *message_text(const json_t *object, const char *key);
 /** message_print_json - to stdout, indented. */

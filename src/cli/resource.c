@@ -29,8 +29,10 @@ int resource_call(const struct common_options *options, const struct api_call *c
 		message_show_problem(answer);
 	if (status >= 300)
 		return exit_status_of_problem(answer);
-	if (!options->json)
+	if (!options->json) {
+		message_show_warnings(answer);
 		*ret_answer = TAKE_PTR(answer);
+	}
 	return CLI_OK;
 }
 

@@ -16,12 +16,14 @@ static int report_result(const struct run_send *run, const struct exec_call *cal
 
 	if (run->report)
 		return run->report(run->ctx, call->problem ? NULL : call->result, call->problem);
-	if (run->json)
+	if (run->json) {
 		message_print_json(object);
-	else if (call->problem)
+	} else if (call->problem) {
 		message_show_problem(object);
-	else
+	} else {
+		message_show_warnings(object);
 		exit_status_explain(object);
+	}
 	if (run->value && !run->json && !call->problem && status == CLI_OK)
 		message_print_json(json_object_get(object, "result"));
 	return status;

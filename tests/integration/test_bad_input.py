@@ -113,9 +113,12 @@ def test_resources_must_be_an_object(client, value):
     assert "resources" in json.dumps(refused(client, {**GOOD, "resources": value}))
 
 
-def test_disk_that_memory_cannot_hold_is_named(client):
-    error = refused(client, {**GOOD, "resources": {"memory": "64Mi", "disk": "1Gi"}})
-    assert "resources.disk" in json.dumps(error)
+def test_disk_that_memory_cannot_hold_is_cut_and_named(client):
+    answer = client.post("/api/v1/execute", {**GOOD, "resources": {"memory": "64Mi", "disk": "1Gi"}})
+    assert answer.status == 200
+    reason = "files are kept in memory, at most half of resources.memory"
+    assert answer.json["limits"] == {"disk": {"requested": "1Gi", "granted": "32Mi", "reason": reason}}
+    assert answer.json["warnings"] == [f"resources.disk: 1Gi was requested, 32Mi is granted: {reason}"]
 
 
 @pytest.mark.parametrize("field", ["codee", "Language", "privileged", "uid", "seccomp", "handler_code", "__proto__"])

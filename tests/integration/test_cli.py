@@ -348,6 +348,15 @@ def test_invalid_command_lines(args, word):
     assert done.stdout == b""
 
 
+def test_what_is_not_granted_is_told(daemon, run):
+    done = run("--memory", "64Mi", "--disk", "1Gi", "-c", "print(1)")
+    assert done.returncode == 0 and done.stdout == b"1\n"
+    assert done.stderr == b"millibox: warning: resources.disk: 1Gi was requested, 32Mi is granted: files are kept in memory, at most half of resources.memory\n"
+    made = millibox("session", "create", "--socket", daemon.socket, "--memory", "64Gi")
+    assert made.returncode == 0 and b"warning: resources.memory: 64Gi was requested, 8Gi is granted" in made.stderr
+    assert millibox("session", "delete", "--socket", daemon.socket, made.stdout.decode().strip()).returncode == 0
+
+
 @pytest.mark.parametrize("words", [("run2",), ("help", "run2")])
 def test_an_unknown_command(words):
     done = millibox(*words)

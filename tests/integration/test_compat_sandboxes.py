@@ -577,6 +577,16 @@ def test_tools_are_shown_and_executed(client):
 # Resources and prompts: MCP's, by REST.
 
 
+def test_names_of_limits_and_what_is_granted(client):
+    reply = client.post("/api/v1/sandboxes", {"image": "ubuntu:22.04", "resources": {"cpu_limit": "1.0", "memory_limit": "512MB",
+                                                                                       "disk_limit": "1GB", "gpu": 1}, "colour": "red"})
+    assert reply.status == 201, reply
+    made = reply.json
+    assert made["resources"]["memory"] == "512Mi" and made["limits"]["disk"]["granted"] == "256Mi"
+    assert [w.split(":")[0] for w in made["warnings"]] == ["colour", "resources.gpu", "resources.disk"]
+    assert client.request("DELETE", f"/api/v1/sandboxes/{made['id']}").status == 204
+
+
 def test_resources(client):
     with sandbox(client) as path:
         ident = path.split("/")[-1]

@@ -255,15 +255,27 @@ def test_previews(se, name, kind):
 
 
 def test_unknown_fields_are_ignored(se):
-    ok(se.post("session", {"size": "50M", "allow_network": False, "cpu_quota": 2}))
-    ok(se.post("execute", {"command": "true", "whatever": 1}))
+    made = ok(se.post("session", {"size": "50M", "allow_network": False, "cpu_quota": 2}))
+    assert [w.split(":")[0] for w in made["warnings"]] == ["allow_network", "cpu_quota"]
+    assert ok(se.post("execute", {"command": "true", "whatever": 1}))["warnings"] == ["whatever: ignored: no such field"]
+    assert "warnings" not in ok(se.post("execute", {"command": "true"}))
+
+
+def test_a_timeout_above_the_maximum_is_cut_and_told(se):
+    done = ok(se.post("execute_code", {"code": "print(1)", "timeout": 3601}))
+    assert done["stdout"] == "1\n" and done["warnings"][0].startswith("timeout: 3601 was requested, 3600 is granted: ")
+
+
+def test_a_workspace_above_the_maximum_is_cut_and_told(se):
+    made = ok(se.post("session", {"size": "100GB"}))
+    assert len(made["warnings"]) == 1 and made["warnings"][0].startswith("resources.disk: 100Gi was requested, 4Gi is granted: ")
 
 
 @pytest.mark.parametrize("verb, body", [
     ("session", {"size": "x"}), ("session", {"size": -1}), ("execute", {}), ("execute", {"command": 1}),
     ("execute", {"command": "a", "args": "x"}), ("execute", {"command": "a", "args": [{}]}), ("execute_code", {}),
     ("execute_code", {"code": 1}), ("execute_code", {"code": "1", "script_type": "ruby"}),
-    ("execute_code", {"code": "1", "output_params": "a"}), ("execute_code", {"code": "1", "timeout": 3601}),
+    ("execute_code", {"code": "1", "output_params": "a"}), ("execute_code", {"code": "1", "timeout": 0}),
     ("create", {"content": "x"}), ("create", {"filename": "x"}), ("create", {"content": "x", "filename": ""}),
     ("create", {"content": "x", "filename": "."}), ("download_from_efast", {"file_params": []})])
 def test_bad_requests_create_nothing(se, verb, body):

@@ -251,6 +251,51 @@ def test_its_image_stands_for_the_root_of_the_host(client, template, make):
     assert not template(id="other", name="Other", image_url="my-sandbox-template-python-basic:v1").json["available"]
 
 
+# Limits
+
+
+HALF = "files are kept in memory, at most half of resources.memory"
+
+
+@pytest.mark.parametrize("sizes", [("512Mi", "1Gi"), ("512MB", "1GB"), ("512m", "1g"), (512 << 20, 1 << 30)])
+def test_its_default_limits_work(client, make, sizes):
+    """Its clients send them with every session; files are memory here."""
+    made = client.post(f"{V1}/sessions", {"timeout": 300, "cpu": "1", "memory": sizes[0], "disk": sizes[1], "env_vars": {}})
+    assert made.status == 201, made
+    assert made.json["resources"]["memory"] == "512Mi" and made.json["resources"]["disk"] == "256Mi"
+    assert made.json["limits"] == {"disk": {"requested": "1Gi", "granted": "256Mi", "reason": HALF}}
+    assert made.json["warnings"] == [f"resources.disk: 1Gi was requested, 256Mi is granted: {HALF}"]
+    assert client.request("DELETE", f"{V1}/sessions/{made.json['id']}").status == 200
+
+
+def test_every_limit_above_the_maximum_is_cut_and_told(client):
+    made = client.post(f"{V1}/sessions", {"resources": {"memory": "64Gi", "cpu": 1000, "max_processes": 100000},
+                                          "timeout": 604800, "lifetime": 604800}).json
+    assert set(made["limits"]) >= {"memory", "cpu", "max_processes"}
+    assert made["limits"]["memory"] == {"requested": "64Gi", "granted": "8Gi", "reason": "the operator's maximum (limits.memory_max)"}
+    assert made["limits"]["cpu"]["reason"].startswith("the host has ")
+    assert len(made["warnings"]) == len(made["limits"])
+    again = client.get(f"{V1}/sessions/{made['id']}").json
+    assert again["resources"]["memory"] == "8Gi" and "warnings" not in again
+    client.request("DELETE", f"{V1}/sessions/{made['id']}")
+
+
+def test_what_is_granted_as_requested_has_no_warning(client, make):
+    made = client.post(f"{V1}/sessions", {"resources": {"memory": "64Mi", "disk": "32Mi", "cpu": "0.5"}, "timeout": 60}).json
+    assert "limits" not in made and "warnings" not in made
+    done = client.post(f"{V1}/sessions/{made['id']}/execute", {"code": "1", "wait": True}).json
+    assert "limits" not in done and "warnings" not in done
+    client.request("DELETE", f"{V1}/sessions/{made['id']}")
+
+
+def test_a_timeout_in_an_event_above_the_maximum_is_cut_and_told(session):
+    done = sync(session, "def handler(event): return event", event={"__timeout": 5000, "a": 1})
+    assert done["return_value"] == {"a": 1} and done["timeout"] == 3600
+    assert done["limits"] == {"timeout": {"requested": "5000", "granted": "3600", "reason": "the operator's maximum (limits.timeout_max)"}}
+    assert done["warnings"][0].startswith("timeout: 5000 was requested, 3600 is granted")
+    assert session.client.get(f"{V1}/executions/{done['execution_id']}/result").json["limits"] == done["limits"]
+
+
 # Programs
 
 

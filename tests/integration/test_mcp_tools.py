@@ -295,6 +295,12 @@ def test_long_output_is_shortened_and_can_be_read(mcp, sandbox, in_session):
         mcp.result("resources/read", {"uri": link["uri"].replace("stdout", "secret")})
 
 
+def test_what_is_not_granted_is_told(mcp):
+    made = mcp.call("create_sandbox", memory_limit="64Mi", disk_limit="1Gi")
+    assert "[disk: 1Gi was requested, 32Mi is granted: files are kept in memory" in made["content"][0]["text"]
+    assert mcp.call("terminate_sandbox", sandbox_id=made["structuredContent"]["sandbox_id"])["isError"] is False
+
+
 def test_limits_and_denials_come_with_advice(mcp):
     greedy = mcp.call("execute_code", language="python", code="x = bytearray(3 << 30)")
     assert greedy["isError"] and "memory" in text(greedy).lower()

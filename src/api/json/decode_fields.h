@@ -21,7 +21,7 @@
 #define RESOURCE_ROWS(S, M) \
 	{"cpu", FIELD_CPU, AT(S, M cpu_millicores)}, \
 	{"memory", FIELD_SIZE, AT(S, M memory_bytes), .schema = MEMORY_SCHEMA, .description = "At least 16Mi."}, \
-	{"disk", FIELD_SIZE, AT(S, M disk_bytes), .schema = DISK_SCHEMA, .description = "At least 1Mi. Files are kept in memory: more than half of `memory` is a 400."}, \
+	{"disk", FIELD_SIZE, AT(S, M disk_bytes), .schema = DISK_SCHEMA, .description = "At least 1Mi. Files are kept in memory: at most half of `memory` is granted."}, \
 	{"max_processes", FIELD_INTEGER, AT(S, M max_processes), .min = 1, .schema = "{\"minimum\": 16}"}
 
 #define POLICY_ROWS(S, M) \
@@ -43,7 +43,7 @@
 
 #define HANDLER_ROWS(C) \
 	{"event", FIELD_CUSTOM, .check = decode_event, .schema = EVENT_SCHEMA, \
-	 .description = "Argument of the handler; beside `code` it means that the code defines one. At most 1 MiB. Its member `__timeout` is the time limit in seconds (0 and less: 300; at most 3600), and is removed."}, \
+	 .description = "Argument of the handler; beside `code` it means that the code defines one. At most 1 MiB. Its member `__timeout` is the time limit in seconds (0 and less: 300), and is removed."}, \
 	{"context", FIELD_OBJECT, .fields = &C, .check = decode_keep_context}
 /* clang-format on */
 

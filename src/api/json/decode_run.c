@@ -19,7 +19,7 @@
 /* Member of the event: seconds. */
 #define TIMEOUT_FIELD   "__timeout"
 #define TIMEOUT_DEFAULT 300
-#define TIMEOUT_MAX     3600
+#define TIMEOUT_MOST    1e9 /* as of `timeout`: policy decides */
 
 const char *const decode_networks[] = {"none", "allowlist", "bridge", "host", NULL};
 static_assert(ARRAY_SIZE(decode_networks) == BOX_NETWORK_COUNT + 1, "every network has a word");
@@ -185,10 +185,12 @@ static int take_timeout(struct decoded_run *d, struct error *err)
 		seconds = json_number_value(value);
 	if (value)
 		(void)json_object_del(d->event, TIMEOUT_FIELD);
-	if (seconds > TIMEOUT_MAX)
-		seconds = TIMEOUT_MAX;
-	if (request->timeout_us == 0)
+	if (seconds > TIMEOUT_MOST)
+		seconds = TIMEOUT_MOST;
+	if (request->timeout_us == 0) {
 		request->timeout_us = (uint64_t)(seconds * USEC_PER_SEC);
+		request->timeout_soft = !value;
+	}
 	if (request->timeout_us < USEC_PER_MS)
 		request->timeout_us = USEC_PER_MS;
 	return 0;

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 
 struct policy;
+struct policy_cuts;
 struct principal;
 struct report;
 struct run_service;
@@ -75,6 +76,13 @@ json_t *encode_tenant(const struct tenant *tenant) attr_must_check;
 json_t *encode_principal(const struct principal *p, const struct tenant *tenant) attr_must_check;
 
 /* encode_policy.c */
+
+/** encode_cuts - `limits`: what was requested, granted and why. @cuts NULL: NULL. */
+json_t *encode_cuts(const struct policy_cuts *cuts) attr_must_check;
+/** encode_cuts_warn - the same as sentences, added to @warnings; @only: this limit, NULL: all. */
+void encode_cuts_warn(const struct policy_cuts *cuts, const char *only, json_t *warnings);
+/** encode_cuts_tell - both: `limits` of @view, and sentences. */
+void encode_cuts_tell(const struct policy_cuts *cuts, json_t *view, json_t *warnings);
 
 /**
  * encode_policy_is_seen - callers without a key and administrators see all policies; others those

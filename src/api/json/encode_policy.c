@@ -2,8 +2,10 @@
 #include "api/json/encode.h"
 
 #include "api/json/json.h"
+#include "base/str.h"
 #include "core/identity/scope.h"
 #include "core/policy/policies.h"
+#include "core/policy/policy.h"
 #include "core/run/run.h"
 #include "core/tenant/principal.h"
 
@@ -70,4 +72,40 @@ json_t *encode_policy(const struct run_service *runs, const struct principal *p,
 
 	json_set(j, "rules", rules_of(policy));
 	return j;
+}
+
+json_t *encode_cuts(const struct policy_cuts *cuts)
+{
+	json_t *j = cuts ? json_object() : NULL;
+
+	for (size_t i = 0; cuts && i < cuts->count; i++) {
+		const struct policy_cut *cut = &cuts->list[i];
+		json_t *item = json_object();
+
+		json_set(item, "requested", json_string(cut->asked));
+		json_set(item, "granted", json_string(cut->granted));
+		json_set(item, "reason", encode_text(cut->why));
+		json_set(j, cut->name, item);
+	}
+	return j;
+}
+
+void encode_cuts_warn(const struct policy_cuts *cuts, const char *only, json_t *warnings)
+{
+	for (size_t i = 0; cuts && i < cuts->count; i++) {
+		const struct policy_cut *cut = &cuts->list[i];
+
+		if (!only || str_equal(only, cut->name))
+			json_append(warnings,
+			            json_sprintf("%s: %s was requested, %s is granted: %s",
+			                         cut->field, cut->asked, cut->granted, cut->why));
+	}
+}
+
+void encode_cuts_tell(const struct policy_cuts *cuts, json_t *view, json_t *warnings)
+{
+	if (!cuts)
+		return;
+	json_set(view, "limits", encode_cuts(cuts));
+	encode_cuts_warn(cuts, NULL, warnings);
 }

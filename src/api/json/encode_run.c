@@ -55,6 +55,8 @@ json_t *encode_run_ticket(const struct run_record *e)
 	json_set(j, "status", json_string(encode_run_status_name(&info)));
 	json_set(j, "submitted_at", encode_moment(info.created_ms));
 	json_set(j, "created_at", encode_moment(info.created_ms));
+	if (info.cuts)
+		json_set(j, "limits", encode_cuts(info.cuts));
 	return j;
 }
 
@@ -252,6 +254,8 @@ static void set_record(json_t *j, const struct run_record_info *run, const struc
 	json_set(j, "created_at", encode_moment(run->created_ms));
 	json_set(j, "started_at", encode_moment(run->started_ms));
 	json_set(j, "completed_at", encode_moment(run->completed_ms));
+	if (run->cuts)
+		json_set(j, "limits", encode_cuts(run->cuts));
 }
 
 /* ... and those after it. @run may be NULL. */

@@ -307,6 +307,8 @@ void run_reply(struct router *r, struct http_request *req, struct run_record *re
 
 	http_drop_body(req); /* it was decoded */
 	run_record_info(record, &run);
+	if (run.cuts && run.state != RUN_RECORD_ENDED)
+		encode_cuts_warn(run.cuts, NULL, reply_warnings(req));
 	w->in_session = run.session_id;
 	w->how = *how;
 	w->max_bytes = r->config->max_answers_bytes;
@@ -374,8 +376,12 @@ static void on_stored(void *ctx, struct run_record *record, const struct error *
 void run_reply_ticket(struct http_request *req, struct run_record *record, int status)
 {
 	struct ticket *t = NEW(struct ticket);
+	struct run_record_info run = {0};
 
 	http_drop_body(req); /* it was decoded */
+	run_record_info(record, &run);
+	if (run.cuts)
+		encode_cuts_warn(run.cuts, NULL, reply_warnings(req));
 	t->record = record;
 	t->status = status;
 	pending_wait(&t->pending, req, on_ticket_left);

@@ -4,6 +4,7 @@
 #include "api/durable_reply.h"
 #include "api/json/decode.h"
 #include "api/json/decode_fields.h"
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/notes.h"
 #include "api/reply.h"
@@ -31,28 +32,6 @@ struct change_body {
 	json_t *resources, *environment, *metadata;
 };
 
-/* Unlike the body, resources must not have unknown members. */
-static int decode_resources(const json_t *value, struct session_request *ret_request,
-                            struct error *err)
-{
-	const struct fields *resources = fields_find(&decode_session_fields, "resources")->fields;
-	char field[sizeof(err->field)];
-
-	if (fields_decode(resources, value, NULL, ret_request, err) == 0)
-		return 0;
-	(void)!str_copy(field, sizeof(field), err->field);
-	(void)snprintf(err->field, sizeof(err->field), "resources.%.40s", field);
-	return -1;
-}
-
-static int take_resources(const struct field_value *v)
-{
-	struct create_body *body = v->out;
-
-	return json_is_object(v->value) ? decode_resources(v->value, &body->session, v->err)
-	                                : fields_wrong(v, "an object");
-}
-
 /* Used or not. */
 static int take_ttl(const struct field_value *v)
 {
@@ -76,11 +55,23 @@ static int check_metadata(const json_t *metadata, struct error *err)
 }
 
 /* clang-format off */
+static const struct fields resources = {
+	.description = "As in SessionRequest, and by the names of the tool create_sandbox.",
+	.flags = FIELDS_LOOSE,
+	.rows = (const struct field[]){
+		RESOURCE_ROWS(struct create_body, session.),
+		{"cpu_limit", FIELD_CPU, AT(struct create_body, session.cpu_millicores), .once = true, .description = "Another name of cpu."},
+		{"memory_limit", FIELD_SIZE, AT(struct create_body, session.memory_bytes), .once = true, .description = "Another name of memory."},
+		{"disk_limit", FIELD_SIZE, AT(struct create_body, session.disk_bytes), .once = true, .description = "Another name of disk."},
+		FIELDS_END,
+	},
+};
+
 #define INTO(member) AT(struct create_body, member)
 const struct fields sandboxes_create_fields = SANDBOXES_FIELDS("SandboxRequest",
 	{"image", FIELD_STRING, INTO(image), .required = true, .min = 1, .schema = "{\"minLength\": null, \"examples\": [\"ubuntu:22.04\"]}", .description = "Id of a template, or name of a common image; not empty."},
 	{"name", FIELD_STRING, INTO(name), .max = NAME_MAX_LEN},
-	{"resources", FIELD_CUSTOM, .check = take_resources, .schema = "{\"type\": \"object\"}", .description = "cpu, memory, disk and max_processes, as in SessionRequest."},
+	{"resources", FIELD_OBJECT, .fields = &resources},
 	{"environment", FIELD_ENV, INTO(session.env)},
 	{"metadata", FIELD_OBJECT, INTO(metadata), .description = "At most 16 KiB; kept unchanged."},
 	{"ttl", FIELD_CUSTOM, .check = take_ttl, .schema = "{\"type\": [\"number\", \"string\"]}", .description = "Lifetime, also if the sandbox is used: seconds, nanoseconds (Go), or text such as 30m."},
@@ -133,6 +124,17 @@ static int create_session(struct router *r, const struct http_request *req,
 	return -1;
 }
 
+/* With what the request does not get. */
+static json_t *view_created(struct http_request *req, const struct session *session)
+{
+	json_t *view = sandboxes_view(session);
+	struct session_info info = {0};
+
+	session_info(session, &info);
+	encode_cuts_tell(info.cuts, view, reply_warnings(req));
+	return view;
+}
+
 void sandboxes_create(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct create_body body = {0};
@@ -150,8 +152,8 @@ void sandboxes_create(struct router *r, struct http_request *req, const struct r
 	fields_done(&sandboxes_create_fields, &body);
 	session_request_done(&body.session);
 	if (session)
-		durable_reply_session_created(req, session, HTTP_CREATED, sandboxes_view(session),
-		                              r->parts.sessions);
+		durable_reply_session_created(req, session, HTTP_CREATED,
+		                              view_created(req, session), r->parts.sessions);
 }
 
 void sandboxes_show(struct router *r, struct http_request *req, const struct route_args *args)
@@ -177,18 +179,24 @@ void sandboxes_delete(struct router *r, struct http_request *req, const struct r
 /* Fixed when the box is made: accept only the same values. */
 static int check_resources(const struct session *session, const json_t *wanted, struct error *err)
 {
-	cleanup_session_request struct session_request request = {0};
+	const struct session_request *request;
+	struct create_body body = {0}; /* owns nothing: resources are numbers */
 	struct session_info info = {0};
+	char field[sizeof(err->field)];
 
 	if (!wanted)
 		return 0;
-	if (decode_resources(wanted, &request, err) < 0)
+	if (fields_decode(&resources, wanted, NULL, &body, err) < 0) {
+		(void)!str_copy(field, sizeof(field), err->field);
+		(void)snprintf(err->field, sizeof(err->field), "resources.%.40s", field);
 		return -1;
+	}
+	request = &body.session;
 	session_info(session, &info);
-	if ((!request.memory_bytes || request.memory_bytes == info.limits.memory_bytes) &&
-	    (!request.disk_bytes || request.disk_bytes == info.limits.workspace_bytes) &&
-	    (!request.cpu_millicores || request.cpu_millicores == info.limits.cpu_millicores) &&
-	    (!request.max_processes || request.max_processes == info.limits.pids))
+	if ((!request->memory_bytes || request->memory_bytes == info.limits.memory_bytes) &&
+	    (!request->disk_bytes || request->disk_bytes == info.limits.workspace_bytes) &&
+	    (!request->cpu_millicores || request->cpu_millicores == info.limits.cpu_millicores) &&
+	    (!request->max_processes || request->max_processes == info.limits.pids))
 		return 0;
 	return error_field(err, "resources", "cannot be changed: make another sandbox");
 }

@@ -118,7 +118,7 @@ static const char *const script_types[] = {"python", "shell", "bash", "sh", NULL
 /* clang-format off */
 #define COMMON_ROWS \
 	{"args", FIELD_CUSTOM, .check = take_args, .schema = "{\"type\": \"array\", \"items\": {\"type\": [\"string\", \"number\"]}}"}, \
-	{"timeout", FIELD_SECONDS, AT(struct program, request.timeout_us), .min = 0.001, .max = 3600, .what = "at most 3600 seconds", .fallback = "300", .schema = "{\"minimum\": null}"}
+	{"timeout", FIELD_SECONDS, AT(struct program, request.timeout_us), .min = 0.001, .what = "a number of seconds", .fallback = "300", .schema = "{\"minimum\": null}"}
 
 const struct fields se_execute_fields = {
 	.name = "SeExecute",

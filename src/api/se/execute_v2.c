@@ -134,17 +134,16 @@ static void answer_failure(struct http_request *req, const struct outcome *o,
 	reply_json(req, bad ? HTTP_BAD_REQUEST : HTTP_INTERNAL_SERVER_ERROR, j);
 }
 
-/* @ctx: the time limit. */
-static void answer_run(void *ctx, struct http_request *req, const struct run_record_info *run)
+static void answer_run(void *ctx attr_unused, struct http_request *req,
+                       const struct run_record_info *run)
 {
-	const uint64_t *timeout_us = ctx;
 	cleanup_report struct report report = {0};
 
 	encode_result_report(run->outcome, &report);
 	if (run->outcome->status == OUTCOME_SUCCESS)
-		reply_json(req, HTTP_OK, view_result(run->outcome, &report, *timeout_us));
+		reply_json(req, HTTP_OK, view_result(run->outcome, &report, run->timeout_us));
 	else
-		answer_failure(req, run->outcome, &report, *timeout_us);
+		answer_failure(req, run->outcome, &report, run->timeout_us);
 }
 
 static const struct run_encoder encoder = {.answer = answer_run};
@@ -169,8 +168,5 @@ void se_v2_execute_code(struct router *r, struct http_request *req, const struct
 		reply_error(req, &err);
 		return;
 	}
-	run_reply(r, req, record,
-	          &(struct run_reply){.encoder = &encoder,
-	                              .ctx = xmemdup0(&decoded.request.timeout_us,
-	                                              sizeof(decoded.request.timeout_us))});
+	run_reply(r, req, record, &(struct run_reply){.encoder = &encoder});
 }

@@ -57,6 +57,7 @@ void se_session_create(struct router *r, struct http_request *req, const struct 
 {
 	struct session_body body = {0};
 	struct session *session = NULL;
+	struct session_info info = {0};
 	struct error err = {0};
 	json_t *j;
 
@@ -70,6 +71,9 @@ void se_session_create(struct router *r, struct http_request *req, const struct 
 		reply_error(req, &err);
 		return;
 	}
+	session_info(session, &info);
+	/* The caller asks for files only. */
+	encode_cuts_warn(info.cuts, "disk", reply_warnings(req));
 	j = json_object();
 	json_set(j, "session_id", json_string(args->id));
 	durable_reply_session_created(req, session, SE_OK, se_envelope(j, json_string(args->id)),

@@ -7,6 +7,7 @@
 #include "core/request/workpath.h"
 
 struct buf;
+struct policy_cuts;
 struct run_record_info;
 
 tool_fn tool_list_languages;
@@ -37,6 +38,8 @@ tool_fn tool_read_output;
 /** tool_find_output - NULL: not in memory. Borrowed until the next event. */
 const struct buf *tool_find_output(const struct call *call, const char *id,
                                    enum output_stream stream);
+/** tool_add_cuts - what was requested beyond a limit, for the text of an answer. */
+void tool_add_cuts(struct buf *b, const struct policy_cuts *cuts);
 void tool_result_finish(struct call *call, const struct run_record_info *run);
 /** tool_is_image - clients display this type. */
 bool tool_is_image(const char *type);

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "core/config/config.h"
+#include "core/policy/policy.h"
 #include "core/run/run_record.h"
 #include "http/media_type.h"
 #include <string.h>
@@ -252,6 +253,16 @@ static const char *const advice[] = {
 };
 static_assert(ARRAY_SIZE(advice) == OUTCOME_LIMIT_COUNT, "every limit has its advice");
 
+void tool_add_cuts(struct buf *b, const struct policy_cuts *cuts)
+{
+	for (size_t i = 0; cuts && i < cuts->count; i++) {
+		const struct policy_cut *cut = &cuts->list[i];
+
+		(void)!buf_addf(b, "[%s: %s was requested, %s is granted: %s]\n", cut->name,
+		                cut->asked, cut->granted, cut->why);
+	}
+}
+
 static void add_end(const struct summary *t, struct buf *b)
 {
 	const struct outcome *o = t->o;
@@ -267,6 +278,7 @@ static void add_end(const struct summary *t, struct buf *b)
 		(void)!buf_addf(b, "[%s]\n", outcome_status_name(o->status));
 	if (o->limit != OUTCOME_LIMIT_NONE && advice[o->limit])
 		(void)!buf_addf(b, "[limit: %s]\n", advice[o->limit]);
+	tool_add_cuts(b, t->run->cuts);
 	if (t->run->session_reset)
 		(void)!buf_add_str(b, "[" LOST_TEXT "]\n");
 }

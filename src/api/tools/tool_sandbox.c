@@ -167,6 +167,7 @@ void tool_create_sandbox(struct call *call)
 	struct session *session = NULL;
 	struct session_info info = {0};
 	struct error err = {0};
+	cleanup_buf struct buf b = BUF_INIT(TEXT_MAX);
 	cleanup_free char *text = NULL;
 	json_t *structured;
 
@@ -183,7 +184,13 @@ void tool_create_sandbox(struct call *call)
 	                 "; it ends when you end it or it is idle for %llu s.",
 	                 tool_noun(call), info.id, info.template_id, box_network_name(info.network),
 	                 (unsigned long long)(info.idle_timeout_us / 1000000));
-	tool_finish(call, text, structured, NULL, false);
+	(void)!buf_add_str(&b, text);
+	if (info.cuts) {
+		json_set(structured, "limits", encode_cuts(info.cuts));
+		(void)!buf_add_str(&b, "\n");
+		tool_add_cuts(&b, info.cuts);
+	}
+	tool_finish(call, b.data, structured, NULL, false);
 }
 
 struct census {

@@ -43,20 +43,27 @@ static json_t *view_trace(const struct traced *traced, const struct outcome *out
 	return j;
 }
 
+/* To the end of an object; @value is released. */
+static int add_member(struct buf *b, const char *name, json_t *value)
+{
+	b->len--; /* replaces the brace */
+	if (buf_addf(b, ",\"%s\":", name) < 0) {
+		json_decref(value);
+		return -1;
+	}
+	return json_add(b, value) < 0 ? -1 : buf_add(b, "}", 1);
+}
+
 /* @ctx NULL: without a trace. */
 static int add_result(void *ctx, struct buf *b, const struct run_record_info *run)
 {
 	cleanup_report struct report report = {0};
 
 	encode_result_report(run->outcome, &report);
-	if (encode_result_add(b, run->outcome, &report, NULL) < 0)
+	if (encode_result_add(b, run->outcome, &report, NULL) < 0 ||
+	    (run->cuts && add_member(b, "limits", encode_cuts(run->cuts)) < 0))
 		return -1;
-	if (!ctx)
-		return 0;
-	b->len--; /* replaces the brace */
-	if (buf_addf(b, ",\"trace\":") < 0 || json_add(b, view_trace(ctx, run->outcome)) < 0)
-		return -1;
-	return buf_add(b, "}", 1);
+	return ctx ? add_member(b, "trace", view_trace(ctx, run->outcome)) : 0;
 }
 
 static const struct run_encoder encoder = {.add_result = add_result};

@@ -43,6 +43,17 @@ static int resolve_packages(const struct router *r, const struct session_request
 	return 0;
 }
 
+/* With what the request does not get. */
+static json_t *view_created(struct http_request *req, const struct session *session)
+{
+	json_t *view = encode_session(session);
+	struct session_info info = {0};
+
+	session_info(session, &info);
+	encode_cuts_tell(info.cuts, view, reply_warnings(req));
+	return view;
+}
+
 void v1_session_create(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	cleanup_session_request struct session_request request = {0};
@@ -68,7 +79,7 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 	}
 	if (resolved)
 		session_set_dependencies(session, resolved);
-	view = encode_session(session);
+	view = view_created(req, session);
 	/* An ephemeral session is ready at once; clients expect "creating". */
 	if (!reused)
 		json_set(view, "status", json_string(session_state_name(SESSION_CREATING)));

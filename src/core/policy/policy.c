@@ -26,6 +26,7 @@ void policy_decision_done(struct policy_decision *d)
 	str_list_free(d->env);
 	str_list_free(d->prepare_argv);
 	policy_stack_unref(&d->stack);
+	free(d->cuts);
 	*d = (struct policy_decision){0};
 }
 
@@ -429,6 +430,8 @@ static int decide_request(struct policy_deciding *in, const struct policy_stack 
 	                (asked->template && !template_is_builtin(asked->template) && env);
 	r = in->session ? decide_session(in) : decide_exec(in);
 	in->request = asked;
+	if (r == 0)
+		policy_note_cuts(in);
 	if (r < 0)
 		policy_decision_done(&in->d);
 	else

@@ -89,6 +89,19 @@ struct policy_grant {
 	struct policy_rule rule;
 };
 
+/* A limit that is smaller than the caller asked for. */
+struct policy_cut {
+	const char *name;  /* "disk"; literal */
+	const char *field; /* of the request: "resources.disk"; literal */
+	char asked[32], granted[32];
+	char why[128];
+};
+
+struct policy_cuts {
+	size_t count;
+	struct policy_cut list[POLICY_LIMIT_COUNT];
+};
+
 struct policy_decision {
 	struct box_spec spec;         /* the caller sets its id */
 	const struct runner *runner;  /* borrowed */
@@ -107,6 +120,7 @@ struct policy_decision {
 	uint64_t idle_us, lifetime_us; /* sessions */
 	struct policy_stack stack;     /* references */
 	struct policy_grant grants[POLICY_LIMIT_COUNT];
+	struct policy_cuts *cuts; /* owned; NULL: none */
 	struct policy_rule language, network, isolation, overflow;
 };
 

@@ -32,6 +32,8 @@ const char *policy_quote(const char *text, char ret_quoted[POLICY_QUOTE_LEN]);
 struct policy_rule policy_rule_of(const struct policy_source *by, const char *path);
 
 int policy_decide_limits(struct policy_deciding *in) attr_must_check;
+/** policy_note_cuts - which values of the caller, not of its template, were reduced. */
+void policy_note_cuts(struct policy_deciding *in);
 int policy_allow_language(struct policy_deciding *in) attr_must_check;
 int policy_allow_template(struct policy_deciding *in, const char *template) attr_must_check;
 int policy_allow_network(struct policy_deciding *in) attr_must_check;

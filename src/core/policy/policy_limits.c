@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/size.h"
@@ -36,23 +37,24 @@ static void print_number(uint64_t value, char *ret_text, size_t size)
 
 static const struct limit_name {
 	const char *field; /* request */
+	const char *name;  /* in answers */
 	uint64_t min;
 	const char *fallback, *max, *exceed; /* policy */
 	const char *setting, *setting_max;   /* settings */
 	void (*print)(uint64_t value, char *ret_text, size_t size);
 } names[] = {
-#define ROW(id, field, min, key, setting, setting_max, print)                                      \
-	[id] = {field,   min,         key ".default", key ".max", key ".on_exceed",                \
+#define ROW(id, field, name, min, key, setting, setting_max, print)                                \
+	[id] = {field,   name,        min,  key ".default", key ".max", key ".on_exceed",          \
 	        setting, setting_max, print}
 	/* clang-format off */
-	ROW(POLICY_TIMEOUT,   "timeout",                 LIMIT_TIMEOUT_MIN_US, "limits.timeout",        "limits.timeout",        "limits.timeout_max",   print_seconds),
-	ROW(POLICY_MEMORY,    "resources.memory",        LIMIT_MEMORY_MIN,     "limits.memory",         "limits.memory",         "limits.memory_max",    format_size),
-	ROW(POLICY_DISK,      "resources.disk",          LIMIT_DISK_MIN,       "limits.disk",           "limits.disk",           "limits.disk_max",      format_size),
-	ROW(POLICY_CPU,       "resources.cpu",           LIMIT_CPU_MIN,        "limits.cpu",            "limits.cpu",            "limits.cpu_max",       format_cpu),
-	ROW(POLICY_PROCESSES, "resources.max_processes", LIMIT_PROCESSES_MIN,  "limits.processes",      "limits.processes",      "limits.processes_max", print_number),
-	ROW(POLICY_OUTPUT,    "resources.max_output",    1,                     "limits.output",         "limits.output",         "limits.output_max",    format_size),
-	ROW(POLICY_IDLE,      "timeout",                 1,                     "sessions.idle_timeout", "sessions.idle_timeout", "sessions.lifetime",    print_seconds),
-	ROW(POLICY_LIFETIME,  "lifetime",                1,                     "sessions.lifetime",     "sessions.lifetime",     "sessions.lifetime",    print_seconds),
+	ROW(POLICY_TIMEOUT,   "timeout",                 "timeout",       LIMIT_TIMEOUT_MIN_US, "limits.timeout",        "limits.timeout",        "limits.timeout_max",   print_seconds),
+	ROW(POLICY_MEMORY,    "resources.memory",        "memory",        LIMIT_MEMORY_MIN,     "limits.memory",         "limits.memory",         "limits.memory_max",    format_size),
+	ROW(POLICY_DISK,      "resources.disk",          "disk",          LIMIT_DISK_MIN,       "limits.disk",           "limits.disk",           "limits.disk_max",      format_size),
+	ROW(POLICY_CPU,       "resources.cpu",           "cpu",           LIMIT_CPU_MIN,        "limits.cpu",            "limits.cpu",            "limits.cpu_max",       format_cpu),
+	ROW(POLICY_PROCESSES, "resources.max_processes", "max_processes", LIMIT_PROCESSES_MIN,  "limits.processes",      "limits.processes",      "limits.processes_max", print_number),
+	ROW(POLICY_OUTPUT,    "resources.max_output",    "max_output",    1,                     "limits.output",         "limits.output",         "limits.output_max",    format_size),
+	ROW(POLICY_IDLE,      "timeout",                 "timeout",       1,                     "sessions.idle_timeout", "sessions.idle_timeout", "sessions.lifetime",    print_seconds),
+	ROW(POLICY_LIFETIME,  "lifetime",                "lifetime",      1,                     "sessions.lifetime",     "sessions.lifetime",     "sessions.lifetime",    print_seconds),
 /* clang-format on */
 #undef ROW
 };
@@ -140,26 +142,17 @@ static uint64_t whole_pages(uint64_t bytes)
 	return bytes - bytes % PAGE_BYTES;
 }
 
+static const struct policy_rule half_rule = {.by = POLICY_BY_PROGRAM,
+                                             .path = "half of resources.memory"};
+
 /* Workspace, /tmp and /dev/shm are tmpfs, charged to the box's memory. Together they stay below it
  * (1/2 + 1/4 + 1/8): else "disk full" becomes an OOM kill. */
-static int decide_areas(struct policy_deciding *in)
+static void decide_areas(struct policy_deciding *in)
 {
-	static const struct policy_rule half_rule = {.by = POLICY_BY_PROGRAM,
-	                                             .path = "half of resources.memory"};
 	struct policy_grant *disk = &in->d.grants[POLICY_DISK];
 	struct box_limits *limits = &in->d.spec.limits;
 	uint64_t half = limits->memory_bytes / 2;
-	char most[32];
 
-	if (disk->asked != 0 && !in->request->disk_soft && disk->granted > half) {
-		format_size(half, most, sizeof(most));
-		in->refused = half_rule;
-		return error_field(
-			in->err, "resources.disk",
-			"must be at most %s, half of resources.memory: files live in memory "
-			"and count as such",
-			most);
-	}
 	if (disk->granted > half)
 		disk->rule = half_rule;
 	disk->granted = limits->workspace_bytes = whole_pages(min_of(disk->granted, half));
@@ -167,7 +160,6 @@ static int decide_areas(struct policy_deciding *in)
 	limits->shm_bytes = whole_pages(min_of(SHM_BYTES, limits->memory_bytes / 8));
 	limits->workspace_inodes = inodes_for(limits->workspace_bytes, WORKSPACE_INODES);
 	limits->tmp_inodes = inodes_for(limits->tmp_bytes, TMP_INODES);
-	return 0;
 }
 
 static int decide_all(struct policy_deciding *in, const struct limit *limits, size_t count)
@@ -247,5 +239,63 @@ int policy_decide_limits(struct policy_deciding *in)
 	if (out->nofile < NOFILE_MIN)
 		out->nofile = NOFILE_MIN;
 	in->d.spec.exec_tmp = false; /* compiled programs belong in the workspace */
-	return decide_areas(in);
+	decide_areas(in);
+	return 0;
+}
+
+static uint64_t asked_of(const struct policy_deciding *in, enum policy_limit_id id)
+{
+	const struct run_request *r = in->request;
+	const uint64_t values[POLICY_LIMIT_COUNT] = {
+		[POLICY_TIMEOUT] = r->timeout_soft ? 0 : r->timeout_us,
+		[POLICY_MEMORY] = r->memory_bytes,
+		[POLICY_DISK] = r->disk_bytes,
+		[POLICY_CPU] = r->cpu_millicores,
+		[POLICY_PROCESSES] = r->max_processes,
+		[POLICY_OUTPUT] = r->max_output_bytes,
+		[POLICY_IDLE] = in->session ? in->session->idle_timeout_us : 0,
+		[POLICY_LIFETIME] = in->session ? in->session->lifetime_us : 0,
+	};
+
+	return values[id];
+}
+
+static void explain_cut(const struct policy_rule *rule, unsigned cores, char *ret_why, size_t size)
+{
+	if (rule->by == POLICY_BY_PROGRAM)
+		(void)snprintf(ret_why, size, "files are kept in memory, at most %s", rule->path);
+	else if (rule->by == POLICY_BY_DRIVER)
+		(void)snprintf(ret_why, size, "the host has %u cores", cores);
+	else if (rule->by == POLICY_BY_POLICY)
+		(void)snprintf(ret_why, size, "the maximum of policy %s (%s)", rule->policy,
+		               rule->path);
+	else if (rule->by == POLICY_BY_SETTING)
+		(void)snprintf(ret_why, size, "the operator's maximum (%s)", rule->path);
+	else
+		(void)snprintf(ret_why, size, "not more than %s", rule->path);
+}
+
+void policy_note_cuts(struct policy_deciding *in)
+{
+	struct policy_cuts *cuts = NULL;
+
+	for (int id = 0; id < POLICY_LIMIT_COUNT; id++) {
+		const struct policy_grant *g = &in->d.grants[id];
+		uint64_t asked = asked_of(in, (enum policy_limit_id)id);
+		struct policy_cut *cut;
+
+		/* Rounding to pages is none. */
+		if (asked <= g->granted || g->rule.by == POLICY_BY_NOBODY ||
+		    (g->rule.by == POLICY_BY_REQUEST && g->rule.path == names[id].field))
+			continue;
+		if (!cuts)
+			cuts = NEW(struct policy_cuts);
+		cut = &cuts->list[cuts->count++];
+		cut->name = names[id].name;
+		cut->field = names[id].field;
+		names[id].print(asked, cut->asked, sizeof(cut->asked));
+		names[id].print(g->granted, cut->granted, sizeof(cut->granted));
+		explain_cut(&g->rule, in->rules->cores, cut->why, sizeof(cut->why));
+	}
+	in->d.cuts = cuts;
 }

@@ -142,9 +142,7 @@ struct run_request run_request_fill(const struct run_request *request, char **en
 		r.cpu_millicores = t->spec.cpu_millicores;
 	if (!r.max_processes)
 		r.max_processes = t->spec.max_processes;
-	/* Reduce a default, not an explicit request, if memory is too small. */
-	r.disk_soft = r.disk_bytes == 0;
-	if (r.disk_soft)
+	if (!r.disk_bytes)
 		r.disk_bytes = t->spec.disk_bytes;
 	return r;
 }

@@ -54,7 +54,7 @@ struct run_request {
 	char *policy; /* additional to the tenant's; NULL: none */
 	bool network_asked;
 	enum box_network network;
-	bool disk_soft;            /* disk_bytes is a default: may be reduced */
+	bool timeout_soft;         /* timeout_us is a default: not the caller's */
 	char *template_id;         /* NULL: the host's root and the operator's defaults */
 	struct template *template; /* a reference, by @template_id */
 };

@@ -101,6 +101,9 @@ struct run *run_new(struct run_service *s, struct run_record *record,
 	r->service = s;
 	r->record = record;
 	r->decision = *decision;
+	/* For its readers, also after the end; a restored record has none. */
+	free(record->cuts);
+	record->cuts = TAKE_PTR(r->decision.cuts);
 	r->arrived_us = clock_us();
 	r->entry.ctx = r;
 	r->left[OUTPUT_STDOUT] = r->left[OUTPUT_STDERR] = decision->output_bytes;

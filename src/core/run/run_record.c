@@ -80,6 +80,7 @@ void run_record_free(struct run_record *e)
 	free(e->request_id);
 	free(e->key_id);
 	free(e->language);
+	free(e->cuts);
 	free(e->code);
 	free(e->request);
 	free(e);
@@ -372,6 +373,7 @@ void run_record_info(const struct run_record *e, struct run_record_info *ret_inf
 		.completed_ms = e->completed_ms,
 		.paused_ms = e->paused_ms,
 		.timeout_us = e->timeout_us,
+		.cuts = e->cuts,
 		.outcome = e->has_outcome ? &e->outcome : NULL,
 		.failure = ended && !e->has_outcome ? &e->failure : NULL,
 		.session_reset = e->session_reset,

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct policy_cuts;
 struct run_record;
 struct run_records;
 struct loop;
@@ -63,8 +64,9 @@ struct run_record_info {
 	uint64_t timeout_us;
 	const struct outcome *outcome; /* ENDED: NULL: it could not run, see @failure */
 	const struct error *failure;
-	bool session_reset; /* a runner and the session's variables were lost */
-	bool begun;         /* PENDING: may have begun; see run_record_begin */
+	const struct policy_cuts *cuts; /* NULL: none, or restored */
+	bool session_reset;             /* a runner and the session's variables were lost */
+	bool begun;                     /* PENDING: may have begun; see run_record_begin */
 };
 
 struct run_record_new {

@@ -74,6 +74,7 @@ struct run_record {
 	char *code;
 	size_t code_len;
 	uint64_t timeout_us;
+	struct policy_cuts *cuts; /* owned; NULL: none */
 	enum run_record_state state;
 	uint64_t created_ms, started_ms, completed_ms;
 	uint64_t paused_ms; /* without the current pause */

@@ -275,6 +275,7 @@ void session_reap(struct session *session)
 	timer_free(session->unknown_timer);
 	free(session->language);
 	free(session->dependencies);
+	free(session->cuts);
 	free(session->notes);
 	free(session->agent_id);
 	free(session->past_template);
@@ -394,6 +395,7 @@ void session_info(const struct session *session, struct session_info *ret_info)
 		.queued = session->queued,
 		.executions = session->executions,
 		.dependencies = session->dependencies,
+		.cuts = session->cuts,
 		.notes = session->notes,
 	};
 	if (session->past_policy)

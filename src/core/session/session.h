@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct policy_cuts;
 struct policy_explanation;
 struct session;
 struct session_service;
@@ -60,8 +61,9 @@ struct session_info {
 	const char *reason;              /* why it ended, for people; NULL */
 	const char *request_id, *key_id; /* of its creation; key_id: NULL: none */
 	size_t queued, executions;
-	const char *dependencies; /* of session_set_dependencies; NULL: none */
-	const char *notes;        /* of session_set_notes; NULL: none */
+	const char *dependencies;       /* of session_set_dependencies; NULL: none */
+	const struct policy_cuts *cuts; /* of the last session_create; NULL: none, or restored */
+	const char *notes;              /* of session_set_notes; NULL: none */
 };
 
 struct session_step {

@@ -81,6 +81,7 @@ struct session {
 	char id[SESSION_ID_MAX + 1];
 	char *language, *agent_id; /* owned */
 	char *dependencies;        /* owned; NULL: none */
+	struct policy_cuts *cuts;  /* owned; NULL: none, or restored */
 	char *notes;               /* owned; NULL: none */
 	struct template *template; /* reference; NULL: none */
 	char *key_id;              /* owned; of the creator; NULL: no key was needed */

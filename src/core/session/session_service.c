@@ -304,6 +304,10 @@ int session_create(struct session_service *s, const struct session_request *aske
 		reuse_session(session, request, &decision);
 	else
 		r = make_session(s, request, &decision, &session, err);
+	if (r == 0 && session) {
+		free(session->cuts);
+		session->cuts = TAKE_PTR(decision.cuts);
+	}
 	policy_decision_done(&decision);
 	if (r < 0)
 		return -1;

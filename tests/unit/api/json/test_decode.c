@@ -273,8 +273,8 @@ static void time_of_a_handler_is_in_its_event(void **state)
 		{"{\"__timeout\":0}", 300},
 		{"{\"__timeout\":-1}", 300},
 		{"{\"__timeout\":3600}", 3600},
-		{"{\"__timeout\":3601}", 3600},
-		{"{\"__timeout\":1e300}", 3600},
+		{"{\"__timeout\":3601}", 3601}, /* policy grants less, and says so */
+		{"{\"__timeout\":1e300}", 1000000000},
 		{"{\"__timeout\":7}", 7},
 	};
 
@@ -286,6 +286,7 @@ static void time_of_a_handler_is_in_its_event(void **state)
 
 		accept(body, &d);
 		assert_int_equal(d.request.timeout_us, rows[i].seconds * 1000000);
+		assert_int_equal(d.request.timeout_soft, i == 0);
 		assert_null(strstr(d.request.ask, "__timeout"));
 	}
 }

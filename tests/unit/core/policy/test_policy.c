@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "core/config/config.h"
@@ -315,18 +316,59 @@ static void areas_stay_below_the_memory(void **state)
 	assert_int_equal(l->workspace_inodes, 256);
 }
 
-static void disk_above_half_the_memory_is_refused(void **state)
+static void expect_cut(const struct fixture *f, size_t index, const char *field, const char *asked,
+                       const char *granted, const char *why)
+{
+	const struct policy_cut *cut;
+
+	assert_non_null(f->decision.cuts);
+	assert_true(index < f->decision.cuts->count);
+	cut = &f->decision.cuts->list[index];
+	assert_string_equal(cut->field, field);
+	assert_string_equal(cut->asked, asked);
+	assert_string_equal(cut->granted, granted);
+	assert_string_equal(cut->why, why);
+}
+
+static void disk_above_half_the_memory_is_cut_and_told(void **state)
 {
 	struct fixture *f = *state;
 
 	f->request.memory_bytes = 64 * MIB;
 	f->request.disk_bytes = 32 * MIB;
 	expect_decided(f);
-	f->request.disk_bytes = 32 * MIB + 1;
-	expect_refused(f, "resources.disk", "at most 32Mi, half of resources.memory");
-	f->request.memory_bytes = 0;
-	f->request.disk_bytes = 8192 * MIB;
-	expect_refused(f, "resources.disk", "at most 256Mi");
+	assert_null(f->decision.cuts);
+	f->request.disk_bytes = 64 * MIB;
+	expect_decided(f);
+	assert_int_equal(f->decision.spec.limits.workspace_bytes, 32 * MIB);
+	expect_cut(f, 0, "resources.disk", "64Mi", "32Mi",
+	           "files are kept in memory, at most half of resources.memory");
+}
+
+static void every_cut_limit_is_told(void **state)
+{
+	struct fixture *f = *state;
+
+	f->request.memory_bytes = 64ULL << 30;
+	f->request.timeout_us = 999999 * USEC_PER_SEC;
+	f->request.max_processes = 1000000;
+	expect_decided(f);
+	assert_int_equal(f->decision.cuts->count, 3);
+	expect_cut(f, 0, "timeout", "999999", "3600",
+	           "the operator's maximum (limits.timeout_max)");
+	expect_cut(f, 1, "resources.memory", "64Gi", "8Gi",
+	           "the operator's maximum (limits.memory_max)");
+	expect_cut(f, 2, "resources.max_processes", "1000000", "1024",
+	           "the operator's maximum (limits.processes_max)");
+	/* A default is not the caller's, and whole pages are no cut. */
+	f->request = (struct run_request){.language = f->request.language,
+	                                  .code = f->request.code,
+	                                  .code_len = f->request.code_len,
+	                                  .memory_bytes = 64 * MIB + 1,
+	                                  .timeout_us = 999999 * USEC_PER_SEC,
+	                                  .timeout_soft = true};
+	expect_decided(f);
+	assert_null(f->decision.cuts);
 }
 
 static void file_names_follow_the_rule(void **state)
@@ -622,7 +664,8 @@ int main(void)
 		TEST(limits_above_the_maximum_are_clamped),
 		TEST(open_files_of_a_whole_box_are_bounded),
 		TEST(areas_stay_below_the_memory),
-		TEST(disk_above_half_the_memory_is_refused),
+		TEST(disk_above_half_the_memory_is_cut_and_told),
+		TEST(every_cut_limit_is_told),
 		TEST(file_names_follow_the_rule),
 		TEST(names_that_collide_are_found_among_many),
 		TEST(bad_files_are_refused),
