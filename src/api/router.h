@@ -37,10 +37,10 @@ struct router_config {
 	struct run_service *runs;
 	struct session_service *sessions;
 	struct run_records *executions;
-	struct outputs *outputs;         /* long output of one-shot executions */
-	struct metrics *metrics;         /* NULL: metrics off */
-	struct audit *audit;             /* NULL: audit off */
-	const struct packages *packages; /* NULL: none are known */
+	struct outputs *outputs;   /* long output of one-shot executions */
+	struct metrics *metrics;   /* NULL: metrics off */
+	struct audit *audit;       /* NULL: audit off */
+	struct packages *packages; /* NULL: none are known */
 	struct templates *templates;
 	const struct runners *runners;
 	struct store *store;       /* NULL: nothing is persisted */

@@ -142,13 +142,13 @@ static bool resolve_package(const struct packages *packages, const json_t *item,
 	return false;
 }
 
-json_t *dependencies_resolve(const struct packages *packages, const json_t *wanted,
-                             struct error *err)
+json_t *dependencies_resolve(struct packages *packages, const json_t *wanted, struct error *err)
 {
 	json_t *j = json_object(), *installed = json_array();
 	char now[40];
 
 	clock_format_utc(clock_real_ms(), now, sizeof(now));
+	packages_refresh(packages);
 	for (size_t i = 0; i < json_array_size(wanted); i++) {
 		const json_t *item = json_array_get(wanted, i);
 		const char *name = json_string_value(json_object_get(item, "name"));

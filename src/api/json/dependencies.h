@@ -22,5 +22,5 @@ json_t *dependencies_read(const char *path, const json_t *list, struct error *er
  * dependencies_resolve - Return: owned, the session's members that list the packages; *err names
  * the first one missing.
  */
-json_t *dependencies_resolve(const struct packages *packages, const json_t *wanted,
+json_t *dependencies_resolve(struct packages *packages, const json_t *wanted,
                              struct error *err) attr_must_check;

@@ -63,7 +63,7 @@ static json_t *view_languages(const struct template *t, const struct runners *ru
 	const struct runner *r;
 
 	for (size_t i = 0; (r = runners_at(runners, i)); i++)
-		if (t->programs ? template_command(t, r) != NULL : r->installed)
+		if (t->programs ? template_command(t, r) != NULL : runner_is_installed(r))
 			json_append(j, encode_text(r->name));
 	return j;
 }

@@ -251,6 +251,11 @@ static int read_manifest(const char *path, struct runner *r, struct error *err)
 	return 0;
 }
 
+bool runner_is_installed(const struct runner *r)
+{
+	return r->installed || access(r->program, X_OK) == 0;
+}
+
 static int add_name(struct runners *all, const char *name, struct runner *r, struct error *err)
 {
 	const struct runner *other = map_get(all->names, name);

@@ -39,11 +39,13 @@ struct runner {
 	bool report;
 	bool preload;
 	bool asks;
-	bool installed; /* @program exists */
+	bool installed; /* @program existed at start; see runner_is_installed */
 };
 
 void runners_free(struct runners *r);
 struct runners *runners_load(const char *dir, struct error *err) attr_owned(runners_free);
 /** runners_find - by name or alias; NULL: unknown. */
 const struct runner *runners_find(const struct runners *r, const char *language);
+/** runner_is_installed - it may have been installed after the start. */
+bool runner_is_installed(const struct runner *r);
 const struct runner *runners_at(const struct runners *r, size_t index); /* NULL past the end */

@@ -138,7 +138,7 @@ static int decide_runner(struct policy_deciding *in)
 	d->session_command = template_session_command(t, d->runner);
 	if (t && t->root[0])
 		(void)!str_copy(d->spec.root, sizeof(d->spec.root), t->root);
-	else if (!d->runner->installed)
+	else if (!runner_is_installed(d->runner))
 		return error_set(in->err, ERR_UNAVAILABLE, 0,
 		                 "language '%s' needs %s, which is not installed", d->runner->name,
 		                 d->runner->program);

@@ -7,25 +7,34 @@
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/map.h"
 #include "base/str.h"
 
 struct packages {
+	char **patterns;      /* owned */
+	uint64_t state;       /* of the directories */
 	struct map *versions; /* normalised name -> owned text */
 };
 
-void packages_free(struct packages *p)
+static void drop_versions(struct packages *p)
 {
 	size_t pos = 0;
 	char *version;
 
+	while (p->versions && (version = map_next(p->versions, &pos, NULL)))
+		free(version);
+	map_free(TAKE_PTR(p->versions));
+}
+
+void packages_free(struct packages *p)
+{
 	if (!p)
 		return;
-	while ((version = map_next(p->versions, &pos, NULL)))
-		free(version);
-	map_free(p->versions);
+	drop_versions(p);
+	str_list_free(p->patterns);
 	free(p);
 }
 
@@ -69,8 +78,9 @@ int package_parse_entry(const char *entry, char ret_name[PACKAGE_NAME_MAX + 1],
 	return package_normalise(text, ret_name) < 0 ? -EINVAL : 0;
 }
 
-static void add_directory(struct packages *p, const char *path)
+static void add_directory(void *ctx, const char *path)
 {
+	struct packages *p = ctx;
 	char name[PACKAGE_NAME_MAX + 1], version[PACKAGE_VERSION_MAX + 1];
 	struct dirent **entries = NULL;
 	int count = scandir(path, &entries, NULL, alphasort);
@@ -84,19 +94,58 @@ static void add_directory(struct packages *p, const char *path)
 	free(entries);
 }
 
+static void each_directory(const struct packages *p, void (*fn)(void *ctx, const char *path),
+                           void *ctx)
+{
+	for (char **pattern = p->patterns; *pattern; pattern++) {
+		glob_t found = {0};
+
+		if (glob(*pattern, GLOB_ERR, NULL, &found) == 0)
+			for (size_t i = 0; i < found.gl_pathc; i++)
+				fn(ctx, found.gl_pathv[i]);
+		globfree(&found);
+	}
+}
+
+/* FNV-1a over what changes when an entry comes or goes. */
+static void add_state(void *ctx, const char *path)
+{
+	uint64_t *state = ctx;
+	struct stat st = {0};
+	uint64_t numbers[4];
+	const unsigned char *bytes = (const unsigned char *)numbers;
+
+	if (stat(path, &st) < 0)
+		return;
+	numbers[0] = st.st_dev;
+	numbers[1] = st.st_ino;
+	numbers[2] = (uint64_t)st.st_mtim.tv_sec;
+	numbers[3] = (uint64_t)st.st_mtim.tv_nsec;
+	for (size_t i = 0; i < sizeof(numbers); i++)
+		*state = (*state ^ bytes[i]) * 0x100000001b3;
+}
+
+void packages_refresh(struct packages *p)
+{
+	uint64_t state = 0xcbf29ce484222325;
+
+	if (!p)
+		return;
+	each_directory(p, add_state, &state);
+	if (p->versions && state == p->state)
+		return;
+	drop_versions(p);
+	p->state = state;
+	p->versions = map_new();
+	each_directory(p, add_directory, p);
+}
+
 struct packages *packages_load(const char *const *patterns)
 {
 	struct packages *p = NEW(struct packages);
 
-	p->versions = map_new();
-	for (; *patterns; patterns++) {
-		glob_t found = {0};
-
-		if (glob(*patterns, GLOB_ERR, NULL, &found) == 0)
-			for (size_t i = 0; i < found.gl_pathc; i++)
-				add_directory(p, found.gl_pathv[i]);
-		globfree(&found);
-	}
+	p->patterns = str_list_copy((char *const *)(uintptr_t)patterns);
+	packages_refresh(p);
 	return p;
 }
 

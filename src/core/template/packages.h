@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * DOC: Python packages of the host, which boxes on the host's root see too. Read once, at start.
+ * DOC: Python packages of the host, which boxes on the host's root see too.
  * Names are compared as the package index does: "Foo.Bar" is "foo-bar".
  */
 
@@ -19,6 +19,8 @@ void packages_free(struct packages *p);
 /** packages_load - @patterns: NULL-terminated globs of directories; missing ones are skipped. */
 struct packages *packages_load(const char *const *patterns) attr_owned(packages_free);
 struct packages *packages_load_host(void) attr_owned(packages_free);
+/** packages_refresh - read the directories again if they changed. @p may be NULL. */
+void packages_refresh(struct packages *p);
 /** packages_find - its version; NULL: not installed. @p may be NULL. */
 const char *packages_find(const struct packages *p, const char *name);
 /** package_normalise - lower case; runs of '-', '_' and '.' become one '-'. Return: 0 or -errno. */

@@ -74,7 +74,9 @@ struct template
 	struct image *image;     /* a reference; TEMPLATE_ON_IMAGE only */
 	char **programs; /* owned pairs: runner's path, path in the root; NULL on the host */
 	char *problem;   /* owned; why unusable, and the remedy; NULL: usable */
-	char *config;    /* owned; JSON of the image; NULL */
+	bool barred;     /* @problem stays: nothing on the host could solve it */
+	uint64_t settled_us;
+	char *config; /* owned; JSON of the image; NULL */
 	uint64_t created_ms, updated_ms;
 };
 

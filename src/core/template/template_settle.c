@@ -134,7 +134,7 @@ static void settle_host(struct template *t, struct root_scan *scan, const struct
 	const char *missing = missing_package(scan, t);
 	const struct runner *r = t->spec.language ? runners_find(runners, t->spec.language) : NULL;
 
-	if (t->spec.language && (!r || !r->installed))
+	if (t->spec.language && (!r || !runner_is_installed(r)))
 		set_problem(t, xasprintf("language '%s' is not installed", t->spec.language));
 	else if (missing && template_is_builtin(t))
 		set_problem(t,

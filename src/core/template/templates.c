@@ -22,6 +22,7 @@
 
 #define KEY_LEN        (TENANT_NAME_MAX + TEMPLATE_ID_MAX + 2)
 #define NAME_MAX_BYTES 255
+#define SETTLE_US      USEC_PER_SEC /* between two searches for what a template lacks */
 
 struct slot {
 	struct list node; /* templates.slots, oldest first */
@@ -61,11 +62,37 @@ static struct slot *find_slot(const struct templates *all, const char *tenant, c
 	return slot ? slot : slot_of(all, "", id);
 }
 
+static void settle_template(const struct templates *all, struct template *t)
+{
+	/* The same tenant's template whose imported root @image names. */
+	const struct slot *slot = find_slot(all, t->tenant, t->spec.image);
+	const struct template *other = slot ? slot->now : NULL;
+
+	if (!t->root[0] && other && other->kind == TEMPLATE_ON_IMAGE) {
+		(void)!str_copy(t->root, sizeof(t->root), other->root);
+		t->kind = TEMPLATE_ON_IMAGE;
+		t->image = image_ref(other->image);
+	}
+	t->settled_us = clock_us();
+	template_settle(t, &all->config.host);
+}
+
+/* What it lacked may have been installed since. An imported root does not change. */
+static struct template *current(const struct templates *all, const struct slot *slot)
+{
+	struct template *t = slot->now;
+
+	if (t->problem && !t->barred && t->kind != TEMPLATE_ON_IMAGE &&
+	    clock_us() - t->settled_us >= SETTLE_US)
+		settle_template(all, t);
+	return t;
+}
+
 struct template *templates_find(const struct templates *all, const char *tenant, const char *id)
 {
 	const struct slot *slot = find_slot(all, tenant, id);
 
-	return slot ? slot->now : NULL;
+	return slot ? current(all, slot) : NULL;
 }
 
 static bool is_seen_by(const struct slot *slot, const char *tenant)
@@ -79,7 +106,7 @@ struct template *templates_at(const struct templates *all, const char *tenant, s
 
 	LIST_FOREACH (slot, &all->slots, struct slot, node)
 		if (is_seen_by(slot, tenant) && index-- == 0)
-			return slot->now;
+			return current(all, slot);
 	return NULL;
 }
 
@@ -92,7 +119,7 @@ struct template *templates_next(const struct templates *all, const char *tenant,
 		const struct slot *slot = LIST_ENTRY(node, struct slot, node);
 
 		if (is_seen_by(slot, tenant))
-			return slot->now;
+			return current(all, slot);
 	}
 	return NULL;
 }
@@ -214,19 +241,6 @@ static void add_template(struct templates *all, struct template *t, struct tenan
 		abort(); /* callers checked */
 	if (!template_is_builtin(t))
 		all->count++;
-}
-
-static void settle_template(const struct templates *all, struct template *t)
-{
-	/* The same tenant's template whose imported root @image names. */
-	const struct template *other = templates_find(all, t->tenant, t->spec.image);
-
-	if (!t->root[0] && other && other->kind == TEMPLATE_ON_IMAGE) {
-		(void)!str_copy(t->root, sizeof(t->root), other->root);
-		t->kind = TEMPLATE_ON_IMAGE;
-		t->image = image_ref(other->image);
-	}
-	template_settle(t, &all->config.host);
 }
 
 struct change {
@@ -587,6 +601,7 @@ static void add_builtin(struct templates *all, const struct builtin *row)
 	if (row->problem) {
 		free(t->problem);
 		t->problem = xstrdup(row->problem);
+		t->barred = true;
 	}
 	add_template(all, t, NULL);
 }

@@ -40,6 +40,30 @@ static void packages_are_found_by_any_spelling(void **state)
 	assert_int_equal(rmdir(root), 0);
 }
 
+static void a_package_installed_later_is_found(void **state)
+{
+	char root[] = "/tmp/packages-XXXXXX";
+	const char *patterns[] = {NULL, NULL};
+	cleanup_free char *path = NULL;
+	struct packages *p;
+
+	(void)state;
+	assert_non_null(mkdtemp(root));
+	path = xasprintf("%s/late-1.0.dist-info", root);
+	patterns[0] = root;
+	p = packages_load(patterns);
+	assert_null(packages_find(p, "late"));
+	assert_int_equal(mkdir(path, 0700), 0);
+	packages_refresh(p);
+	assert_string_equal(packages_find(p, "late"), "1.0");
+	assert_int_equal(rmdir(path), 0);
+	packages_refresh(p);
+	assert_null(packages_find(p, "late"));
+	packages_refresh(NULL);
+	packages_free(p);
+	assert_int_equal(rmdir(root), 0);
+}
+
 static void versions_are_compared_by_their_numbers(void **state)
 {
 	static const struct {
@@ -70,6 +94,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packages_are_found_by_any_spelling),
+		cmocka_unit_test(a_package_installed_later_is_found),
 		cmocka_unit_test(versions_are_compared_by_their_numbers),
 	};
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/list.h"
 #include "core/config/config.h"
 #include "core/template/images.h"
@@ -22,7 +23,7 @@ struct fixture {
 	struct runners *runners;
 	struct templates *all;
 	char dir[32]; /* of imported roots */
-	const char *bases[2];
+	const char *bases[3];
 	struct templates_done write; /* in progress */
 	unsigned puts, deletes, done, failed;
 	bool refuses;
@@ -92,7 +93,7 @@ static int set_up(void **state)
 	f->runners = fixture_runners();
 	memcpy(f->dir, "/tmp/templates-XXXXXX", sizeof("/tmp/templates-XXXXXX"));
 	assert_non_null(mkdtemp(f->dir));
-	f->bases[0] = f->dir;
+	f->bases[0] = f->bases[1] = f->dir;
 	f->all = templates_new(&(struct templates_config){.host.runners = f->runners,
 	                                                  .host.bases = f->bases,
 	                                                  .host.has_roots = true,
@@ -380,6 +381,49 @@ static void the_size_of_an_image_comes_from_its_import(void **state)
 	assert_int_equal(image_config_bytes(NULL), 0);
 }
 
+/* As after the operator has installed it. */
+static void make_shell(struct fixture *f, const char *root)
+{
+	cleanup_free char *bin = xasprintf("%s/%s/bin", f->dir, root);
+	cleanup_free char *sh = xasprintf("%s/sh", bin);
+
+	assert_int_equal(file_mkdir_parents(bin, 0755), 0);
+	assert_int_equal(file_create_at(AT_FDCWD, sh, 0755, "x", 1), 0);
+}
+
+static void drop_shell(struct fixture *f, const char *root)
+{
+	static const char *const parts[] = {"/bin/sh", "/bin", ""};
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		cleanup_free char *path = xasprintf("%s/%s%s", f->dir, root, parts[i]);
+
+		assert_int_equal(remove(path), 0);
+	}
+}
+
+static void what_a_template_lacked_may_come_later(void **state)
+{
+	struct fixture *f = *state;
+	const struct template_spec spec = spec_of("t", "later");
+	struct template *t;
+
+	assert_true(templates_create(f->all, "alice", &spec, (struct templates_done){on_done, f},
+	                             &t, &f->err) >= 0);
+	assert_non_null(strstr(t->problem, "no image 'later'"));
+	make_shell(f, "later");
+	/* Not searched for at every request. */
+	assert_non_null(templates_find(f->all, "alice", "t")->problem);
+	t->settled_us = 0;
+	assert_null(templates_find(f->all, "alice", "t")->problem);
+	drop_shell(f, "later");
+	/* Nothing on the host could solve this one. */
+	t = templates_find(f->all, "alice", "nodejs-basic");
+	t->settled_us = 0;
+	assert_non_null(templates_find(f->all, "alice", "nodejs-basic")->problem);
+	assert_int_equal(delete (f, "t"), 0);
+}
+
 #define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -394,6 +438,7 @@ int main(void)
 		UNIT(a_box_of_before_stands_on_what_was_then),
 		UNIT(images_have_a_quota_of_bytes),
 		UNIT(a_reference_may_outlive_the_table),
+		UNIT(what_a_template_lacked_may_come_later),
 		cmocka_unit_test(the_size_of_an_image_comes_from_its_import),
 	};
 
