@@ -11,15 +11,26 @@ import sys
 
 class _Site:
     # `import site` takes a third of Python's start-up, for files that few programs need. As the last
-    # finder, this one runs it for the first module that no other finder knows.
+    # finder, this one runs it for the first module that no other finder knows. It adds the user's site
+    # directory as soon as there is one: the program may run pip.
+    is_done = False
+
     @staticmethod
     def find_spec(name, path=None, target=None):
-        sys.meta_path.remove(_Site)
+        user = "/workspace/.local/lib/python%d.%d/site-packages" % sys.version_info[:2]
+        has_user = sys.modules["posix"].access(user, 0)
+        if _Site.is_done and not has_user:
+            return None
         import site
 
-        site.main()
+        if not _Site.is_done:
+            _Site.is_done = True
+            site.main()
+        if has_user:
+            sys.meta_path.remove(_Site)
+            site.addsitedir(user)
         for finder in sys.meta_path:
-            if (spec := finder.find_spec(name, path, target)) is not None:
+            if finder is not _Site and (spec := finder.find_spec(name, path, target)) is not None:
                 return spec
 
 

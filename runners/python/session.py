@@ -20,6 +20,7 @@ import io
 import linecache
 import os
 import posix
+import site
 import sys
 import traceback
 
@@ -64,6 +65,38 @@ def load_zygote():
     return names["serve"]
 
 
+def bind_user_site():
+    """Return a function that adds the user's site directory to the module path as soon as there is one, before
+    the host's packages, and whether it did. A program may run pip at any time."""
+    folder = "/workspace/.local/lib/python%d.%d/site-packages" % sys.version_info[:2]
+    add, exists = site.addsitedir, posix.access
+
+    def add_user_site():
+        if folder in sys.path or not exists(folder, 0):
+            return False
+        known = len(sys.path)
+        first = ([i for i, entry in enumerate(sys.path) if str(entry).endswith("-packages")] or [known])[0]
+        add(folder)
+        sys.path[first:] = sys.path[known:] + sys.path[first:known]
+        return True
+
+    return add_user_site
+
+
+ADD_USER_SITE = bind_user_site()
+
+
+class UserSite:
+    """The last finder: searches again if a run added the directory since it began."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if ADD_USER_SITE():
+            for finder in sys.meta_path:
+                if finder is not UserSite and (spec := finder.find_spec(name, path, target)) is not None:
+                    return spec
+
+
 def bind_loop(report):
     """Return the loop as a closure: it uses no global of any module."""
     dup2, close, read, getpid, leave = posix.dup2, posix.close, posix.read, posix.getpid, posix._exit
@@ -84,6 +117,7 @@ def bind_loop(report):
     wait_for, receive_message, send = channel.recv, channel.recvmsg, channel.send
     space = _socket.CMSG_SPACE(3 * 4)
     fds_array = array.array
+    add_user_site = ADD_USER_SITE
     raw_file, reader, writer, text_file = io.FileIO, io.BufferedReader, io.BufferedWriter, io.TextIOWrapper
     pid = 0
     posix.set_inheritable(CHANNEL, False)
@@ -272,6 +306,7 @@ def bind_loop(report):
         result of a handler or of variables as JSON."""
         count[0] += 1
         try:
+            add_user_site()
             source, _, asked = read_source(path).partition(b"\0")
             asked = read_json(asked.decode()) if asked else None
             if asked and "event" in asked:
@@ -378,6 +413,7 @@ def bind_loop(report):
         set_signal(sigint, ignore)
         space_of_main["__file__"] = "/workspace/main.py"
         sys.path.insert(0, "/workspace")
+        sys.meta_path.append(UserSite)
         preload(sys.argv[1:])
         while True:
             try:

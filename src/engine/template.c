@@ -61,6 +61,10 @@ static const struct {
 	{"etc/hostname", ETC_HOSTNAME},
 	{"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\n"},
 	{"etc/resolv.conf", ""},
+	/* The box is the environment: its user may install into its own site directory. */
+	{"etc/pip.conf",
+         "[global]\nbreak-system-packages = true\nno-cache-dir = true\nretries = 0\n"
+         "disable-pip-version-check = true\n"},
 	{"etc/fonts/fonts.conf", "<?xml version=\"1.0\"?>\n<fontconfig><dir>/usr/share/fonts</dir>"
                                  "<cachedir>/tmp/fontconfig</cachedir></fontconfig>\n"},
 };
