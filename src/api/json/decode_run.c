@@ -7,6 +7,7 @@
 #include "base/id.h"
 #include "base/str.h"
 #include "core/policy/policies.h"
+#include "core/request/workpath.h"
 #include <string.h>
 
 /*
@@ -51,7 +52,7 @@ static int take_file(const struct field_value *v, const char *name, json_t *cont
 	struct field_value item = *v;
 
 	(void)snprintf(path, sizeof(path), "%s.%s", v->path, name);
-	file->name = xstrdup(name);
+	file->name = xstrdup(workpath_inside(name));
 	item.field = &row;
 	item.path = path;
 	item.value = content;

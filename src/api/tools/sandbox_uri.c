@@ -98,5 +98,8 @@ int sandbox_uri_read(const char *uri, struct sandbox_uri *ret_uri)
 	ret_uri->id[len] = '\0';
 	if (!id_is_valid(ret_uri->id, SANDBOX_URI_ID_MAX) || unescape(rest + len, path) < 0)
 		return -1;
-	return workpath_clean(path, WORKPATH_STRIP, "uri", ret_uri->path, &ignored);
+	/* The first slash only separates: in a URI, "/workspace/a" is a in a folder of that name.
+	 */
+	return workpath_clean(path + (path[0] == '/'), WORKPATH_RELATIVE, "uri", ret_uri->path,
+	                      &ignored);
 }

@@ -66,14 +66,7 @@ static void start_operation(struct file_work *w, struct session *session,
 int tool_clean_path(const char *path, const char *field, char ret_path[WORKPATH_MAX + 1],
                     struct error *err)
 {
-	static const char workspace[] = "/workspace";
-	size_t len = sizeof(workspace) - 1;
-
-	if (strncmp(path, workspace, len) == 0 && (path[len] == '\0' || path[len] == '/'))
-		path += len;
-	else if (path[0] == '/')
-		return error_field(err, field, "'%.80s' is outside of /workspace", path);
-	return workpath_clean(path, WORKPATH_STRIP, field, ret_path, err);
+	return workpath_clean(path, WORKPATH_RELATIVE, field, ret_path, err);
 }
 
 /* NULL: the call was refused. */

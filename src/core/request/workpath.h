@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * DOC: normalises a caller's workspace path: relative, no "." or "..", "" for the workspace. Checks
- * the form only; the box decides where it leads. Pure.
+ * DOC: normalises a caller's workspace path: relative, no "." or "..", "" for the workspace. A
+ * program calls its workspace /workspace, so "/workspace/a" is "a". Checks the form only; the box
+ * decides where it leads. Pure.
  */
 
 #include "base/attr.h"
@@ -14,10 +15,12 @@
 #define WORKPATH_COMPONENT_MAX  255
 
 enum workpath_rule {
-	WORKPATH_RELATIVE, /* reject a leading slash */
+	WORKPATH_RELATIVE, /* reject any other leading slash */
 	WORKPATH_STRIP,    /* "/etc/passwd" is etc/passwd in the workspace */
 };
 
+/** workpath_inside - without a leading "/workspace/"; @path itself if it has none. */
+const char *workpath_inside(const char *path);
 /**
  * workpath_clean - errors name @field. Accepts "./a", "a//b", "a/" and "."; rejects ".." anywhere.
  */
