@@ -87,6 +87,12 @@ static int descend_into(struct file_tree_walk *w, struct tree *t, int dir, const
 	return 0;
 }
 
+/* No result of a program: hidden, or a cache of the interpreter. */
+static bool is_by_product(const char *name)
+{
+	return name[0] == '.' || str_equal(name, "__pycache__");
+}
+
 static int visit_entry(struct file_tree_walk *w, struct tree *t, const char *name,
                        struct error *err)
 {
@@ -96,7 +102,7 @@ static int visit_entry(struct file_tree_walk *w, struct tree *t, const char *nam
 	struct stat st;
 	int r = 0;
 
-	if (is_dots(name) || (w->no_hidden && name[0] == '.'))
+	if (is_dots(name) || (w->results_only && is_by_product(name)))
 		return 0;
 	if (!extend_path(t, level->path_len, name)) {
 		w->cut = true;
@@ -292,7 +298,7 @@ static int change_one(struct file_tree_walk *w, int dir, const char *name,
 int file_tree_changes(const struct file_job *job, struct file_out *out, struct error *err)
 {
 	struct changes c = {job, out, job->length};
-	struct file_tree_walk w = {.visit = change_one, .ctx = &c, .no_hidden = true};
+	struct file_tree_walk w = {.visit = change_one, .ctx = &c, .results_only = true};
 	int top = file_worker_open_dir("");
 	int r = 0;
 

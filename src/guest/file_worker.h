@@ -88,9 +88,9 @@ struct file_tree_walk {
 	int (*visit)(struct file_tree_walk *w, int dir, const char *name,
 	             const struct file_found *found, struct error *err);
 	void *ctx;
-	bool strict;    /* unreadable objects are errors */
-	bool no_hidden; /* skip dot names and everything below */
-	bool cut;       /* something was too deep */
+	bool strict;       /* unreadable objects are errors */
+	bool results_only; /* skip dot names, __pycache__ and everything below */
+	bool cut;          /* something was too deep */
 };
 /** file_tree_walk - everything below @top, which it closes; directories first. */
 int file_tree_walk(struct file_tree_walk *w, int top, struct error *err) attr_must_check;

@@ -574,6 +574,13 @@ def test_an_execution_lists_its_artifacts(files, py):
     assert files.client.get(made["output/a.csv"]["download_url"]).body == b"1,2\n"
 
 
+def test_the_interpreters_cache_is_no_artifact(py):
+    made = by_path(py.run("import os\nos.mkdir('d')\nopen('d/__init__.py', 'w').close()\nopen('m.py', 'w').close()\n"
+                          "import d, m\nassert os.path.isdir('__pycache__') and os.path.isdir('d/__pycache__')\n"
+                          "open('__pycache__.txt', 'w').close()"))
+    assert set(made) == {"d/__init__.py", "m.py", "__pycache__.txt"}
+
+
 def test_only_changed_files_are_artifacts(files, py):
     files.put("given", b"1")
     py.run("open('old', 'w').write('1')")
