@@ -286,7 +286,8 @@ static int map_base(const char *path, int *dir, int userns)
 		return 0;
 	if (errno != EINVAL)
 		return -errno;
-	log_warn("%s: this filesystem cannot map ids; boxes cannot change files of its images",
+	log_warn("%s: this filesystem cannot map ids; boxes can use only images whose files "
+	         "everyone can read",
 	         path);
 	return 0;
 }

@@ -11,6 +11,7 @@ from support import host
 from support.daemon import is_sanitized
 from support.disk_file import disk_file
 from support.identity import KeyClient, make_key, make_tenant
+from support.sessions import Session
 
 SIZE = 8 << 20
 RATE = SIZE // 2  # so that reading the file takes about two seconds
@@ -114,7 +115,7 @@ def test_every_tenant_has_its_own_limit(make_daemon, file):
                 group = io_groups(daemon)[f"t-{name}"]
                 assert limit_of(group, file.disk()) == (str(RATE), "10000")
                 assert not any("python" in command for command in commands(group)), "control: nothing runs yet"
-                session = own.post("/api/v1/sessions", {"language": "python", "mode": "persistent"})
-                assert session.status == 201, session
-                host.wait_until(lambda g=group: any("python" in c for c in commands(g)), 60, "the session's program in the group")
-                assert own.request("DELETE", f"/api/v1/sessions/{session.json['id']}").status in (200, 204)
+                session = Session(own, mode="persistent")
+                session.run("1")
+                assert any("python" in command for command in commands(group))
+                session.delete()

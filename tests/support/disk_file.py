@@ -25,7 +25,8 @@ class DiskFile:
 
     def make_cold(self):
         fd = os.open(self.path, os.O_RDONLY)
-        os.fsync(fd)
+        with contextlib.suppress(OSError):  # nothing to write on a read-only file system
+            os.fsync(fd)
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         os.close(fd)
 
