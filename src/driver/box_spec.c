@@ -80,6 +80,7 @@ static const char *const start_reasons[] = {
 	[BOX_START_UNAVAILABLE] = "zygote_unavailable",
 	[BOX_START_ROOT] = "root_has_no_zygote",
 	[BOX_START_LOST] = "zygote_lost",
+	[BOX_START_QUOTA] = "small_cpu_quota",
 };
 static_assert(ARRAY_SIZE(start_reasons) == BOX_START_COUNT, "every start has a row");
 

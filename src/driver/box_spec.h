@@ -66,6 +66,7 @@ enum box_start {
 	BOX_START_UNAVAILABLE, /* executed: no zygote could start */
 	BOX_START_ROOT,        /* executed: only the host's root has zygotes */
 	BOX_START_LOST,        /* executed: the zygote ended */
+	BOX_START_QUOTA,       /* executed: the CPU quota is small */
 	BOX_START_COUNT
 };
 

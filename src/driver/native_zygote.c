@@ -94,6 +94,7 @@ enum box_start native_start_of(const struct box_spec *spec, uint32_t start)
 		[ENGINE_START_NOT_YET] = BOX_START_NOT_YET,
 		[ENGINE_START_BROKEN] = BOX_START_UNAVAILABLE,
 		[ENGINE_START_ROOT] = BOX_START_ROOT,
+		[ENGINE_START_QUOTA] = BOX_START_QUOTA,
 	};
 
 	static_assert(ARRAY_SIZE(starts) == ENGINE_START_COUNT, "every start has a row");

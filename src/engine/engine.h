@@ -104,6 +104,7 @@ enum engine_start {
 	ENGINE_START_NOT_YET, /* cold: the zygote is still starting */
 	ENGINE_START_BROKEN,  /* cold: the zygote cannot be started */
 	ENGINE_START_ROOT,    /* cold: zygotes exist only for the host's root */
+	ENGINE_START_QUOTA,   /* cold: with its CPU quota the box would delay the zygote */
 	ENGINE_START_COUNT
 };
 

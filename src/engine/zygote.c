@@ -27,6 +27,8 @@
 #define RETRY_LAST_US    (30 * USEC_PER_SEC)
 #define CHECK_AGAIN_US   (2 * USEC_PER_MS)
 #define FAILURES_BROKEN  3
+/* The agent's start and the fork fit into one period. */
+#define SMALL_QUOTA_MILLICORES 100
 /* Children between two checks of its size. */
 #define SIZE_CHECK_FORKS 16
 
@@ -301,6 +303,21 @@ int zygotes_define(struct zygotes *zygotes, const struct engine_zygote *req, str
 	return 0;
 }
 
+/*
+ * On v2 the helper that forks a child (zygote/zygote.c) is in the box's only group, and the zygote
+ * waits for it: with a hundredth of a core, for tenths of a second, and so do the boxes of others.
+ */
+static bool would_wait(const struct host *host, const struct engine_limits *limits)
+{
+	if (limits->cpu_millicores == 0 || limits->cpu_millicores >= SMALL_QUOTA_MILLICORES)
+		return false;
+	for (size_t i = 0; i < host->groups.count; i++)
+		if (host->groups.trees[i].v2 &&
+		    (host->groups.trees[i].kinds & CGROUP_BIT(CGROUP_CPU)))
+			return true;
+	return false;
+}
+
 struct zygote *zygotes_find(struct zygotes *zygotes, const struct engine_request *req,
                             enum engine_start *ret_start)
 {
@@ -310,6 +327,8 @@ struct zygote *zygotes_find(struct zygotes *zygotes, const struct engine_request
 		*ret_start = ENGINE_START_COLD;
 	else if (req->flags & ENGINE_FLAG_IMAGE)
 		*ret_start = ENGINE_START_ROOT;
+	else if (would_wait(zygotes->host, &req->limits))
+		*ret_start = ENGINE_START_QUOTA;
 	else if (z->dropped || z->state == ZYGOTE_NONE || z->failures >= FAILURES_BROKEN ||
 	         !str_equal(z->tenant, req->tenant)) /* never another tenant's */
 		*ret_start = ENGINE_START_BROKEN;

@@ -145,6 +145,24 @@ def test_boxes_are_in_the_cpu_group_of_their_tenant(make_daemon):
         wait_for(client, (0, 0))
 
 
+@pytest.mark.vm
+@pytest.mark.phases("system")
+def test_a_small_quota_does_not_slow_the_zygote(make_daemon):
+    """On v1 the zygote's child joins the group with the quota, not the helper that the zygote waits for; on v2, where
+    there is one group, such a box uses no zygote."""
+    daemon = make_daemon(env={"MILLIBOX_ZYGOTES_ENABLED": "true"}).start()
+    with daemon.client() as client:
+        isolation = host.wait_until(lambda: (i := client.python("0")["isolation"])["start"] == "zygote" and i, 60, "a zygote")
+        if "cgroup.cpu" not in isolation["layers"]:
+            pytest.skip("needs the CPU controller")
+        small = client.python("print(42)", timeout=120, resources={"cpu": 0.05})
+        assert small["stdout"] == "42\n"
+        unified = pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists()
+        expected = ("cold", "small_cpu_quota") if unified else ("zygote", None)
+        assert (small["isolation"]["start"], small["isolation"]["start_reason"]) == expected
+        assert client.python("0")["isolation"]["start"] == "zygote"
+
+
 def tenant_group(daemon, name):
     groups = [pathlib.Path(top, daemon.instance(), f"t-{name}") for top in host.cgroup_tops()]
     found = [group for group in groups if (group / "cpu.shares").exists() or (group / "cpu.weight").exists()]
