@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "egress/egress.h"
+#include "io/loop.h"
+#include "io/timer.h"
+#include "io/watch.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* How often the daemon learns what boxes have used. */
+#define REPORT_US USEC_PER_SEC
+
+struct message {
+	struct egress_order order;
+	char rules[EGRESS_MESSAGE_MAX - sizeof(struct egress_order)];
+};
+static_assert(sizeof(struct message) == EGRESS_MESSAGE_MAX, "no padding");
+
+/* A daemon that does not receive loses events, not the proxy. */
+static void send_event(struct egress *e, const struct egress_event *event)
+{
+	(void)!send(e->control_fd, event, sizeof(*event), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void control_denied(struct box *box, enum egress_reason reason, const struct target *target,
+                    const char *detail)
+{
+	struct egress_event event = {
+		.op = EGRESS_DENIED,
+		.box = box->id,
+		.reason = reason,
+		.port = target->port,
+	};
+
+	box->denied++;
+	box->is_changed = true;
+	static_assert(sizeof(event.host) == sizeof(target->host), "a host fits");
+	memcpy(event.host, target->host, sizeof(event.host));
+	(void)snprintf(event.detail, sizeof(event.detail), "%s", detail);
+	send_event(box->egress, &event);
+}
+
+void control_used(struct box *box, enum egress_op op)
+{
+	const struct egress_event event = {
+		.op = op,
+		.box = box->id,
+		.sent = box->sent,
+		.received = box->received,
+		.connections = box->connections,
+		.denied = box->denied,
+	};
+
+	box->is_changed = false;
+	send_event(box->egress, &event);
+}
+
+static void on_report(void *ctx)
+{
+	struct egress *e = ctx;
+	struct box *box;
+
+	LIST_FOREACH (box, &e->boxes, struct box, node)
+		if (box->is_changed)
+			control_used(box, EGRESS_USED);
+	timer_start(e->report, REPORT_US);
+}
+
+static struct box *find_box(struct egress *e, uint32_t id)
+{
+	struct box *box;
+
+	LIST_FOREACH (box, &e->boxes, struct box, node)
+		if (box->id == id)
+			return box;
+	return NULL;
+}
+
+/* Return: the rules of a message, or NULL. */
+static struct rules *take_rules(const struct message *m, size_t len, struct error *err)
+{
+	const char *texts[RULES_MAX];
+	const char *at = m->rules, *end = (const char *)m + len;
+	uint32_t count = m->order.rule_count;
+
+	if (count > RULES_MAX) {
+		error_set(err, ERR_INVALID, 0, "%u rules", count);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		const char *nul = memchr(at, '\0', (size_t)(end - at));
+
+		if (!nul) {
+			error_set(err, ERR_INVALID, 0, "rule %u is cut off", i);
+			return NULL;
+		}
+		texts[i] = at;
+		at = nul + 1;
+	}
+	return rules_parse(texts, count, err);
+}
+
+static int open_box(struct egress *e, const struct message *m, size_t len, int listener,
+                    struct error *err)
+{
+	struct rules *rules;
+
+	if (listener < 0 || find_box(e, m->order.box))
+		return error_set(err, ERR_INVALID, 0, "no socket, or the box is already open");
+	rules = take_rules(m, len, err);
+	if (!rules)
+		return -1;
+	(void)!box_new(e, &m->order, rules, fd_dup(listener));
+	return 0;
+}
+
+static int change_box(struct egress *e, const struct message *m, size_t len, struct error *err)
+{
+	struct box *box = find_box(e, m->order.box);
+	struct rules *rules = box ? take_rules(m, len, err) : NULL;
+	struct client *c;
+
+	if (!rules)
+		return box ? -1 : error_set(err, ERR_INVALID, 0, "no such box");
+	rules_free(box->rules);
+	box->rules = rules;
+	box->account.limits = m->order.limits;
+	box->tenant->account.limits = m->order.tenant_limits;
+	LIST_FOREACH (c, &box->clients, struct client, node)
+		client_recheck(c);
+	box_resume(box);
+	return 0;
+}
+
+static void close_box(struct egress *e, uint32_t id)
+{
+	struct box *box = find_box(e, id);
+
+	if (!box)
+		return;
+	box_pause(box);
+	control_used(box, EGRESS_CLOSED);
+	box_free(box);
+}
+
+static void obey(struct egress *e, const struct message *m, size_t len, int fd)
+{
+	struct error err = {0};
+	int r = 0;
+
+	if (len < sizeof(m->order) || m->order.box == 0)
+		r = error_set(&err, ERR_INVALID, 0, "order of %zu bytes", len);
+	else if (m->order.op == EGRESS_OPEN)
+		r = open_box(e, m, len, fd, &err);
+	else if (m->order.op == EGRESS_RULES)
+		r = change_box(e, m, len, &err);
+	else if (m->order.op == EGRESS_CLOSE)
+		close_box(e, m->order.box);
+	else
+		r = error_set(&err, ERR_INVALID, 0, "order %u", m->order.op);
+	if (r < 0)
+		log_error("the daemon's order", &err);
+}
+
+static void on_order(void *ctx, int events)
+{
+	static struct message message;
+	struct egress *e = ctx;
+	int fds[FD_PASS_MAX];
+	size_t count = 0;
+	ssize_t n = fd_recv(e->control_fd, &message, sizeof(message), fds, &count);
+
+	(void)events;
+	if (n == -EAGAIN || n == -EINTR)
+		return;
+	if (n <= 0) {
+		/* Without its daemon the proxy serves nobody. */
+		loop_stop(e->loop);
+		return;
+	}
+	obey(e, &message, (size_t)n, count > 0 ? fds[0] : -1);
+	for (size_t i = 0; i < count; i++)
+		(void)fd_close(fds[i]);
+}
+
+void control_open(struct egress *e, int fd)
+{
+	list_init(&e->boxes);
+	list_init(&e->tenants);
+	list_init(&e->paused);
+	e->control_fd = fd;
+	e->resume = timer_new(e->loop, relay_resume_paused, e);
+	e->report = timer_new(e->loop, on_report, e);
+	e->control = watch_new(e->loop, fd, on_order, e);
+	timer_start(e->report, REPORT_US);
+	watch_set(e->control, WATCH_READ);
+}
+
+void control_close(struct egress *e)
+{
+	struct box *box;
+
+	LIST_FOREACH (box, &e->boxes, struct box, node)
+		box_free(box);
+	watch_free(e->control);
+	timer_free(e->resume);
+	timer_free(e->report);
+}

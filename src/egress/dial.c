@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "egress/address.h"
+#include "egress/egress.h"
+#include "io/loop.h"
+#include "io/watch.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/*
+ * Theory of operation. A name is resolved once. Each address is checked right before connect(), and
+ * connect() gets that address: no name is resolved twice, so an answer that changes leads nowhere
+ * else.
+ */
+
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+static socklen_t make_address(const struct in6_addr *a, uint16_t port, union address *ret)
+{
+	*ret = (union address){.v6 = {.sin6_family = AF_INET6}};
+	if (IN6_IS_ADDR_V4MAPPED(a)) {
+		ret->v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port)};
+		memcpy(&ret->v4.sin_addr, &a->s6_addr[12], sizeof(ret->v4.sin_addr));
+		return sizeof(ret->v4);
+	}
+	ret->v6.sin6_port = htons(port);
+	ret->v6.sin6_addr = *a;
+	return sizeof(ret->v6);
+}
+
+/* An address of this host: packets to it would come from it. Asks without sending one. */
+static bool is_own(const struct in6_addr *a)
+{
+	union address to, own = {.any = {.sa_family = AF_UNSPEC}};
+	socklen_t len = make_address(a, 9, &to), own_len = sizeof(own);
+	cleanup_close int fd = fd_socket(to.any.sa_family, SOCK_DGRAM, 0);
+	struct in6_addr from;
+
+	return fd >= 0 && connect(fd, &to.any, len) == 0 &&
+	       getsockname(fd, &own.any, &own_len) == 0 && address_from(&own.any, &from) == 0 &&
+	       memcmp(&from, a, sizeof(from)) == 0;
+}
+
+/* Return: the class of an address that must not be reached, or NULL. */
+static const char *refusal_of(const struct client *c, const struct in6_addr *a)
+{
+	const char *why;
+
+	if (rules_allow_address(c->box->rules, a, c->target.port))
+		return NULL;
+	why = address_refusal(a);
+	return why ? why : is_own(a) ? "own" : NULL;
+}
+
+static void print_address(const struct in6_addr *a, char *ret_text, size_t size)
+{
+	const bool is_v4 = IN6_IS_ADDR_V4MAPPED(a);
+
+	if (!inet_ntop(is_v4 ? AF_INET : AF_INET6, is_v4 ? &a->s6_addr[12] : a->s6_addr, ret_text,
+	               (socklen_t)size))
+		ret_text[0] = '\0';
+}
+
+static void set_reason(struct client *c, enum egress_reason reason, const char *text,
+                       const struct in6_addr *a)
+{
+	char address[INET6_ADDRSTRLEN] = "";
+
+	/* A refusal says more than a later address that cannot be reached. */
+	if (c->dial.reason == EGRESS_ADDRESS)
+		return;
+	c->dial.reason = reason;
+	if (a)
+		print_address(a, address, sizeof(address));
+	(void)snprintf(c->dial.detail, sizeof(c->dial.detail), "%s%s%s", address, a ? ": " : "",
+	               text);
+}
+
+static void try_next(struct client *c);
+
+static void on_connected(void *ctx, int events)
+{
+	struct client *c = ctx;
+	int fd = c->dial.fd, error = 0;
+	socklen_t len = sizeof(error);
+
+	(void)events;
+	watch_free(c->dial.watch);
+	c->dial.watch = NULL;
+	c->dial.fd = -1;
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error == 0) {
+		client_dialed(c, fd);
+		return;
+	}
+	(void)fd_close(fd);
+	set_reason(c, EGRESS_UNREACHABLE, strerror(error), &c->dial.addresses[c->dial.next - 1]);
+	try_next(c);
+}
+
+/* Return: whether the connection is under way. */
+static bool connect_to(struct client *c, const struct in6_addr *a)
+{
+	union address to;
+	socklen_t len = make_address(a, c->target.port, &to);
+	const char *why = refusal_of(c, a);
+	const int one = 1;
+	int fd;
+
+	if (why) {
+		set_reason(c, EGRESS_ADDRESS, why, a);
+		return false;
+	}
+	fd = fd_socket(to.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	if (fd < 0) {
+		set_reason(c, EGRESS_UNREACHABLE, strerror(-fd), a);
+		return false;
+	}
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (connect(fd, &to.any, len) < 0 && errno != EINPROGRESS) {
+		set_reason(c, EGRESS_UNREACHABLE, strerror(errno), a);
+		(void)fd_close(fd);
+		return false;
+	}
+	c->dial.fd = fd;
+	c->dial.watch = watch_new(c->box->egress->loop, fd, on_connected, c);
+	watch_set(c->dial.watch, WATCH_WRITE);
+	return true;
+}
+
+static void try_next(struct client *c)
+{
+	while (c->dial.next < c->dial.count)
+		if (connect_to(c, &c->dial.addresses[c->dial.next++]))
+			return;
+	client_dialed(c, -1);
+}
+
+static void on_resolved(void *ctx, const struct in6_addr *addresses, size_t count,
+                        const char *reason)
+{
+	struct client *c = ctx;
+
+	c->dial.lookup = NULL;
+	if (count == 0)
+		set_reason(c, EGRESS_UNRESOLVED, reason, NULL);
+	memcpy(c->dial.addresses, addresses, count * sizeof(*addresses));
+	c->dial.count = count;
+	try_next(c);
+}
+
+void dial_start(struct client *c)
+{
+	c->dial = (struct dial){.fd = -1};
+	if (c->target.is_address) {
+		on_resolved(c, &c->target.address, 1, NULL);
+		return;
+	}
+	c->dial.lookup = lookup_start(c->box->egress->resolver, c->target.host, on_resolved, c);
+	if (!c->dial.lookup)
+		on_resolved(c, c->dial.addresses, 0, "too many lookups are under way");
+}
+
+void dial_stop(struct client *c)
+{
+	lookup_cancel(c->dial.lookup);
+	c->dial.lookup = NULL;
+	watch_free(c->dial.watch);
+	c->dial.watch = NULL;
+	c->dial.fd = fd_close(c->dial.fd);
+}

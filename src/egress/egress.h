@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: the objects of the proxy, shared by its files.
+ *
+ *   control.c  receives orders and makes boxes; sends events
+ *   box.c      one listener and its rules; accepts connections within the limits
+ *   client.c   one connection: read the request, decide, answer
+ *   dial.c     the way to the server: resolve, check every address, connect
+ *   relay.c    bytes both ways, within the limits
+ *
+ * A connection goes through READ, DIAL, then RELAY; a tunnel through HELLO before RELAY, where the
+ * server name of TLS is compared. A refusal goes through DRAIN, so that the answer arrives.
+ */
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/list.h"
+#include "egress/account.h"
+#include "egress/flow.h"
+#include "egress/head.h"
+#include "egress/order.h"
+#include "egress/resolve.h"
+#include "egress/rules.h"
+#include "egress/target.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct loop;
+struct timer;
+struct watch;
+
+struct egress {
+	struct loop *loop;
+	struct resolver *resolver;
+	int control_fd;
+	struct watch *control;
+	struct list boxes, tenants;
+	struct list paused; /* connections that wait for their rate */
+	struct timer *resume;
+	struct timer *report; /* sends USED */
+};
+
+struct tenant {
+	struct list node;
+	uint32_t id;
+	uint32_t boxes;
+	struct account account;
+};
+
+struct box {
+	struct egress *egress;
+	struct list node;
+	struct list clients;
+	uint32_t id;
+	struct tenant *tenant;
+	struct rules *rules;
+	struct account account;
+	int listener;
+	struct watch *watch;
+	uint64_t sent, received, connections, denied;
+	bool is_changed; /* USED is due */
+};
+
+enum client_state {
+	CLIENT_READ,  /* the request */
+	CLIENT_DIAL,  /* resolving and connecting */
+	CLIENT_HELLO, /* the first bytes of a tunnel */
+	CLIENT_RELAY,
+	CLIENT_DRAIN, /* refused: until the peer has read the answer */
+};
+
+struct dial {
+	struct lookup *lookup;
+	struct in6_addr addresses[RESOLVE_MAX];
+	size_t count, next;
+	int fd; /* connecting */
+	struct watch *watch;
+	enum egress_reason reason; /* of the last address that failed */
+	char detail[EGRESS_RULE_LEN];
+};
+
+struct client {
+	struct box *box;
+	struct list node;
+	struct list paused;
+	enum client_state state;
+	bool is_socks, is_greeted; /* SOCKS5; its greeting was answered */
+	bool is_tunnel, is_raw;    /* a tunnel; one that need not be TLS */
+	int in, out;               /* to the box, to the server */
+	struct watch *in_watch, *out_watch;
+	struct timer *timer;
+	struct buf input; /* what was read and not passed on */
+	size_t head_len;  /* of it, the head of a plain request; the rest is its body */
+	struct target target;
+	char method[HEAD_METHOD_MAX + 1]; /* of a plain request; with its path */
+	char *path;
+	bool is_chunked; /* its body */
+	struct chunks chunks;
+	uint64_t body_left;
+	struct dial dial;
+	struct flow up, down;
+	bool is_deaf; /* the box has sent more than its request */
+};
+
+/* box.c */
+void box_pause(struct box *box);
+/** box_resume - accept again if limits permit it. */
+void box_resume(struct box *box);
+void box_free(struct box *box);
+struct box *box_new(struct egress *e, const struct egress_order *order, struct rules *rules,
+                    int listener) attr_owned(box_free);
+
+/* client.c */
+void client_free(struct client *c);
+/** client_start - takes @fd. */
+void client_start(struct box *box, int fd);
+/** client_dialed - dial.c is done. @fd: connected, or -1 with c->dial.reason. */
+void client_dialed(struct client *c, int fd);
+/** client_recheck - the rules have changed: end what they refuse now. */
+void client_recheck(struct client *c);
+
+/* relay.c */
+/** relay_start - may free @c. */
+void relay_start(struct client *c);
+void relay_pump(struct client *c);
+/** relay_resume_paused - continue the connections that waited for their rate. */
+void relay_resume_paused(void *egress);
+
+/* dial.c */
+void dial_start(struct client *c);
+void dial_stop(struct client *c);
+
+/* control.c */
+void control_open(struct egress *e, int fd);
+void control_close(struct egress *e);
+void control_denied(struct box *box, enum egress_reason reason, const struct target *target,
+                    const char *detail);
+void control_used(struct box *box, enum egress_op op);
+
+/* confine.c */
+/** confine - no new privilege, no file but those of name resolution, no call but the loop's. */
+int confine(struct error *err) attr_must_check;

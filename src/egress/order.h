@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: messages between the daemon and millibox-egress, one per packet of a SOCK_SEQPACKET socket.
+ * Both programs come from the same build.
+ *
+ * The daemon sends a struct egress_order, followed by .rule_count rules (rules.h), each ended by
+ * NUL. OPEN carries one descriptor: a socket that listens in the network namespace of a box. What
+ * connects there is that box, whatever it says. The daemon keeps a copy of the descriptor, so that
+ * a proxy that starts anew serves the same boxes.
+ *
+ * The proxy sends a struct egress_event. It sends DENIED before the program in the box gets its
+ * answer: when the program ends, the event can be received.
+ */
+
+#include <stdint.h>
+
+#define EGRESS_SOCKET_FD   3
+#define EGRESS_MESSAGE_MAX (64u * 1024)
+#define EGRESS_HOST_LEN    254
+#define EGRESS_RULE_LEN    256
+
+enum egress_op {
+	EGRESS_OP_NONE,
+	EGRESS_OPEN,  /* serve a box; answered by USED when something changes */
+	EGRESS_RULES, /* replace rules and limits; connections that the new rules refuse end */
+	EGRESS_CLOSE, /* stop serving a box; answered by CLOSED, the last event of a box */
+	EGRESS_DENIED,
+	EGRESS_USED,
+	EGRESS_CLOSED,
+	EGRESS_OP_COUNT
+};
+
+/* 0: not limited, except for connections. */
+struct egress_limits {
+	uint32_t connections; /* at the same time; at least 1 */
+	uint32_t idle_ms;     /* without a byte in either direction */
+	uint64_t bytes;       /* both directions together, over the life of the box */
+	uint64_t rate;        /* bytes per second, both directions together */
+};
+
+struct egress_order {
+	uint32_t op;
+	uint32_t box;    /* the daemon's number of the box; not 0 */
+	uint32_t tenant; /* OPEN: the daemon's number of the tenant; not 0 */
+	uint32_t rule_count;
+	struct egress_limits limits;
+	struct egress_limits tenant_limits; /* all boxes of the tenant together; .bytes is unused */
+};
+
+/* Why the proxy refused something. */
+enum egress_reason {
+	EGRESS_REASON_NONE,
+	EGRESS_BAD_REQUEST, /* no HTTP proxy request, no SOCKS5, or ambiguous */
+	EGRESS_BAD_NAME,    /* the host is not a plain name */
+	EGRESS_NO_HOST,     /* no rule names the host */
+	EGRESS_PORT,        /* a rule names the host, not the port */
+	EGRESS_TUNNEL,      /* rules allow only some methods or paths, which a tunnel hides */
+	EGRESS_METHOD,
+	EGRESS_PATH,
+	EGRESS_ADDRESS,   /* the name leads to an address that is not public */
+	EGRESS_NO_TLS,    /* a tunnel without TLS */
+	EGRESS_NO_SNI,    /* TLS without a server name */
+	EGRESS_OTHER_SNI, /* the server name differs from the host of the request */
+	EGRESS_ECH,       /* the server name is encrypted */
+	EGRESS_UNRESOLVED,
+	EGRESS_UNREACHABLE,
+	EGRESS_BYTES, /* the box has used up its bytes */
+	EGRESS_REASON_COUNT
+};
+
+/** egress_reason_is_denial - a rule refused it; otherwise it failed. */
+static inline int egress_reason_is_denial(uint32_t reason)
+{
+	return reason != EGRESS_UNRESOLVED && reason != EGRESS_UNREACHABLE;
+}
+
+struct egress_event {
+	uint32_t op;
+	uint32_t box;
+	uint32_t reason; /* DENIED: enum egress_reason */
+	uint16_t port;
+	uint16_t unused;
+	char host[EGRESS_HOST_LEN];   /* as parsed; "" if it could not be */
+	char detail[EGRESS_RULE_LEN]; /* the rule that decided, an address and its class, a server
+	                                 name */
+	/* USED and CLOSED, since OPEN: */
+	uint64_t sent, received; /* bytes, as the box sees it */
+	uint64_t connections;    /* that were allowed */
+	uint64_t denied;
+};
