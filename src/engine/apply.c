@@ -27,6 +27,7 @@ static const step_fn step_fns[STEP_COUNT] = {
 	[STEP_CGROUP_LIMIT] = step_cgroup_limit,
 	[STEP_CHANNELS] = step_channels,
 	[STEP_NET] = step_net,
+	[STEP_EGRESS] = step_egress,
 	[STEP_LAYERS] = step_layers,
 	[STEP_CLONE] = step_clone,
 	[STEP_INJECT] = step_inject,
@@ -83,6 +84,7 @@ void build_init(struct build *b, const struct host *host, struct netns_pool *net
 		.nets = nets,
 		.cgroup_pool = cgroup_pool,
 		.net = -1,
+		.egress = -1,
 		.agent_host = -1,
 		.agent_box = -1,
 		.sync_host = -1,
@@ -98,9 +100,9 @@ void build_init(struct build *b, const struct host *host, struct netns_pool *net
 
 void build_close(struct build *b)
 {
-	int *const fds[] = {&b->agent_host, &b->agent_box,   &b->sync_host,     &b->sync_box,
-	                    &b->pidfd,      &b->net,         &b->reattach_host, &b->reattach_box,
-	                    &b->inject_box, &b->inject_child};
+	int *const fds[] = {&b->agent_host, &b->agent_box,    &b->sync_host,     &b->sync_box,
+	                    &b->pidfd,      &b->net,          &b->reattach_host, &b->reattach_box,
+	                    &b->inject_box, &b->inject_child, &b->egress};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		*fds[i] = fd_close(*fds[i]);

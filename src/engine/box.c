@@ -359,7 +359,11 @@ static void clean_up(struct boxes *boxes, struct box *box, uint64_t now)
 		retry_later(box, now);
 		return;
 	}
-	netns_pool_give(&boxes->nets, b->net);
+	/* Until the proxy has closed its copy of the socket, connections there are this box's. */
+	if (b->plan.flags & ENGINE_FLAG_EGRESS)
+		netns_pool_drop(&boxes->nets, b->net);
+	else
+		netns_pool_give(&boxes->nets, b->net);
 	b->net = -1;
 	set_state(boxes, box, BOX_GONE);
 }

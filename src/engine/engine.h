@@ -40,11 +40,13 @@
  */
 #define ENGINE_SOCKET_FD 3
 
-#define ENGINE_VERSION    5
+#define ENGINE_VERSION    6
 #define ENGINE_ID_LEN     32 /* box ids: [a-z0-9]{1,31} and NUL */
 #define ENGINE_TENANT_LEN 65 /* tenants: [A-Za-z0-9_-]{1,64} and NUL */
 #define ENGINE_ROOT_LEN   65 /* names of roots: [a-z0-9._-]{1,64}, no dot first, and NUL */
 #define ENGINE_BASES_MAX  8  /* --roots */
+/* Where a box with ENGINE_FLAG_EGRESS finds its proxy. */
+#define ENGINE_EGRESS_PORT 3128
 
 #define ENGINE_ZYGOTES_MAX 64
 #define ENGINE_COMMAND_LEN 64  /* FOLDER/FILE, each [a-z0-9._-], no dot first, and NUL */
@@ -92,7 +94,8 @@ enum engine_flag {
 	ENGINE_FLAG_KEEP = 1u << 2,           /* outlives its daemon: see Handover above */
 	ENGINE_FLAG_IMAGE = 1u << 3,          /* on the named root instead of the host's */
 	ENGINE_FLAG_SPARE = 1u << 4,          /* in a pool: KEEP takes effect after CLAIM */
-	ENGINE_FLAGS_ALL = (1u << 5) - 1,
+	ENGINE_FLAG_EGRESS = 1u << 5, /* a socket listens at ENGINE_EGRESS_PORT of its loopback */
+	ENGINE_FLAGS_ALL = (1u << 6) - 1,
 	/* Internal, not valid in a request: a zygote makes the first program. */
 	ENGINE_FLAG_INJECT = 1u << 31,
 };
@@ -174,6 +177,7 @@ enum engine_fd {
 	ENGINE_FD_MEMORY, /* cgroup directories, for counters.h */
 	ENGINE_FD_PIDS,
 	ENGINE_FD_CPU,
+	ENGINE_FD_EGRESS, /* the listening socket of ENGINE_FLAG_EGRESS */
 	ENGINE_FD_COUNT
 };
 

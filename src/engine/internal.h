@@ -151,7 +151,7 @@ struct build {
 	struct zygote *zygote; /* borrowed; NULL: none */
 	int inject_box;        /* the agent's socket to the zygote's child; owned */
 	int inject_child;      /* the child's end; owned until it is sent */
-	int net;               /* network namespace; owned */
+	int net, egress;       /* network namespace, and what listens in it or -1; owned */
 	int pidfd;             /* owned */
 	pid_t pid;
 	int root; /* in the child only: the new root */
@@ -231,7 +231,7 @@ int step_cgroup_ns(struct build *b, struct error *err);
 int step_time_ns(struct build *b, struct error *err);
 int step_nesting(struct build *b, struct error *err);
 int step_hostname(struct build *b, struct error *err);
-int step_net(struct build *b, struct error *err);
+int step_net(struct build *b, struct error *err), step_egress(struct build *b, struct error *err);
 int step_root(struct build *b, struct error *err);
 int step_writable(struct build *b, struct error *err);
 int step_proc(struct build *b, struct error *err);

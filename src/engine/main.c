@@ -377,6 +377,7 @@ static const struct item {
 	{"require-cgroup",   TO_FLAG,   0,                           ENGINE_FLAG_REQUIRE_CGROUP, "fail without controllers"},
 	{"exec-tmp",         TO_FLAG,   0,                           ENGINE_FLAG_EXEC_TMP,       "programs in /tmp may run"},
 	{"keep",             TO_FLAG,   0,                           ENGINE_FLAG_KEEP,           "outlives its daemon"},
+	{"egress",           TO_FLAG,   0,                           ENGINE_FLAG_EGRESS,         "a socket for the proxy on loopback"},
 	{"image",            TO_FLAG,   0,                           ENGINE_FLAG_IMAGE,          "on a root of --roots instead of the host's"},
 	{"help",             TO_MODE,   0,                           0,                          "this text"},
 };

@@ -233,6 +233,14 @@ void netns_pool_refill(struct netns_pool *pool)
 		send_request(pool, REQUEST_WANTED, -1);
 }
 
+void netns_pool_drop(struct netns_pool *pool, int net)
+{
+	cleanup_close int dropped = net;
+
+	if (dropped >= 0 && pool->sock >= 0)
+		pool->drop_pending = !send_dropped(pool, dropped) || pool->drop_pending;
+}
+
 void netns_pool_give(struct netns_pool *pool, int net)
 {
 	cleanup_close int given = net;
@@ -240,7 +248,7 @@ void netns_pool_give(struct netns_pool *pool, int net)
 	if (given < 0 || pool->sock < 0)
 		return;
 	if (pool->owed <= SPARE_COUNT - SPARE_MAX) {
-		pool->drop_pending = !send_dropped(pool, given) || pool->drop_pending;
+		netns_pool_drop(pool, TAKE_FD(given));
 		return;
 	}
 	send_request(pool, REQUEST_WANTED, given);

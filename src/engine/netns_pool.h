@@ -41,6 +41,8 @@ void netns_pool_refill(struct netns_pool *pool);
 bool netns_pool_is_low(const struct netns_pool *pool);
 /** netns_pool_give - return the namespace of a box without processes; takes ownership. */
 void netns_pool_give(struct netns_pool *pool, int net);
+/** netns_pool_drop - like netns_pool_give, for one that no other box may use. */
+void netns_pool_drop(struct netns_pool *pool, int net);
 /** netns_pool_visit - enter @net, to clone a child there; netns_pool_return() must follow. */
 int netns_pool_visit(int net) attr_must_check;
 /** netns_pool_return - go back to the engine's own namespace; aborts if that fails. */

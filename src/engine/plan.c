@@ -140,6 +140,11 @@ static const struct row rows[STEP_COUNT] = {
 		.text = "take a network namespace from the pool: loopback up, no other interface",
 		.why = "the child is created in it; it belongs to the engine, so the box cannot change it",
 	},
+	[STEP_EGRESS] = {
+		.name = "egress", .phase = PLAN_PREPARE, .flags = ENGINE_FLAG_EGRESS,
+		.text = "listen on loopback of the network namespace, for the proxy outside",
+		.why = "needs the namespace; before the clone, so that no program takes the port first",
+	},
 	[STEP_LAYERS] = {
 		.name = "layers", .phase = PLAN_PREPARE, .flags = ENGINE_FLAG_IMAGE,
 		.text = "bind the named root to a fixed place, read-only",

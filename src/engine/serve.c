@@ -135,6 +135,7 @@ static void send_box(struct server *s, const struct box *box, struct engine_repl
 	add_fd(&passed, ENGINE_FD_MEMORY, groups_dir(s->host, &b->groups, CGROUP_MEMORY));
 	add_fd(&passed, ENGINE_FD_PIDS, groups_dir(s->host, &b->groups, CGROUP_PIDS));
 	add_fd(&passed, ENGINE_FD_CPU, cpu_dir(s->host, &b->groups));
+	add_fd(&passed, ENGINE_FD_EGRESS, b->egress);
 	reply->created = (struct engine_created){
 		.fds = passed.mask,
 		.layers = b->plan.layers,
