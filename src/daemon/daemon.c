@@ -28,8 +28,8 @@
 #include "core/template/templates.h"
 #include "core/tenant/tenant.h"
 #include "daemon/dialects.h"
+#include "daemon/helper.h"
 #include "daemon/home.h"
-#include "daemon/importer.h"
 #include "daemon/isolation.h"
 #include "daemon/lockdown.h"
 #include "daemon/loop_lag.h"
@@ -88,7 +88,7 @@ struct daemon {
 	struct session_saved *saved; /* until restored */
 	struct templates *templates;
 	struct imports *imports;
-	struct importer importer;
+	struct helpers helpers;
 	char **bases; /* owned, NULL-terminated */
 	struct loop *loop;
 	struct metrics *metrics;
@@ -419,7 +419,7 @@ static void make_core(struct daemon *d)
 	                                                  .config = d->config,
 	                                                  .metrics = d->metrics,
 	                                                  .roots = d->bases[0],
-	                                                  .sock = TAKE_FD(d->importer.sock)});
+	                                                  .sock = TAKE_FD(d->helpers.import.sock)});
 	sessions.runs = d->runs = run_service_new(&runs);
 	identity_start(d->identity, d->loop, run_service_scheduler(d->runs));
 	sessions.executions = d->executions = run_records_new(d->loop, d->config->executions_keep,
@@ -510,6 +510,7 @@ static int start_http(struct daemon *d, struct error *err)
 		return -1;
 	if (native_attach_loop(d->driver, d->loop, err) < 0)
 		return -1;
+	native_attach_egress(d->driver, TAKE_FD(d->helpers.egress.sock));
 	session_service_restore(d->sessions, d->saved);
 	session_saved_free(TAKE_PTR(d->saved));
 	/* Now it is known which roots have boxes. */
@@ -597,8 +598,7 @@ static int load_tls(struct daemon *d, struct error *err)
 
 static int load_runners(struct daemon *d, struct error *err)
 {
-	/* Now: its path may be inaccessible after the ids are dropped. */
-	if (importer_find(&d->importer, d->config->engine_path, err) < 0)
+	if (helpers_find(&d->helpers, d->config, err) < 0)
 		return -1;
 	d->packages = packages_load_host();
 	d->runners = runners_load(d->config->runners_dir, err);
@@ -669,8 +669,7 @@ static int load_templates(struct daemon *d, struct error *err)
 		.tenants = d->tenants,
 	};
 
-	/* After the ids were dropped and before the filter: it gets our ids and no more. */
-	if (importer_start(&d->importer, d->bases[0], &d->driver->import_group, err) < 0)
+	if (helpers_start(&d->helpers, d->config, d->bases[0], &d->driver->import_group, err) < 0)
 		return -1;
 	d->templates = templates_new(&templates);
 	return template_row_keep(d->store, d->templates, err);
@@ -684,7 +683,7 @@ static int lock_down(struct daemon *d, struct error *err)
 		return -1;
 	if (d->audit && audit_start(d->audit, lockdown_seal_audit, err) < 0)
 		return -1;
-	return lockdown_seal(err) < 0 ? -1 : importer_check(&d->importer, err);
+	return lockdown_seal(err) < 0 ? -1 : helpers_check(&d->helpers, err);
 }
 
 static const struct phase phases[] = {
@@ -734,7 +733,6 @@ static void take_down(struct daemon *d)
 		store_finish(d->store);
 	run_records_free(d->executions);
 	run_service_free(d->runs);
-	importer_end(&d->importer);
 	templates_free(d->templates);
 	timer_free(d->answer_timer);
 	loop_lag_stop(&d->lag);
@@ -746,6 +744,7 @@ static void take_down(struct daemon *d)
 	audit_close(d->audit);
 	if (d->driver)
 		driver_free(d->driver); /* waits for the engine's cleanup */
+	helpers_end(&d->helpers);
 	identity_free(d->identity);
 	tenants_free(d->tenants);
 	packages_free(d->packages);
@@ -772,13 +771,14 @@ enum daemon_exit daemon_run(const struct config *config)
 		.started_by = geteuid(),
 		.socket_guard.link = -1,
 		.tls_guard.link = -1,
-		.importer = {.exe = -1, .sock = -1},
 		.state_lock = -1,
 		.tcp_fd = -1,
 		.unix_fd = -1,
 		.notify_fd = -1,
 		.diag_fd = -1,
 	};
+
+	helpers_init(&d.helpers);
 	/* A client that disconnects, or a file that may not grow, is a write error. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);

@@ -41,6 +41,45 @@ enum box_network {
 
 const char *box_network_name(enum box_network network);
 
+#define BOX_RULES_MAX 1024 /* rules of a box */
+
+struct box_network_limits {
+	uint32_t connections; /* at the same time */
+	uint32_t idle_ms;     /* a connection without a byte ends */
+	uint64_t bytes;       /* both directions, over the life of the box; 0: no limit */
+	uint64_t rate;        /* bytes per second; 0: no limit */
+};
+
+/* What a box with BOX_NETWORK_ALLOWLIST may reach (egress/rules.h). Immutable and shared. */
+struct box_rules {
+	unsigned refs;
+	struct box_network_limits limits, tenant_limits;
+	size_t count;
+	char *texts[];
+};
+
+/** box_rules_new - copies @texts. */
+struct box_rules *box_rules_new(const char *const *texts, size_t count);
+/** box_rules_ref - Return: @r, which may be NULL. */
+struct box_rules *box_rules_ref(struct box_rules *r);
+void box_rules_unref(struct box_rules *r);
+
+/* A connection that the proxy refused. */
+#define BOX_HOST_LEN   254
+#define BOX_DETAIL_LEN 256
+struct box_denial {
+	unsigned reason; /* enum egress_reason */
+	uint16_t port;
+	uint64_t count;
+	char host[BOX_HOST_LEN];     /* "": not even a name. Untrusted */
+	char detail[BOX_DETAIL_LEN]; /* the rule, the address or the server name. Untrusted */
+};
+
+struct box_network_usage {
+	uint64_t sent, received; /* bytes, as the box sees it */
+	uint64_t connections, denied;
+};
+
 struct box_spec {
 	char id[BOX_ID_LEN];
 	char request_id[BOX_REQUEST_LEN]; /* for logs; "": none */
@@ -49,9 +88,11 @@ struct box_spec {
 	struct box_limits limits;
 	uint32_t required_layers; /* mask of enum wire_layer; a box lacking one is not used */
 	enum box_network network;
-	bool exec_tmp; /* /tmp is executable */
-	bool keep;     /* outlives the daemon if the driver can; see box_adopt */
-	bool spare;    /* with keep: outlives the daemon only after box_give */
+	struct box_rules
+		*rules; /* BOX_NETWORK_ALLOWLIST; a reference, or NULL: nothing is allowed */
+	bool exec_tmp;  /* /tmp is executable */
+	bool keep;      /* outlives the daemon if the driver can; see box_adopt */
+	bool spare;     /* with keep: outlives the daemon only after box_give */
 	/* Fork the first program from a zygote, if the driver has them: the command that starts it,
 	 * and its modules. "": no. */
 	char zygote[BOX_ZYGOTE_LEN];

@@ -227,6 +227,26 @@ int box_freeze(struct box *box, bool frozen, struct error *err)
 	return d->ops->freeze(box, frozen, err);
 }
 
+void box_set_rules(struct box *box, struct box_rules *rules)
+{
+	box_rules_unref(box->spec.rules);
+	box->spec.rules = box_rules_ref(rules);
+	if (box->egress)
+		egress_port_change(box->egress, rules);
+}
+
+size_t box_denials(struct box *box, struct box_denial *ret, size_t max)
+{
+	return box->egress ? egress_port_denials(box->egress, ret, max) : 0;
+}
+
+void box_network_usage(const struct box *box, struct box_network_usage *ret)
+{
+	*ret = (struct box_network_usage){0};
+	if (box->egress)
+		egress_port_usage(box->egress, ret);
+}
+
 void box_destroy(struct box *box)
 {
 	box->driver->ops->destroy(box);

@@ -153,6 +153,12 @@ void box_counters(struct box *box, enum counters_for purpose, struct box_counter
 int box_freeze(struct box *box, bool frozen, struct error *err) attr_must_check;
 void box_destroy(struct box *box);
 const char *box_id(const struct box *box);
+/** box_set_rules - replace the rules of a box with BOX_NETWORK_ALLOWLIST. */
+void box_set_rules(struct box *box, struct box_rules *rules);
+/** box_denials - move up to @max connections that were refused to @ret. Return: their number. */
+size_t box_denials(struct box *box, struct box_denial *ret, size_t max);
+/** box_network_usage - what a box has used; zero without a network. */
+void box_network_usage(const struct box *box, struct box_network_usage *ret);
 
 /*
  * Files of the workspace. Operations run in the box with the payload's rights, at most

@@ -7,6 +7,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "driver/driver.h"
+#include "driver/egress_link.h"
 #include "driver/link.h"
 
 /* First member of a backend's box. */
@@ -18,6 +19,7 @@ struct box {
 	uint32_t layers; /* mask of enum wire_layer; grows until HELLO */
 	enum box_start start;
 	bool has_started;
+	struct egress_port *egress; /* owned; NULL: no network, or not built yet */
 };
 
 #define BOX_CTX_LEN (BOX_ID_LEN + BOX_REQUEST_LEN + 32)

@@ -230,6 +230,7 @@ static void native_free(struct driver *d)
 	stays = n->leaving && has_kept(n);
 	LIST_FOREACH (b, &n->boxes, struct native_box, node)
 		native_box_free(b);
+	egress_link_free(n->egress);
 	if (!stays && n->sock >= 0 && d->caps.can_keep)
 		send_shutdown(n);
 	/* EOF makes the engine end all boxes, clean up and exit. */
@@ -347,6 +348,12 @@ int native_spawn(const struct native_config *config, struct driver **ret_driver,
 	*ret_driver = native_new(config, engine.sock, engine.pid, &engine.probe);
 	(*ret_driver)->import_group = engine.import_group;
 	return 0;
+}
+
+void native_attach_egress(struct driver *d, int starter)
+{
+	native(d)->egress = egress_link_new(native(d)->loop, starter);
+	d->caps.networks |= BOX_NETWORK_BIT(BOX_NETWORK_ALLOWLIST);
 }
 
 int native_attach_loop(struct driver *d, struct loop *loop, struct error *err)

@@ -49,3 +49,5 @@ struct native_config {
 int native_spawn(const struct native_config *config, struct driver **ret_driver,
                  struct error *err) attr_must_check;
 int native_attach_loop(struct driver *d, struct loop *loop, struct error *err) attr_must_check;
+/** native_attach_egress - after native_attach_loop; takes @starter (egress_link.h). */
+void native_attach_egress(struct driver *d, int starter);

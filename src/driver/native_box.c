@@ -161,6 +161,7 @@ static struct native_box *new_box(struct native *n, const struct box_spec *spec,
 	struct native_box *b = NEW(struct native_box);
 
 	b->base = (struct box){.driver = &n->base, .events = *events, .spec = *spec};
+	(void)box_rules_ref(b->base.spec.rules);
 	b->required = spec->required_layers | n->base.caps.required_layers;
 	b->link_events = (struct link_events){.ctx = b,
 	                                      .on_hello = on_hello,
@@ -187,6 +188,8 @@ void native_box_free(struct native_box *b)
 	(void)map_remove(n->by_id, b->base.spec.id);
 	list_remove(&b->node);
 	n->boxes_count--;
+	egress_port_close(b->base.egress);
+	box_rules_unref(b->base.spec.rules);
 	link_free(b->base.link);
 	timer_free(b->timer);
 	for (unsigned i = 0; i < ENGINE_FD_COUNT; i++)
@@ -229,6 +232,8 @@ static struct engine_request create_request(const struct native_box *b)
 	static_assert(sizeof(request.root) == sizeof(b->base.spec.root), "so are roots");
 	if (b->base.spec.root[0])
 		request.flags |= ENGINE_FLAG_IMAGE;
+	if (b->base.spec.network == BOX_NETWORK_ALLOWLIST)
+		request.flags |= ENGINE_FLAG_EGRESS;
 	memcpy(request.root, b->base.spec.root, strlen(b->base.spec.root));
 	static_assert(sizeof(request.tenant) == sizeof(b->base.spec.tenant), "and tenants");
 	memcpy(request.tenant, b->base.spec.tenant, strlen(b->base.spec.tenant));
@@ -334,6 +339,7 @@ void native_box_destroy(struct box *box)
 	if (b->state != NATIVE_LOST && b->engine_has)
 		kill_box(b);
 	set_state(b, NATIVE_DESTROYING);
+	egress_port_close(TAKE_PTR(box->egress));
 	link_close(box->link);
 	if (!b->engine_has) {
 		end_box(b);
@@ -369,6 +375,16 @@ static struct msg_setup setup_of(const struct native_box *b, const struct engine
 	};
 }
 
+static void open_egress(struct native_box *b)
+{
+	struct egress_link *l = native_of(b)->egress;
+	int listener = b->fds[ENGINE_FD_EGRESS];
+
+	if (l && listener >= 0)
+		b->base.egress =
+			egress_port_open(l, listener, b->base.spec.tenant, b->base.spec.rules);
+}
+
 void native_box_created(struct native_box *b, const struct engine_created *created,
                         const int fds[ENGINE_FD_COUNT])
 {
@@ -389,6 +405,7 @@ void native_box_created(struct native_box *b, const struct engine_created *creat
 		lose_box(b, &err);
 		return;
 	}
+	open_egress(b);
 	link_open(b->base.link, TAKE_FD(b->fds[ENGINE_FD_AGENT]), &setup);
 }
 
@@ -427,6 +444,7 @@ int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct
 	b->freeze_asked = b->freeze_wanted = *ret_frozen = kept->created.frozen;
 	native_kept_free(kept);
 	set_state(b, NATIVE_BUILDING);
+	open_egress(b);
 	link_adopt(b->base.link, TAKE_FD(b->fds[ENGINE_FD_AGENT]));
 	if (!b->freeze_wanted)
 		timer_start(b->timer, NATIVE_HELLO_TIMEOUT_US);

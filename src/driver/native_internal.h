@@ -53,6 +53,7 @@ struct native {
 	struct map *by_id;             /* @boxes by id */
 	struct list waiting; /* struct native_waiting: requests the socket had no room for, owned */
 	uint32_t seq;
+	struct egress_link *egress; /* owned; NULL: boxes have no network */
 	struct native_zygote zygotes[ENGINE_ZYGOTES_MAX];
 	bool has_zygotes;
 	void (*on_engine_lost)(void *ctx, const struct error *err);

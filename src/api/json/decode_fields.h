@@ -26,7 +26,7 @@
 
 #define POLICY_ROWS(S, M) \
 	{"network", FIELD_ENUM, AT(S, M network), GIVEN(S, M network_asked), .words = decode_networks, \
-	 .description = "Network of the box; the default is the policy's. More than the policy allows is a 403, more than the driver can provide a 503. Boxes of the native driver have none."}, \
+	 .description = "Network of the box; the default is the policy's. More than the policy allows is a 403, more than the driver can provide a 503. The native driver has none and allowlist."}, \
 	{"policy", FIELD_STRING, AT(S, M policy), .valid = policy_is_name, .what = "1 to 63 of a-z 0-9 _ -", .schema = POLICY_SCHEMA, \
 	 .description = "A policy to apply besides that of the tenant; the narrower rule wins. One that the caller may not select is a 403."}
 

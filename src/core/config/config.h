@@ -106,6 +106,12 @@ struct config {
 	char **mcp_enabled_tools,
 		**mcp_disabled_tools; /* NULL-terminated; empty enabled list: all */
 	uint64_t mcp_text_bytes;
+	/* networks of boxes */
+	char *egress_resolver; /* "": the host's name servers */
+	uint64_t egress_connections, egress_connections_tenant;
+	uint64_t egress_idle_us, egress_bytes, egress_rate, egress_rate_tenant;
+	char **egress_pypi, **egress_npm, **egress_crates, **egress_golang, **egress_maven,
+		**egress_debian, **egress_github; /* NULL-terminated: rules */
 	uint64_t io_bytes, io_ops; /* of a tenant per second and disk; 0: unlimited */
 	/* image imports */
 	uint64_t imports_max, imports_max_tenant, imports_queued;

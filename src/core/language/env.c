@@ -18,6 +18,24 @@ static const char *const base_env[] = {
 	"USER=sandbox",
 };
 
+/* Programs differ in which of these they read, and in which case. */
+#define PROXY_PORT "3128"
+#define PROXY      "http://127.0.0.1:" PROXY_PORT
+#define NO_PROXY   "localhost,127.0.0.1,::1"
+static const char *const proxy_env[] = {
+	"HTTP_PROXY=" PROXY,
+	"HTTPS_PROXY=" PROXY,
+	"ALL_PROXY=" PROXY,
+	"NO_PROXY=" NO_PROXY,
+	"http_proxy=" PROXY,
+	"https_proxy=" PROXY,
+	"all_proxy=" PROXY,
+	"no_proxy=" NO_PROXY,
+	"NODE_USE_ENV_PROXY=1", /* fetch() of Node.js */
+	"MAVEN_OPTS=-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=" PROXY_PORT
+	" -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=" PROXY_PORT,
+};
+
 /* They make a loader, an interpreter or libc run or read something before the program. Our runners
  * start first: the caller must not choose what they are. */
 /* clang-format off */
@@ -115,14 +133,16 @@ static void put_variable(char **env, const char *variable)
 	*env = xstrdup(variable);
 }
 
-char **env_make(char *const *runner, char *const *caller)
+char **env_make(char *const *runner, char *const *caller, bool proxied)
 {
-	size_t most = ARRAY_SIZE(base_env) + (runner ? str_list_count(runner) : 0) +
-	              (caller ? str_list_count(caller) : 0);
+	size_t most = ARRAY_SIZE(base_env) + ARRAY_SIZE(proxy_env) +
+	              (runner ? str_list_count(runner) : 0) + (caller ? str_list_count(caller) : 0);
 	char **env = xcalloc(most + 1, sizeof(*env));
 
 	for (size_t i = 0; i < ARRAY_SIZE(base_env); i++)
 		put_variable(env, base_env[i]);
+	for (size_t i = 0; proxied && i < ARRAY_SIZE(proxy_env); i++)
+		put_variable(env, proxy_env[i]);
 	for (; runner && *runner; runner++)
 		put_variable(env, *runner);
 	for (; caller && *caller; caller++)

@@ -10,8 +10,9 @@
 
 /** env_check - @env: the caller's NAME=value list, NULL-terminated; may be NULL. */
 int env_check(char *const *env, struct error *err) attr_must_check;
-/** env_make - owned. @runner and @caller may be NULL. */
-char **env_make(char *const *runner, char *const *caller) attr_must_check;
+/** env_make - owned. @runner and @caller may be NULL. @proxied: the network is a proxy on loopback.
+ */
+char **env_make(char *const *runner, char *const *caller, bool proxied) attr_must_check;
 /**
  * env_check_variable - Return: 0, -EINVAL (bad name), -EPERM (makes a loader or interpreter run or
  * read something).

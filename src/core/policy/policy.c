@@ -25,6 +25,7 @@ void policy_decision_done(struct policy_decision *d)
 	str_list_free(d->argv);
 	str_list_free(d->env);
 	str_list_free(d->prepare_argv);
+	box_rules_unref(d->spec.rules);
 	policy_stack_unref(&d->stack);
 	free(d->cuts);
 	*d = (struct policy_decision){0};
@@ -364,6 +365,11 @@ static int allow_box(struct policy_deciding *in)
 	return 0;
 }
 
+static bool has_proxy(const struct policy_deciding *in)
+{
+	return in->d.spec.network == BOX_NETWORK_ALLOWLIST;
+}
+
 static int decide_exec(struct policy_deciding *in)
 {
 	const struct run_request *r = in->request;
@@ -376,7 +382,7 @@ static int decide_exec(struct policy_deciding *in)
 		return -1;
 	if (r->in_session)
 		return 0;
-	in->d.env = env_make(in->d.runner->env, r->env);
+	in->d.env = env_make(in->d.runner->env, r->env, has_proxy(in));
 	in->d.argv = policy_argv(&(struct policy_command){
 		.runner = in->d.runner,
 		.template = r->template,
@@ -395,7 +401,7 @@ static int decide_session(struct policy_deciding *in)
 	if (policy_allow_session(in) < 0 || decide_runner(in) < 0 || policy_decide_limits(in) < 0 ||
 	    allow_box(in) < 0)
 		return -1;
-	in->d.env = env_make(in->d.runner->env, in->request->env);
+	in->d.env = env_make(in->d.runner->env, in->request->env, has_proxy(in));
 	decide_zygote(in, in->d.runner->session_zygote);
 	if (in->session->mode != SESSION_PERSISTENT)
 		return 0;

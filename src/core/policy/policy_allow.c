@@ -128,49 +128,6 @@ int policy_allow_env(struct policy_deciding *in)
 	return 0;
 }
 
-/* The least that any policy grants; unset is none. */
-static enum box_network network_of(const struct policy_deciding *in, struct policy_rule *ret_rule)
-{
-	uint64_t least = in->policies_count ? BOX_NETWORK_COUNT : BOX_NETWORK_NONE;
-
-	*ret_rule = (struct policy_rule){.by = POLICY_BY_PROGRAM, .path = "network"};
-	for (size_t i = 0; i < in->policies_count; i++) {
-		const struct policy *p = in->policies[i];
-
-		if (p->network_mode.value >= least)
-			continue;
-		least = p->network_mode.value;
-		*ret_rule = policy_rule_of(&p->network_mode.by, "network.mode");
-		ret_rule->policy = p->network_mode.by.line ? p->network_mode.by.policy : p->name;
-		ret_rule->by = POLICY_BY_POLICY;
-	}
-	return (enum box_network)least;
-}
-
-int policy_allow_network(struct policy_deciding *in)
-{
-	static const struct policy_rule driver = {.by = POLICY_BY_DRIVER, .path = "network"};
-	const struct run_request *r = in->request;
-	struct policy_rule rule;
-	enum box_network most = network_of(in, &rule);
-	enum box_network granted = r->network_asked ? r->network : most;
-
-	if (granted > most)
-		return policy_refuse(in, ERR_DENIED, "network", &rule,
-		                     "network '%s' is not allowed; allowed: %s",
-		                     box_network_name(granted), box_network_name(most));
-	if (r->network_asked)
-		rule = (struct policy_rule){.by = POLICY_BY_REQUEST, .path = "network"};
-	in->d.network = rule;
-	in->d.spec.network = granted;
-	if (granted == BOX_NETWORK_NONE || (in->rules->caps->networks & BOX_NETWORK_BIT(granted)))
-		return 0;
-	return policy_refuse(in, ERR_UNAVAILABLE, "network", &driver,
-	                     "the policy gives network '%s', and this driver's boxes have none; "
-	                     "ask for \"none\"",
-	                     box_network_name(granted));
-}
-
 /* No driver implements these yet: refuse rather than grant less than the policy says. */
 int policy_allow_extras(struct policy_deciding *in)
 {

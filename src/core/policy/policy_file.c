@@ -14,6 +14,7 @@
 #include "base/suggest.h"
 #include "core/config/yamldoc.h"
 #include "core/policy/policy.h"
+#include "egress/rules.h"
 #include "wire/layer.h"
 
 /* Each row of the table is one key. The file's tree is walked in order: a node whose path has a row
@@ -70,7 +71,6 @@ static bool is_made_of(const char *text, const char *letters)
 /* '*' matches any part. */
 #define NAME_LETTERS     LETTER "._+#-*"
 #define VARIABLE_LETTERS LETTER "_*"
-#define HOST_LETTERS     LETTER ".-*:"
 #define TOOL_LETTERS     LETTER "._/-*"
 
 /* "/from:/to" or "/from:/to:rw" */
@@ -82,6 +82,16 @@ static bool is_mount(const char *text)
 	if (strlen(text) > ITEM_MAX || text[0] != '/' || !to || to[1] != '/')
 		return false;
 	return !how || str_equal(how, ":ro") || str_equal(how, ":rw");
+}
+
+/* A rule of the proxy, or the name of a set, which is a host by its letters. */
+static bool is_network_rule(const char *text)
+{
+	struct error err = {0};
+	struct rules *rules = rules_parse(&text, 1, &err);
+
+	rules_free(rules);
+	return rules != NULL;
 }
 
 static bool is_layer(const char *text)
@@ -119,7 +129,7 @@ static const struct policy_key keys[] = {
 	LIMIT("limits.output", POLICY_OUTPUT, KEY_SIZE, 1, 256 * MIB, "Bytes kept of stdout, and of stderr"),
 	WORD("limits.output.on_overflow", on_overflow, overflow_words, "A program that writes more continues (truncate) or is killed (kill)"),
 	WORD("network.mode", network_mode, network_words, "Network of a box, and the maximum a request may ask for"),
-	LIST("network.allow", network_allow, HOST_LETTERS, "Hosts that a box with network allowlist can reach"),
+	LIST_OF("network.allow", network_allow, is_network_rule, "What a box with network allowlist can reach: hosts (api.example.com, *.example.com:8443), addresses (10.1.0.0/16:5432), methods and paths of plain HTTP (GET deb.example.com/debian/*), or a set: pypi, npm, crates, golang, maven, debian, github"),
 	LIST_OF("mounts", mounts, is_mount, "Folders of the host in a box, FROM:TO or FROM:TO:rw"),
 	LIST("mcp.servers", mcp_servers, NAME_LETTERS, "MCP servers that code in a box may call"),
 	LIST("mcp.tools", mcp_tools, TOOL_LETTERS, "Tools of those servers, as SERVER/TOOL"),

@@ -3,7 +3,8 @@
 
 /*
  * DOC: shared by policy.c (order of checks; code, files), policy_limits.c (numbers) and
- * policy_allow.c (yes or no: language, network, variables, isolation, sessions).
+ * policy_allow.c (yes or no: language, variables, isolation, sessions), policy_network.c (the
+ * network and its rules).
  */
 
 #include "core/policy/policy.h"

@@ -9,6 +9,8 @@
 #include "base/attr.h"
 #include "base/str.h"
 #include "driver/driver.h"
+#include "egress/order.h"
+#include <stdio.h>
 
 /*
  * Theory of operation: which of several true facts decides.
@@ -53,9 +55,12 @@ const char *outcome_limit_name(enum outcome_limit limit)
 	return limit_names[limit];
 }
 
-#define KIND_SYSCALL "syscall"
-#define KIND_LIMIT   "limit"
-#define RULE_SECCOMP "seccomp"
+#define KIND_SYSCALL     "syscall"
+#define KIND_LIMIT       "limit"
+#define KIND_NETWORK     "network"
+#define RULE_SECCOMP     "seccomp"
+#define SYSCALL_NAME_MAX 31
+#define RULE_NETWORK     "network.allow"
 
 /* In order of precedence. */
 static const struct limit_rule {
@@ -91,10 +96,40 @@ void outcome_add_syscall(struct outcome *out, const char *what, uint64_t count)
 			return;
 		}
 	/* Too long for the name of a system call. */
-	if (str_copy(denial.what, sizeof(denial.what), what) < 0)
+	if (strlen(what) > SYSCALL_NAME_MAX || str_copy(denial.what, sizeof(denial.what), what) < 0)
 		return;
 	if (out->denials_count < DENIALS_MAX - DENIALS_FOR_LIMITS)
 		put_denial(out, &denial);
+}
+
+/* By enum egress_reason. A name that cannot be resolved is no denial: the program sees the error.
+ */
+static const char *const network_rules[EGRESS_REASON_COUNT] = {
+	[EGRESS_BAD_REQUEST] = "network.request",
+	[EGRESS_BAD_NAME] = "network.request",
+	[EGRESS_NO_HOST] = RULE_NETWORK,
+	[EGRESS_PORT] = RULE_NETWORK,
+	[EGRESS_TUNNEL] = RULE_NETWORK,
+	[EGRESS_METHOD] = RULE_NETWORK,
+	[EGRESS_PATH] = RULE_NETWORK,
+	[EGRESS_ADDRESS] = "network.address",
+	[EGRESS_NO_TLS] = "network.tls",
+	[EGRESS_NO_SNI] = "network.tls",
+	[EGRESS_OTHER_SNI] = "network.tls",
+	[EGRESS_ECH] = "network.tls",
+	[EGRESS_BYTES] = "egress.max_bytes",
+};
+
+void outcome_add_network(struct outcome *out, const struct box_denial *d)
+{
+	struct denial denial = {
+		.kind = KIND_NETWORK, .rule = network_rules[d->reason], .count = d->count};
+
+	if (!denial.rule || out->denials_count >= DENIALS_MAX - DENIALS_FOR_LIMITS)
+		return;
+	(void)snprintf(denial.what, sizeof(denial.what), "%.88s:%u", d->host[0] ? d->host : "?",
+	               d->port);
+	put_denial(out, &denial);
 }
 
 static enum outcome_status judge_status(const struct outcome_evidence *e, bool out_of_memory)
@@ -232,8 +267,8 @@ static const struct {
 /* What is read must point to static storage. "": not a word of ours. */
 static const char *literal(const json_t *text)
 {
-	static const char *const words[] = {KIND_SYSCALL, KIND_LIMIT, RULE_SECCOMP, "native",
-	                                    "fake",       "strict",   "best-effort"};
+	static const char *const words[] = {KIND_SYSCALL, KIND_LIMIT, KIND_NETWORK, RULE_SECCOMP,
+	                                    "native",     "fake",     "strict",     "best-effort"};
 	const char *s = json_string_value(text);
 
 	for (size_t i = 0; s && i < ARRAY_SIZE(words); i++)
@@ -242,6 +277,9 @@ static const char *literal(const json_t *text)
 	for (size_t i = 0; s && i < ARRAY_SIZE(rules); i++)
 		if (str_equal(rules[i].rule, s))
 			return rules[i].rule;
+	for (size_t i = 0; s && i < ARRAY_SIZE(network_rules); i++)
+		if (network_rules[i] && str_equal(network_rules[i], s))
+			return network_rules[i];
 	return "";
 }
 

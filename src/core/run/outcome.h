@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "core/run/artifacts.h"
 #include "core/run/trace.h"
+#include "driver/box_spec.h"
 #include "driver/counters.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,9 +40,9 @@ enum outcome_limit {
 };
 
 struct denial {
-	const char *kind; /* "syscall" or "limit": literal */
-	char what[32];    /* "mount", "processes" */
-	const char *rule; /* "seccomp", or the mechanism of a limit: literal */
+	const char *kind; /* "syscall", "limit" or "network": literal */
+	char what[96];    /* "mount", "processes", "example.com:443" */
+	const char *rule; /* "seccomp", the mechanism of a limit, "network.allow": literal */
 	uint64_t count;
 };
 
@@ -94,6 +95,8 @@ struct outcome_evidence {
 
 /** outcome_add_syscall - @what was denied @count times so far; replaces an earlier count. */
 void outcome_add_syscall(struct outcome *out, const char *what, uint64_t count);
+/** outcome_add_network - a connection that the proxy refused. */
+void outcome_add_network(struct outcome *out, const struct box_denial *d);
 /** outcome_judge - pure. */
 void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out);
 /** outcome_take_facts - the agent's report; @output_bytes is the limit per stream. */

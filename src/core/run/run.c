@@ -228,6 +228,18 @@ static uint64_t growth(uint64_t now, uint64_t before)
 	return now < before ? now : now - before;
 }
 
+static void take_network_denials(struct run *r)
+{
+	struct box_denial denials[8];
+	size_t count;
+
+	do {
+		count = box_denials(r->box, denials, ARRAY_SIZE(denials));
+		for (size_t i = 0; i < count; i++)
+			outcome_add_network(&r->outcome, &denials[i]);
+	} while (count == ARRAY_SIZE(denials));
+}
+
 void run_conclude(struct run *r)
 {
 	struct box_counters *c = &r->evidence.counters;
@@ -245,6 +257,7 @@ void run_conclude(struct run *r)
 		out->layers = box_layers(r->box);
 		out->start = box_start(r->box);
 		out->layers_missing = LAYERS_ALL & ~out->layers;
+		take_network_denials(r);
 	}
 	/* The kernel's counters override the agent's figures. */
 	if (c->cpu_us != COUNTER_UNKNOWN)

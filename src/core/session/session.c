@@ -227,6 +227,7 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	session->image = image_ref(session->template ? session->template->image : NULL);
 	session->mode = request->mode;
 	session->spec = decision->spec;
+	(void)box_rules_ref(session->spec.rules);
 	(void)!str_copy(session->spec.tenant, sizeof(session->spec.tenant), session->tenant);
 	if (request->request_id) /* a longer one is not our id */
 		(void)!str_copy(session->spec.request_id, BOX_REQUEST_LEN, request->request_id);
@@ -282,6 +283,7 @@ void session_reap(struct session *session)
 	free(session->past_policy);
 	free(session->past_root);
 	free(session->past_spec);
+	box_rules_unref(session->spec.rules);
 	template_unref(session->template);
 	image_unref(session->image);
 	free(session->key_id);

@@ -94,9 +94,10 @@ static char **make_env(const struct run *run, char *const *own)
 {
 	const struct session *session = run->owner;
 	cleanup_str_list char **shared = template_env(session->template, session->env);
-	cleanup_str_list char **env = env_make(run->decision.runner->env, shared);
+	bool proxied = session->spec.network == BOX_NETWORK_ALLOWLIST;
+	cleanup_str_list char **env = env_make(run->decision.runner->env, shared, proxied);
 
-	return env_make(env, own);
+	return env_make(env, own, proxied);
 }
 
 /* For a runner: the run's variables, "", its arguments. Borrowed strings. */

@@ -137,7 +137,9 @@ static int decide_again(struct session *session, struct error *err)
 		template_unref(request.template);
 		return -1;
 	}
+	box_rules_unref(session->spec.rules);
 	session->spec = decision.spec;
+	(void)box_rules_ref(session->spec.rules);
 	memcpy(session->spec.id, spec.id, sizeof(spec.id));
 	session->spec.limits = spec.limits;
 	session->spec.keep = session->mode == SESSION_PERSISTENT;

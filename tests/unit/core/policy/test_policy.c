@@ -167,7 +167,7 @@ static void run_of_a_session_has_no_command(void **state)
 
 static void nothing_at_all_makes_the_base_environment(void **state)
 {
-	char **env = env_make(NULL, NULL);
+	char **env = env_make(NULL, NULL, false);
 
 	(void)state;
 	assert_int_equal(str_list_count(env), 5);
