@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boxes with network "allowlist": ordinary clients reach the hosts of the rules, and a denial says what was refused."""
+
+import base64
+import hashlib
+import io
+import json
+import pathlib
+import shutil
+import socket
+import subprocess
+import tarfile
+import zipfile
+
+import pytest
+
+from support import host
+from support.egress import daemon_with, files_of, make_certificate, resolver, serve
+from support.sessions import Session
+
+pytestmark = [
+    pytest.mark.phases("system", "user", "subid"),
+    pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl"),
+]
+
+#: The test servers are on the host's loopback under this name.
+HOST = "site.test"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Files for every client, served over TLS."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "hello.txt").write_text("hello\n")
+    make_wheel(folder / "simple/tinypkg")
+    make_go_module(folder / "go/example.test/tiny")
+    make_git(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("certificates")
+    make_certificate(folder, HOST)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(site, certificates):
+    with serve(files_of(site), certificates) as port:
+        make_npm(site / "npm/tinypkg", port)
+        yield port
+
+
+@pytest.fixture(scope="module")
+def daemon(server):
+    rules = [f"{HOST}:{server}", f"127.0.0.1/32:{server}"]
+    with resolver() as names, daemon_with(rules, config=f"egress: {{resolver: '{names}'}}\n") as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def client(daemon):
+    with daemon.client() as client:
+        yield client
+
+
+def make_wheel(folder):
+    folder.mkdir(parents=True)
+    record = {"tinypkg.py": b"ANSWER = 42\n",
+              "tinypkg-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: tinypkg\nVersion: 1.0\n",
+              "tinypkg-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+    rows = "".join(f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"
+                   for name, data in record.items())
+    name = "tinypkg-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(folder / name, "w") as wheel:
+        for path, data in record.items():
+            wheel.writestr(path, data)
+        wheel.writestr("tinypkg-1.0.dist-info/RECORD", rows + "tinypkg-1.0.dist-info/RECORD,,\n")
+    (folder / "index.html").write_text(f'<a href="{name}">{name}</a>')
+
+
+def make_npm(folder, port):
+    folder.mkdir(parents=True)
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as archive:
+        for name, text in (("package.json", '{"name": "tinypkg", "version": "1.0.0"}'), ("index.js", "module.exports = 42\n")):
+            entry = tarfile.TarInfo(f"package/{name}")
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    (folder / "tinypkg.tgz").write_bytes(data.getvalue())
+    dist = {"tarball": f"https://{HOST}:{port}/npm/tinypkg/tinypkg.tgz", "shasum": hashlib.sha1(data.getvalue()).hexdigest()}
+    about = {"name": "tinypkg", "dist-tags": {"latest": "1.0.0"},
+             "versions": {"1.0.0": {"name": "tinypkg", "version": "1.0.0", "dist": dist}}}
+    (folder / "index.html").write_text(json.dumps(about))
+
+
+def make_go_module(folder):
+    at = folder / "@v"
+    at.mkdir(parents=True)
+    (at / "list").write_text("v1.0.0\n")
+    (at / "v1.0.0.info").write_text('{"Version": "v1.0.0", "Time": "2026-01-01T00:00:00Z"}')
+    (at / "v1.0.0.mod").write_text("module example.test/tiny\n")
+    with zipfile.ZipFile(at / "v1.0.0.zip", "w") as archive:
+        archive.writestr("example.test/tiny@v1.0.0/go.mod", "module example.test/tiny\n")
+        archive.writestr("example.test/tiny@v1.0.0/tiny.go", "package tiny\n\nconst Answer = 42\n")
+
+
+def make_git(folder):
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.test", *words], check=True, capture_output=True,
+                       cwd=folder)
+
+    git("init", "-q", "work")
+    (folder / "work/answer").write_text("42\n")
+    git("-C", "work", "add", "answer")
+    git("-C", "work", "commit", "-qm", "answer")
+    git("clone", "-q", "--bare", "work", "tiny.git")
+    git("-C", "tiny.git", "update-server-info")
+
+
+def run(client, certificates, code, **body):
+    files = {"ca.pem": (certificates / "cert.pem").read_text()}
+    answer = client.post("/api/v1/execute", {"language": "shell", "code": code, "files": files, "timeout": 120, **body})
+    assert answer.status == 200, answer.json
+    return answer.json
+
+
+def in_box(name, *others):
+    """The path of a program that boxes have too, or a reason to skip."""
+    for place in ("/usr/local/bin", "/usr/bin", "/bin", *others):
+        if pathlib.Path(place, name).exists():
+            return f"{place}/{name}"
+    return pytest.skip(f"needs {name} below /usr")
+
+
+# Clients against servers of the test, over TLS.
+
+
+def test_curl(client, certificates, server):
+    result = run(client, certificates, f"curl -sS --cacert ca.pem https://{HOST}:{server}/hello.txt")
+    assert (result["stdout"], result["stderr"], result["denials"]) == ("hello\n", "", [])
+
+
+def test_curl_over_socks(client, certificates, server):
+    code = f"curl -sS --cacert ca.pem -x socks5h://127.0.0.1:3128 https://{HOST}:{server}/hello.txt"
+    result = run(client, certificates, code)
+    assert (result["stdout"], result["stderr"]) == ("hello\n", "")
+
+
+def test_python_reads_the_variables(client, certificates, server):
+    code = ("import ssl, urllib.request as r\n"
+            "context = ssl.create_default_context(cafile='ca.pem')\n"
+            f"print(r.urlopen('https://{HOST}:{server}/hello.txt', context=context).read())")
+    assert run(client, certificates, code, language="python")["stdout"] == "b'hello\\n'\n"
+
+
+def test_pip(client, certificates, server):
+    if subprocess.run(["/usr/bin/python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("needs pip of /usr/bin/python3")
+    code = (f"/usr/bin/python3 -m pip install -q --target lib --cert ca.pem --index-url https://{HOST}:{server}/simple tinypkg"
+            " && PYTHONPATH=lib /usr/bin/python3 -c 'import tinypkg; print(tinypkg.ANSWER)'")
+    result = run(client, certificates, code)
+    assert result["stdout"] == "42\n", result
+
+
+def test_npm(client, certificates, server):
+    npm = in_box("npm")
+    code = (f"{npm} install --silent --cafile ca.pem --registry https://{HOST}:{server}/npm tinypkg"
+            " && node -p 'require(\"tinypkg\")'")
+    result = run(client, certificates, code, resources={"memory": "1Gi"})
+    assert result["stdout"] == "42\n", result
+
+
+def test_go(client, certificates, server):
+    go = in_box("go", "/usr/local/go/bin", "/usr/lib/go/bin")
+    code = f"mkdir m && cd m && {go} mod init t 2>/dev/null && {go} get example.test/tiny && cat go.sum | wc -l"
+    env = {"GOPROXY": f"https://{HOST}:{server}/go", "GONOSUMDB": "*", "GONOSUMCHECK": "1", "SSL_CERT_FILE": "/workspace/ca.pem",
+           "GOCACHE": "/tmp/cache", "GOPATH": "/workspace/gopath"}
+    result = run(client, certificates, code, env_vars=env, resources={"memory": "1Gi"})
+    assert result["stdout"] == "2\n", (result["stderr"], result["denials"])
+
+
+def test_git(client, certificates, server):
+    code = f"git clone -q https://{HOST}:{server}/tiny.git out && cat out/answer"
+    result = run(client, certificates, code, env_vars={"GIT_SSL_CAINFO": "/workspace/ca.pem"})
+    assert result["stdout"] == "42\n", result
+
+
+# Clients against the registries of this host.
+
+
+def registry_rules(*names):
+    """The sets @names, and rules for addresses that are not public where a mirror has such."""
+    hosts = {"pypi": "pypi.org", "npm": "registry.npmjs.org", "crates": "index.crates.io"}
+    rules = list(names)
+    for name in names:
+        try:
+            address = socket.getaddrinfo(hosts[name], 443, type=socket.SOCK_STREAM)[0][4][0]
+            socket.create_connection((address, 443), 5).close()
+        except OSError as error:
+            pytest.skip(f"needs the registry {name}: {error}")
+        rules.append(f"{address}/32" if ":" not in address else f"[{address}/128]")
+    return rules
+
+
+@pytest.mark.phases("system")
+def test_the_registries_of_this_host(certificates):
+    npm = in_box("npm")
+    with daemon_with(registry_rules("pypi", "npm")) as daemon, daemon.client() as client:
+        result = run(client, certificates, "/usr/bin/python3 -m pip download -q --no-deps -d d six && ls d")
+        assert result["stdout"].startswith("six-"), result
+        result = run(client, certificates, f"{npm} view left-pad version", resources={"memory": "1Gi"})
+        assert result["stdout"].strip() == "1.3.0", result
+        result = run(client, certificates, "curl -sS https://example.com/")
+        assert result["exit_code"] != 0
+        assert result["denials"] == [{"kind": "network", "what": "example.com:443", "rule": "network.allow", "count": 1}]
+
+
+# What is refused.
+
+
+def test_a_denial_names_what_was_refused(client, certificates, server):
+    code = ("for i in 1 2 3; do curl -s https://example.com/; done\n"
+            f"curl -s http://{HOST}:{server + 1}/; curl -s http://10.0.0.1/")
+    denials = run(client, certificates, code)["denials"]
+    assert denials == [
+        {"kind": "network", "what": "example.com:443", "rule": "network.allow", "count": 3},
+        {"kind": "network", "what": f"{HOST}:{server + 1}", "rule": "network.allow", "count": 1},
+        {"kind": "network", "what": "10.0.0.1:80", "rule": "network.allow", "count": 1},
+    ]
+
+
+def test_the_program_reads_why(client, certificates):
+    result = run(client, certificates, "curl -s http://example.com/ -w '%{http_code}'; curl -sS https://example.com/")
+    assert result["stdout"] == "millibox: example.com is not on the allowlist\n403"
+    assert "403" in result["stderr"]
+
+
+def test_a_request_may_ask_for_no_network(client, certificates, server):
+    result = run(client, certificates, f"env | grep -ci _proxy; curl -sS https://{HOST}:{server}/hello.txt", network="none")
+    assert result["stdout"].splitlines()[0] == "0"
+    assert result["exit_code"] != 0 and result["denials"] == []
+
+
+def test_other_networks_are_refused(client):
+    for network in ("bridge", "host"):
+        answer = client.post("/api/v1/execute", {"language": "shell", "code": "true", "network": network})
+        assert answer.status == 403 and f"network '{network}' is not allowed" in answer.json["detail"], answer.json
+
+
+def test_the_default_is_no_network(make_daemon):
+    with make_daemon().start().client() as client:
+        answer = client.post("/api/v1/execute", {"language": "shell", "code": "true", "network": "allowlist"})
+        assert answer.status == 403, answer.json
+        assert client.shell("env | grep -ci proxy; ls /proc/net/dev && wc -l < /proc/net/tcp")["stdout"].split()[0] == "0"
+
+
+def test_a_bad_rule_is_an_error_at_start(tmp_path):
+    for rule in ("http://example.com", "example.com:0", "*", "169.254.169.254/32"):
+        with pytest.raises(AssertionError, match="network.allow"), daemon_with([rule]):
+            pass
+
+
+# Sessions.
+
+
+def test_a_session_reaches_the_host_across_a_restart(server):
+    rules = [f"{HOST}:{server}", f"127.0.0.1/32:{server}"]
+    with resolver() as names, daemon_with(rules, config=f"egress: {{resolver: '{names}'}}\n") as daemon:
+        use_across_a_restart(daemon, server)
+
+
+def use_across_a_restart(daemon, server):
+    code = ("import socket; s = socket.create_connection(('127.0.0.1', 3128)); "
+            f"s.sendall(b'CONNECT {HOST}:{server} HTTP/1.1\\r\\nHost: {HOST}:{server}\\r\\n\\r\\n'); print(s.recv(100)[:12])")
+    with daemon.client() as client:
+        session = Session(client, mode="persistent")
+        assert session.run(code)["stdout"] == "b'HTTP/1.1 200'\n"
+        refused = session.run("import urllib.request as r\ntry: r.urlopen('http://example.com/')\nexcept Exception as e: print(e.code)")
+        assert refused["stdout"] == "403\n" and [d["what"] for d in refused["denials"]] == ["example.com:80"]
+    daemon.kill()
+    daemon.start()
+    with daemon.client() as client:
+        answer = client.post(f"/api/v1/sessions/{session.id}/execute", {"code": code, "wait": True})
+        assert answer.status == 200 and answer.json["stdout"] == "b'HTTP/1.1 200'\n", answer.json
+        assert client.request("DELETE", f"/api/v1/sessions/{session.id}").status in (200, 204)
+
+
+def test_the_proxy_is_started_again(daemon, client, certificates, server):
+    starter = next(pid for pid in host.children(daemon.pid) if host.comm(pid) == "millibox-egress")
+    [proxy] = host.children(starter)
+    code = f"curl -sS --cacert ca.pem https://{HOST}:{server}/hello.txt"
+    assert run(client, certificates, code)["stdout"] == "hello\n"
+    subprocess.run(["kill", "-9", str(proxy)], check=True)
+    assert run(client, certificates, code)["stdout"] == "hello\n"
+    host.wait_until(lambda: host.children(starter) not in ([], [proxy]), 10, "another proxy")
