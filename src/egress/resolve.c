@@ -164,6 +164,19 @@ static const char *reason_of(int status)
 	}
 }
 
+/*
+ * An IPv4 address in an AAAA record would pass for the answer of an A record. As a compatible
+ * address it is refused.
+ */
+static int take_address(const struct sockaddr *from, struct in6_addr *ret)
+{
+	int r = address_from(from, ret);
+
+	if (r == 0 && from->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(ret))
+		ret->s6_addr[10] = ret->s6_addr[11] = 0;
+	return r;
+}
+
 static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo *found)
 {
 	struct lookup *l = arg;
@@ -171,7 +184,7 @@ static void on_answer(void *arg, int status, int timeouts, struct ares_addrinfo 
 	(void)timeouts;
 	for (const struct ares_addrinfo_node *node = found ? found->nodes : NULL;
 	     node && l->count < RESOLVE_MAX; node = node->ai_next)
-		if (address_from(node->ai_addr, &l->addresses[l->count]) == 0)
+		if (take_address(node->ai_addr, &l->addresses[l->count]) == 0)
 			l->count++;
 	l->reason = l->count > 0 ? NULL : reason_of(status == ARES_SUCCESS ? ARES_ENODATA : status);
 	ares_freeaddrinfo(found);
