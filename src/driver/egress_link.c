@@ -93,6 +93,7 @@ static void send_order(struct egress_port *p, enum egress_op op)
 		order.rule_count = (uint32_t)rules->count;
 		order.limits = limits_of(&rules->limits);
 		order.tenant_limits = limits_of(&rules->tenant_limits);
+		order.used = p->before.sent + p->before.received;
 	}
 	r = buf_add(&message, &order, sizeof(order));
 	for (size_t i = 0; rules && i < rules->count && r >= 0; i++)

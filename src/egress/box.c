@@ -8,10 +8,15 @@
 /* Connections accepted in one turn, so that a box that floods does not keep others waiting. */
 #define ACCEPT_TURN 16
 
+bool box_is_below_shared_limits(const struct box *box)
+{
+	return account_has_connection(&box->tenant->account) &&
+	       box->egress->connections < box->egress->connections_max;
+}
+
 static bool may_accept(const struct box *box)
 {
-	return account_has_connection(&box->account) &&
-	       account_has_connection(&box->tenant->account);
+	return account_has_connection(&box->account) && box_is_below_shared_limits(box);
 }
 
 void box_pause(struct box *box)
@@ -23,6 +28,14 @@ void box_pause(struct box *box)
 void box_resume(struct box *box)
 {
 	watch_set(box->watch, may_accept(box) ? WATCH_READ : 0);
+}
+
+void box_resume_all(struct egress *e)
+{
+	struct box *box;
+
+	LIST_FOREACH (box, &e->boxes, struct box, node)
+		box_resume(box);
 }
 
 static void on_connection(void *ctx, int events)
@@ -74,7 +87,7 @@ struct box *box_new(struct egress *e, const struct egress_order *order, struct r
 		.id = order->box,
 		.rules = rules,
 		.listener = listener,
-		.account = {.limits = order->limits},
+		.account = {.limits = order->limits, .bytes = order->used},
 	};
 	box->tenant = take_tenant(e, order);
 	list_init(&box->clients);

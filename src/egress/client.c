@@ -23,10 +23,7 @@ static_assert(HEAD_MAX >= HELLO_MAX, "both are read into the same buffer");
 
 static void on_in(void *ctx, int events);
 
-static void on_timeout(void *ctx)
-{
-	client_free(ctx);
-}
+static void on_timeout(void *ctx);
 
 void client_start(struct box *box, int fd)
 {
@@ -39,6 +36,7 @@ void client_start(struct box *box, int fd)
 	list_init(&c->paused);
 	box->account.connections++;
 	box->tenant->account.connections++;
+	box->egress->connections++;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	c->in_watch = watch_new(box->egress->loop, fd, on_in, c);
 	c->timer = timer_new(box->egress->loop, on_timeout, c);
@@ -49,6 +47,7 @@ void client_start(struct box *box, int fd)
 void client_free(struct client *c)
 {
 	struct box *box = c->box;
+	bool was_full = !box_is_below_shared_limits(box);
 
 	dial_stop(c);
 	watch_free(c->in_watch);
@@ -64,8 +63,12 @@ void client_free(struct client *c)
 	list_remove(&c->paused);
 	box->account.connections--;
 	box->tenant->account.connections--;
+	box->egress->connections--;
 	free(c);
-	box_resume(box);
+	if (was_full)
+		box_resume_all(box->egress);
+	else
+		box_resume(box);
 }
 
 /* The answer is short and the socket's buffer empty: what does not fit is not missed. */
@@ -74,9 +77,12 @@ static void send_answer(const struct client *c, const void *data, size_t len)
 	(void)!send(c->in, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void drain(struct client *c)
+void client_drain(struct client *c)
 {
 	c->state = CLIENT_DRAIN;
+	watch_free(c->out_watch);
+	c->out_watch = NULL;
+	c->out = fd_close(c->out);
 	(void)shutdown(c->in, SHUT_WR);
 	timer_start(c->timer, DRAIN_US);
 	watch_set(c->in_watch, WATCH_READ);
@@ -101,7 +107,18 @@ static void refuse(struct client *c, enum egress_reason reason, const char *deta
 	} else {
 		send_answer(c, text, answer_http(reason, &c->target, detail, text));
 	}
-	drain(c);
+	client_drain(c);
+}
+
+static void on_timeout(void *ctx)
+{
+	struct client *c = ctx;
+
+	if (c->state == CLIENT_DIAL)
+		refuse(c, c->dial.lookup ? EGRESS_UNRESOLVED : EGRESS_UNREACHABLE,
+		       "no answer in time");
+	else
+		client_free(c);
 }
 
 /* Return: whether the bytes of a tunnel may go on: they are a TLS handshake for its host. */
@@ -257,6 +274,11 @@ static void read_request(struct client *c)
 	int r;
 
 	c->is_socks = c->input.data[0] == 5;
+	/* Who speaks something else may wait for an answer before it sends more. */
+	if (!c->is_socks && (c->input.data[0] < 'A' || c->input.data[0] > 'Z')) {
+		refuse(c, EGRESS_BAD_REQUEST, "neither HTTP nor SOCKS5");
+		return;
+	}
 	r = c->is_socks ? read_socks(c) : read_http(c);
 	if (r > 0)
 		decide(c);
@@ -265,11 +287,13 @@ static void read_request(struct client *c)
 /* Return: bytes read, 0 if there are none, -1 if the connection is over. */
 static ssize_t read_more(struct client *c)
 {
+	size_t room = HEAD_MAX - c->input.len; /* a full buffer was refused */
 	ssize_t n;
 
-	if (buf_reserve(&c->input, READ_CHUNK) < 0)
+	room = room < READ_CHUNK ? room : READ_CHUNK;
+	if (buf_reserve(&c->input, room) < 0)
 		return -1;
-	n = recv(c->in, c->input.data + c->input.len, READ_CHUNK, MSG_DONTWAIT);
+	n = recv(c->in, c->input.data + c->input.len, room, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n <= 0)
@@ -318,6 +342,7 @@ void client_dialed(struct client *c, int fd)
 		refuse(c, c->dial.reason, c->dial.detail);
 		return;
 	}
+	dial_stop(c);
 	c->out = fd;
 	c->box->connections++;
 	c->box->is_changed = true;

@@ -64,7 +64,7 @@ static int limit_files(struct error *err)
 	return r < 0 ? error_set(err, ERR_UNAVAILABLE, -r, "Landlock rules of the proxy") : 0;
 }
 
-static int limit_resources(void)
+static int limit_resources(uint32_t *ret_files)
 {
 	struct rlimit files = {.rlim_cur = 0};
 	const struct rlimit core = {CORE_LIMIT, CORE_LIMIT};
@@ -75,6 +75,7 @@ static int limit_resources(void)
 	files.rlim_cur = files.rlim_max < FILES_OPEN ? files.rlim_max : FILES_OPEN;
 	if (setrlimit(RLIMIT_NOFILE, &files) < 0 || setrlimit(RLIMIT_CORE, &core) < 0)
 		return -errno;
+	*ret_files = (uint32_t)files.rlim_cur;
 	/* The sanitizer's shadow memory would count. */
 	if (!SANITIZED && setrlimit(RLIMIT_DATA, &memory) < 0)
 		return -errno;
@@ -122,10 +123,10 @@ static int limit_calls(void)
 		SCMP_SYS(recvfrom),       SCMP_SYS(recvmsg),      SCMP_SYS(rt_sigaction),
 		SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(sched_yield),
 		SCMP_SYS(sendmsg),        SCMP_SYS(sendmmsg),     SCMP_SYS(sendto),
-		SCMP_SYS(setsockopt),     SCMP_SYS(shutdown),     SCMP_SYS(tgkill),
-		SCMP_SYS(time),           SCMP_SYS(write),        SCMP_SYS(writev),
-		SCMP_SYS(bind),           SCMP_SYS(uname),        SCMP_SYS(getuid),
-		SCMP_SYS(geteuid),        SCMP_SYS(getgid),       SCMP_SYS(getegid),
+		SCMP_SYS(setsockopt),     SCMP_SYS(shutdown),     SCMP_SYS(time),
+		SCMP_SYS(write),          SCMP_SYS(writev),       SCMP_SYS(bind),
+		SCMP_SYS(uname),          SCMP_SYS(getuid),       SCMP_SYS(geteuid),
+		SCMP_SYS(getgid),         SCMP_SYS(getegid),
 	};
 	/* For a sanitizer's report. */
 	static const int sanitizers[] = {SCMP_SYS(readlink), SCMP_SYS(sigaltstack)};
@@ -136,6 +137,10 @@ static int limit_calls(void)
 		r = allow_calls(filter, allowed, ARRAY_SIZE(allowed));
 	if (r >= 0)
 		r = allow_sockets(filter);
+	/* For abort(). */
+	if (r >= 0)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+		                     SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));
 	if (r >= 0 && SANITIZED)
 		r = allow_calls(filter, sanitizers, ARRAY_SIZE(sanitizers));
 	if (r >= 0)
@@ -144,7 +149,7 @@ static int limit_calls(void)
 	return r;
 }
 
-int confine(struct error *err)
+int confine(uint32_t *ret_files, struct error *err)
 {
 	int r;
 
@@ -152,7 +157,7 @@ int confine(struct error *err)
 		return error_set(err, ERR_UNAVAILABLE, errno, "confine the proxy");
 	if (limit_files(err) < 0)
 		return -1;
-	r = limit_resources();
+	r = limit_resources(ret_files);
 	if (r >= 0)
 		r = limit_calls();
 	return r < 0 ? error_set(err, ERR_UNAVAILABLE, -r, "confine the proxy") : 0;

@@ -4,6 +4,7 @@
 #include "egress/address.h"
 #include "egress/egress.h"
 #include "io/loop.h"
+#include "io/timer.h"
 #include "io/watch.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,6 +18,9 @@
  * connect() gets that address: no name is resolved twice, so an answer that changes leads nowhere
  * else.
  */
+
+/* An address that does not answer leaves time for the next ones. */
+#define ADDRESS_US (3 * USEC_PER_SEC)
 
 union address {
 	struct sockaddr any;
@@ -87,6 +91,18 @@ static void set_reason(struct client *c, enum egress_reason reason, const char *
 
 static void try_next(struct client *c);
 
+static void on_slow(void *ctx)
+{
+	struct client *c = ctx;
+
+	watch_free(c->dial.watch);
+	c->dial.watch = NULL;
+	c->dial.fd = fd_close(c->dial.fd);
+	set_reason(c, EGRESS_UNREACHABLE, "no answer in time",
+	           &c->dial.addresses[c->dial.next - 1]);
+	try_next(c);
+}
+
 static void on_connected(void *ctx, int events)
 {
 	struct client *c = ctx;
@@ -94,6 +110,7 @@ static void on_connected(void *ctx, int events)
 	socklen_t len = sizeof(error);
 
 	(void)events;
+	timer_stop(c->dial.timer);
 	watch_free(c->dial.watch);
 	c->dial.watch = NULL;
 	c->dial.fd = -1;
@@ -133,6 +150,8 @@ static bool connect_to(struct client *c, const struct in6_addr *a)
 	c->dial.fd = fd;
 	c->dial.watch = watch_new(c->box->egress->loop, fd, on_connected, c);
 	watch_set(c->dial.watch, WATCH_WRITE);
+	if (c->dial.next < c->dial.count)
+		timer_start(c->dial.timer, ADDRESS_US);
 	return true;
 }
 
@@ -153,6 +172,7 @@ static void on_resolved(void *ctx, const struct in6_addr *addresses, size_t coun
 	if (count == 0)
 		set_reason(c, EGRESS_UNRESOLVED, reason, NULL);
 	memcpy(c->dial.addresses, addresses, count * sizeof(*addresses));
+	c->dial.timer = timer_new(c->box->egress->loop, on_slow, c);
 	c->dial.count = count;
 	try_next(c);
 }
@@ -175,5 +195,7 @@ void dial_stop(struct client *c)
 	c->dial.lookup = NULL;
 	watch_free(c->dial.watch);
 	c->dial.watch = NULL;
+	timer_free(c->dial.timer);
+	c->dial.timer = NULL;
 	c->dial.fd = fd_close(c->dial.fd);
 }

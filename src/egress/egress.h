@@ -42,6 +42,7 @@ struct egress {
 	struct list paused; /* connections that wait for their rate */
 	struct timer *resume;
 	struct timer *report; /* sends USED */
+	uint32_t connections, connections_max;
 };
 
 struct tenant {
@@ -70,7 +71,7 @@ enum client_state {
 	CLIENT_DIAL,  /* resolving and connecting */
 	CLIENT_HELLO, /* the first bytes of a tunnel */
 	CLIENT_RELAY,
-	CLIENT_DRAIN, /* refused: until the peer has read the answer */
+	CLIENT_DRAIN, /* refused or over: until the peer has read the answer */
 };
 
 struct dial {
@@ -79,6 +80,7 @@ struct dial {
 	size_t count, next;
 	int fd; /* connecting */
 	struct watch *watch;
+	struct timer *timer;       /* of an address that is not the last */
 	enum egress_reason reason; /* of the last address that failed */
 	char detail[EGRESS_RULE_LEN];
 };
@@ -110,6 +112,10 @@ struct client {
 void box_pause(struct box *box);
 /** box_resume - accept again if limits permit it. */
 void box_resume(struct box *box);
+/** box_resume_all - the same for every box, after a connection within a limit that they share. */
+void box_resume_all(struct egress *e);
+/** box_is_below_shared_limits - those of the tenant and of the proxy. */
+bool box_is_below_shared_limits(const struct box *box);
 void box_free(struct box *box);
 struct box *box_new(struct egress *e, const struct egress_order *order, struct rules *rules,
                     int listener) attr_owned(box_free);
@@ -120,6 +126,9 @@ void client_free(struct client *c);
 void client_start(struct box *box, int fd);
 /** client_dialed - dial.c is done. @fd: connected, or -1 with c->dial.reason. */
 void client_dialed(struct client *c, int fd);
+/** client_drain - no more is sent to the box; what it still sends is read, as a connection that is
+ * closed with unread bytes is reset, and the box would lose the answer. */
+void client_drain(struct client *c);
 /** client_recheck - the rules have changed: end what they refuse now. */
 void client_recheck(struct client *c);
 
@@ -142,5 +151,6 @@ void control_denied(struct box *box, enum egress_reason reason, const struct tar
 void control_used(struct box *box, enum egress_op op);
 
 /* confine.c */
-/** confine - no new privilege, no file but those of name resolution, no call but the loop's. */
-int confine(struct error *err) attr_must_check;
+/** confine - no new privilege, no file but those of name resolution, no call but the loop's.
+ * @ret_files: how many descriptors the process may have. */
+int confine(uint32_t *ret_files, struct error *err) attr_must_check;

@@ -23,6 +23,8 @@
 
 /* A proxy that dies at once is not started again in a loop. */
 #define RESTART_US (200 * USEC_PER_MS)
+/* Descriptors for the loop, the resolver and orders. */
+#define FILES_OWN 128
 
 static int usage(FILE *to)
 {
@@ -66,12 +68,15 @@ static int parse_options(int argc, char **argv, const char **ret_servers)
 static int serve(const char *servers, int control, struct error *err)
 {
 	struct egress e = {.loop = loop_new()};
+	uint32_t files;
 	int r = 0;
 
 	e.resolver = resolver_new(e.loop, servers, err);
-	if (!e.resolver || confine(err) < 0) {
+	if (!e.resolver || confine(&files, err) < 0) {
 		r = -1;
 	} else {
+		/* Each connection has two descriptors. */
+		e.connections_max = files > 4 * FILES_OWN ? (files - FILES_OWN) / 2 : FILES_OWN;
 		control_open(&e, control);
 		loop_run(e.loop);
 		control_close(&e);

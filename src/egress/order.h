@@ -45,6 +45,7 @@ struct egress_order {
 	uint32_t box;    /* the daemon's number of the box; not 0 */
 	uint32_t tenant; /* OPEN: the daemon's number of the tenant; not 0 */
 	uint32_t rule_count;
+	uint64_t used; /* OPEN: bytes that count already, those of a proxy that died */
 	struct egress_limits limits;
 	struct egress_limits tenant_limits; /* all boxes of the tenant together; .bytes is unused */
 };

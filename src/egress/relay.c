@@ -151,6 +151,15 @@ static bool is_over(const struct client *c)
 	return c->down.finished && (!c->is_tunnel || c->up.finished);
 }
 
+/* A server may answer before it has all of a request. */
+static void finish(struct client *c)
+{
+	if (!c->is_tunnel && (c->is_deaf || !c->up.ended))
+		client_drain(c);
+	else
+		client_free(c);
+}
+
 void relay_pump(struct client *c)
 {
 	size_t room = room_of(c), up = 0, down = 0;
@@ -168,7 +177,7 @@ void relay_pump(struct client *c)
 	}
 	charge(c, up, down);
 	if (is_over(c))
-		client_free(c);
+		finish(c);
 	else if (room == up + down)
 		pause_client(c);
 	else
