@@ -15,8 +15,8 @@ import zipfile
 import pytest
 
 from support import host
-from support.egress import daemon_with, files_of, make_certificate, resolver, serve
 from support.sessions import Session
+from support.sites import daemon_with, files_of, make_certificate, resolver, serve
 
 pytestmark = [
     pytest.mark.phases("system", "user", "subid"),
@@ -55,7 +55,7 @@ def server(site, certificates):
 @pytest.fixture(scope="module")
 def daemon(server):
     rules = [f"{HOST}:{server}", f"127.0.0.1/32:{server}"]
-    with resolver() as names, daemon_with(rules, config=f"egress: {{resolver: '{names}'}}\n") as daemon:
+    with resolver(HOST) as names, daemon_with(rules, config=f"egress: {{resolver: '{names}'}}\n") as daemon:
         yield daemon
 
 
@@ -267,7 +267,7 @@ def test_a_bad_rule_is_an_error_at_start(tmp_path):
 
 def test_a_session_reaches_the_host_across_a_restart(server):
     rules = [f"{HOST}:{server}", f"127.0.0.1/32:{server}"]
-    with resolver() as names, daemon_with(rules, config=f"egress: {{resolver: '{names}'}}\n") as daemon:
+    with resolver(HOST) as names, daemon_with(rules, config=f"egress: {{resolver: '{names}'}}\n") as daemon:
         use_across_a_restart(daemon, server)
 
 
