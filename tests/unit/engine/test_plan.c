@@ -45,7 +45,8 @@ static int place(const struct plan *plan, enum plan_step step)
 
 static void a_host_with_everything_does_every_step_once(void **state)
 {
-	struct plan plan = make(&hybrid, ENGINE_FLAG_IMAGE | ENGINE_FLAG_INJECT | ENGINE_FLAG_EGRESS);
+	struct plan plan =
+		make(&hybrid, ENGINE_FLAG_IMAGE | ENGINE_FLAG_INJECT | ENGINE_FLAG_EGRESS);
 
 	(void)state;
 	assert_int_equal(plan.count, STEP_COUNT);
