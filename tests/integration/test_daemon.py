@@ -268,7 +268,7 @@ def test_it_runs_from_a_directory_of_root(make_daemon, tmp_path):
     closed = tmp_path / "closed"
     (closed / "build").mkdir(parents=True)
     closed.chmod(0o700)
-    for name in ("milliboxd", "millibox-engine", "millibox-agent", "millibox-import", "millibox-zygote.so"):
+    for name in ("milliboxd", "millibox-engine", "millibox-agent", "millibox-import", "millibox-egress", "millibox-zygote.so"):
         shutil.copy(BUILD / name, closed / "build" / name)
     for name in ("runners", "data"):
         shutil.copytree(ROOT / name, closed / name)

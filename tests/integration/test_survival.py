@@ -458,7 +458,7 @@ def test_an_engine_is_taken_over_only_if_its_binary_is_the_same(updated):
     d = Daemon()
     programs = d.home / "programs"
     programs.mkdir()
-    for name in ("millibox-engine", "millibox-import"):
+    for name in ("millibox-engine", "millibox-import", "millibox-egress"):
         shutil.copy(BUILD / name, programs / name)
     d.env["MILLIBOX_ENGINE_PATH"] = str(programs / "millibox-engine")
     d.env["MILLIBOX_AGENT_PATH"] = str(BUILD / "millibox-agent")

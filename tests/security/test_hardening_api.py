@@ -143,7 +143,7 @@ def test_running_out_of_descriptors_ends_nothing():
 def test_no_program_of_ours_can_start_a_shell(build):
     """API-8: none of them is linked with a function that has a shell or a search path behind it."""
     shells = {"system", "popen", "wordexp", "execlp", "execvp", "execvpe", "posix_spawnp"}
-    for name in ("milliboxd", "millibox-engine", "millibox-import", "millibox"):
+    for name in ("milliboxd", "millibox-engine", "millibox-import", "millibox-egress", "millibox"):
         listed = subprocess.run(["nm", build / name], capture_output=True, text=True, check=True).stdout
         symbols = {line.split()[-1].split("@")[0] for line in listed.splitlines()}
         assert {"write", "close"} <= symbols, name  # control
