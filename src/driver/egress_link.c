@@ -33,6 +33,8 @@ struct egress_link {
 	struct list ports;
 	struct map *tenants; /* by name: struct tenant_number, owned */
 	uint32_t last_port, last_tenant;
+	void (*on_lost)(void *ctx);
+	void *ctx;
 };
 
 struct egress_port {
@@ -195,10 +197,11 @@ static void on_proxy(void *ctx, int events)
 	if (n != sizeof(byte) || count != 1) {
 		for (size_t i = 0; i < count; i++)
 			(void)fd_close(fds[i]);
-		log_err("the starter of millibox-egress has ended; boxes get no other proxy");
+		log_err("millibox-egress has ended; boxes have no network until a restart");
 		watch_free(l->starter_watch);
 		l->starter_watch = NULL;
 		l->starter = fd_close(l->starter);
+		l->on_lost(l->ctx);
 		return;
 	}
 	drop_proxy(l);
@@ -209,11 +212,13 @@ static void on_proxy(void *ctx, int events)
 		send_order(p, EGRESS_OPEN);
 }
 
-struct egress_link *egress_link_new(struct loop *loop, int starter)
+struct egress_link *egress_link_new(struct loop *loop, int starter, void (*on_lost)(void *ctx),
+                                    void *ctx)
 {
 	struct egress_link *l = NEW(struct egress_link);
 
-	*l = (struct egress_link){.loop = loop, .starter = starter, .proxy = -1};
+	*l = (struct egress_link){
+		.loop = loop, .starter = starter, .proxy = -1, .on_lost = on_lost, .ctx = ctx};
 	l->tenants = map_new();
 	list_init(&l->ports);
 	l->starter_watch = watch_new(loop, starter, on_proxy, l);

@@ -16,8 +16,12 @@ struct egress_port;
 struct loop;
 
 void egress_link_free(struct egress_link *l);
-/** egress_link_new - takes @starter: each message carries the socket of a new proxy. */
-struct egress_link *egress_link_new(struct loop *loop, int starter) attr_owned(egress_link_free);
+/**
+ * egress_link_new - takes @starter: each message carries the socket of a new proxy. @on_lost: there
+ * is no proxy and will be none.
+ */
+struct egress_link *egress_link_new(struct loop *loop, int starter, void (*on_lost)(void *ctx),
+                                    void *ctx) attr_owned(egress_link_free);
 
 /** egress_port_close - the proxy ends the connections of the box. */
 void egress_port_close(struct egress_port *p);

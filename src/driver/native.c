@@ -350,9 +350,17 @@ int native_spawn(const struct native_config *config, struct driver **ret_driver,
 	return 0;
 }
 
+/* Requests that need a network are refused from now on. */
+static void on_egress_lost(void *ctx)
+{
+	struct driver *d = ctx;
+
+	d->caps.networks &= ~BOX_NETWORK_BIT(BOX_NETWORK_ALLOWLIST);
+}
+
 void native_attach_egress(struct driver *d, int starter)
 {
-	native(d)->egress = egress_link_new(native(d)->loop, starter);
+	native(d)->egress = egress_link_new(native(d)->loop, starter, on_egress_lost, d);
 	d->caps.networks |= BOX_NETWORK_BIT(BOX_NETWORK_ALLOWLIST);
 }
 

@@ -295,3 +295,14 @@ def test_the_proxy_is_started_again(daemon, client, certificates, server):
     subprocess.run(["kill", "-9", str(proxy)], check=True)
     assert run(client, certificates, code)["stdout"] == "hello\n"
     host.wait_until(lambda: host.children(starter) not in ([], [proxy]), 10, "another proxy")
+
+
+def test_without_a_proxy_a_network_is_refused(server):
+    with daemon_with([f"{HOST}:{server}"]) as daemon, daemon.client() as client:
+        starter = next(pid for pid in host.children(daemon.pid) if host.comm(pid) == "millibox-egress")
+        [proxy] = host.children(starter)
+        subprocess.run(["kill", "-9", str(starter), str(proxy)], check=True)
+        host.wait_until(lambda: "no network until a restart" in daemon.log(), 10, "the log says so")
+        answer = client.post("/api/v1/execute", {"language": "shell", "code": "true"})
+        assert answer.status == 503 and "network 'allowlist'" in answer.json["detail"], answer.json
+        assert client.shell("echo 42", network="none")["stdout"] == "42\n"

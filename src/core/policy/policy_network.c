@@ -139,7 +139,7 @@ int policy_allow_network(struct policy_deciding *in)
 	if (granted == BOX_NETWORK_NONE || (in->rules->caps->networks & BOX_NETWORK_BIT(granted)))
 		return 0;
 	return policy_refuse(in, ERR_UNAVAILABLE, "network", &driver,
-	                     "the policy gives network '%s', and this driver's boxes have none; "
-	                     "ask for \"none\"",
+	                     "the policy gives network '%s', which boxes do not have here; ask for "
+	                     "\"none\"",
 	                     box_network_name(granted));
 }
