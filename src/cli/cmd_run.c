@@ -44,7 +44,7 @@ static int run_program(const void *values, const struct args *args, struct error
 
 /* clang-format off */
 static const struct option_row rows[] = {
-	{"language", 'l', OPTION_TEXT, AT(language), "LANGUAGE", "python or shell; default: from the file name or first line"},
+	{"language", 'l', OPTION_TEXT, AT(language), "LANGUAGE", "python or shell; default: by the file name or #! line, else guessed from the code"},
 	{"template", 0, OPTION_TEXT, AT(template_id), "TEMPLATE", "template of the box"},
 	{"code", 'c', OPTION_TEXT, AT(code), "CODE", "run this text instead of a file"},
 	{"handler", 0, OPTION_TEXT, AT(handler), "FILE", "call the handler in this file and print its return value as JSON"},

@@ -33,8 +33,9 @@ static int read_input(const char *path, struct buf *b, struct error *err)
 	return 0;
 }
 
-static int choose_language(const struct run_options *options, const char *word,
-                           struct run_input *input, struct error *err)
+/* NULL: the daemon takes the session's, or guesses from the code. */
+static void choose_language(const struct run_options *options, const char *word,
+                            struct run_input *input)
 {
 	bool is_named = word && !str_equal(word, "-");
 
@@ -43,16 +44,6 @@ static int choose_language(const struct run_options *options, const char *word,
 		input->language = language_of_name(word);
 	if (!input->language && input->code.len > 0)
 		input->language = language_of_code(input->code.data, input->code.len);
-	if (!input->language && options->in_session)
-		return 0;
-	if (!input->language && !is_named)
-		input->language = "python";
-	if (!input->language)
-		return error_set(err, ERR_INVALID, 0,
-		                 "cannot guess the language of '%s' from its name or first line; "
-		                 "give --language",
-		                 word);
-	return 0;
 }
 
 /* @word is JSON, or @FILE. */
@@ -103,7 +94,8 @@ static int read_program(const struct run_options *options, const char *word,
 		return error_set(err, ERR_NOT_FOUND, 0, "read %.120s: %s; use -c to pass code",
 		                 word, strerror(ENOENT));
 	}
-	return choose_language(options, word, input, err);
+	choose_language(options, word, input);
+	return 0;
 }
 
 bool run_request_has_program(const void *values)

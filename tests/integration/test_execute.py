@@ -4,15 +4,18 @@
 import base64
 import json
 import re
+import subprocess
 import threading
 import time
 
 import pytest
+from support.daemon import BUILD
+from support.mcp import Mcp
 
 pytestmark = pytest.mark.phases("system", "user", "subid")
 
 RESULT_FIELDS = {
-    "execution_id", "session_id", "status", "exit_code", "signal", "stdout", "stderr",
+    "execution_id", "session_id", "status", "exit_code", "signal", "language", "stdout", "stderr",
     "stdout_truncated", "stderr_truncated", "result", "results", "error", "execution_time", "metrics",
     "limit", "denials", "artifacts", "artifacts_truncated", "session_reset", "isolation",
 }  # fmt: skip
@@ -214,3 +217,17 @@ def test_a_program_may_break_sys_modules(client, instead):
     """The runner's search for figures after the run does not depend on it."""
     r = client.python(f"import sys\nprint(6 * 7)\nsys.modules = {instead}\n")
     assert (r["exit_code"], r["stdout"], r["error"]) == (0, "42\n", None), r
+
+
+@pytest.mark.parametrize(
+    ("code", "language"),
+    [("x=[0]*3", "python"), ("a=5\nb=6\na*b", "python"), ('{"a":1}', "python"), ('raise ValueError("x")', "python"),
+     ("echo $((6*7))", "shell"), ("ls -l", "shell"), ("#!/bin/sh\nx=1", "shell")],
+)  # fmt: skip
+def test_code_without_a_language_is_python_unless_another_is_certain(client, code, language):
+    """One guess for REST, MCP and the command line; the result names the language that ran."""
+    assert client.post("/api/v1/execute", {"code": code}).json["language"] == language
+    with Mcp(client.address) as mcp:
+        assert mcp.call("execute_code", code=code)["structuredContent"]["language"] == language
+    shown = subprocess.run([BUILD / "millibox", "run", "--json", "--socket", client.address, "-c", code], capture_output=True, check=False)
+    assert json.loads(shown.stdout)["language"] == language

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/str.h"
+#include "core/language/detect.h"
 #include "core/policy/policies.h"
 #include "core/request/workpath.h"
 #include <string.h>
@@ -239,9 +240,10 @@ static const struct fields resources = {
 
 const struct fields decode_exec_fields = {
 	.name = "ExecuteRequest",
-	.description = "Either `language` and `code`, or `handler_code`.",
+	.description = "`code`, or `handler_code` of Python.",
 	.rows = (const struct field[]){
-		{"language", FIELD_STRING, AT(struct decoded_run, request.language), .min = 1, .schema = "{\"minLength\": null, \"examples\": [\"python\", \"shell\"]}"},
+		{"language", FIELD_STRING, AT(struct decoded_run, request.language), .min = 1, .schema = "{\"minLength\": null, \"examples\": [\"python\", \"shell\"]}",
+		 .description = "Default: guessed from the code; Python, unless another language is certain. The result names it."},
 		PROGRAM_ROWS,
 		{"timeout", FIELD_SECONDS, AT(struct decoded_run, request.timeout_us), .schema = "{\"minimum\": 0.001, \"maximum\": 1000000000}",
 		 .description = "Seconds. Beyond the maximum of policy and operator it is clamped to it, or it is a 403 where the policy says so."},
@@ -290,10 +292,12 @@ int decode_exec_object(const json_t *object, const struct decode_limits *limits,
 {
 	if (fields_decode(&decode_exec_fields, object, limits, ret_exec, err) < 0)
 		return -1;
-	/* A handler is Python. */
-	if (!ret_exec->request.language && !ret_exec->event)
-		return error_field(err, "language", "is missing");
-	return decode_handler_end(ret_exec, err);
+	if (decode_handler_end(ret_exec, err) < 0)
+		return -1;
+	if (!ret_exec->request.language)
+		ret_exec->request.language = xstrdup(
+			detect_language(ret_exec->request.code, ret_exec->request.code_len));
+	return 0;
 }
 
 void decoded_run_done(struct decoded_run *d)

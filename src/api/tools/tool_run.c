@@ -6,9 +6,9 @@
 #include "api/json/dependencies.h"
 #include "api/json/json.h"
 #include "api/op/run.h"
-#include "api/tools/detect.h"
 #include "base/alloc.h"
 #include "base/str.h"
+#include "core/language/detect.h"
 #include "core/language/runners.h"
 #include "core/session/session.h"
 #include <string.h>

@@ -63,6 +63,8 @@ static int add_result(void *ctx, struct buf *b, const struct run_record_info *ru
 	if (encode_result_add(b, run->outcome, &report, NULL) < 0 ||
 	    (run->cuts && add_member(b, "limits", encode_cuts(run->cuts)) < 0))
 		return -1;
+	if (add_member(b, "language", encode_text(run->language)) < 0)
+		return -1;
 	return ctx ? add_member(b, "trace", view_trace(ctx, run->outcome)) : 0;
 }
 
