@@ -4,7 +4,9 @@
 Such a request is JSON after the code in the source file (docs/protocol.md, "The source"):
 
     {"event": OBJECT, "context": OBJECT}    call handler; its value is the result
+    {..., "optional": true}                 only if the code defines one and is not a script
     {"outputs": [NAME...]}                  the result is an object of these variables
+    {..., "name": NAME}                     the program's own name, in argv and tracebacks
 
 Loaded into the namespace of report.py, which it uses.
 """
@@ -144,6 +146,15 @@ def takes_context(handler):
     return code is None or bool(code.co_flags & 0x04) or code.co_argcount - given >= 2
 
 
+def is_handler(names, file):
+    """Whether the program in @file itself defines a function `handler` that takes an event, and perhaps a context."""
+    handler = names.get("handler")
+    code = getattr(handler, "__code__", None)
+    if code is None or code.co_filename != file or code.co_argcount < 1:
+        return False
+    return code.co_argcount - len(handler.__defaults__ or ()) <= 2
+
+
 def call(names, asked):
     """Return: exit code, returned value as JSON, exception."""
     handler = names.get("handler")
@@ -176,7 +187,7 @@ HANDLER = answer.__code__.co_filename  # report.py hides frames of this file
 
 def handle(names, asked, source):
     """For run.py. Return: exit code."""
-    code, data, failure = answer(names, read_json(asked.decode()))
+    code, data, failure = answer(names, asked)
     if failure is not None:
         error(type(failure), failure, failure.__traceback__, source)
     elif is_ours():

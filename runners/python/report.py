@@ -7,7 +7,7 @@ A report goes to the agent as one JSON object:
      "error": {"name": TEXT, "value": TEXT, "traceback": [LINE...]}}
 
 All sizes are bounded. The C modules of json and socket are used directly: importing the Python ones
-would take longer than most programs run. run.py sets PID, its process id, and RUN, its file name;
+would take longer than most programs run. run.py sets PID, its process id, RUN, its file name, and NAME, the program's;
 session.py sends reports itself. handler.py is loaded into the same namespace if needed.
 """
 
@@ -271,7 +271,7 @@ def show(kind, value, trace, source):
     programs. The interpreter reads source lines with io.open, under the displayed name."""
     import io
 
-    name = source[source.rfind("/") + 1 :]
+    name = globals()["NAME"]  # set by run.py
     real = io.open
     screen, stderr = Screen(), sys.stderr
     io.open = lambda file, *args, **named: real(source if file == name else file, *args, **named)

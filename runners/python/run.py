@@ -53,7 +53,7 @@ class _Source:  # loader that gives traceback, inspect, warnings and pdb the pro
 
 
 def _call_part(task, *args, also=()):
-    names = {"__name__": "millibox_report", "PID": _pid, "RUN": __file__}
+    names = {"__name__": "millibox_report", "PID": _pid, "RUN": __file__, "NAME": _name}
     for part in ("report.py", *also):
         exec(_parts[part] if part in _parts else _read(part), names)
     return names[task](*args)
@@ -120,15 +120,19 @@ def _load(path):
 
 def _run(path, args):
     # Return: exit code.
-    global _path, _pid, _source
+    global _name, _path, _pid, _source
     _path, _pid = path, sys.modules["posix"].getpid()
     _source, _, asked = _load(path).partition(b"\0")  # docs/protocol.md, "The source"
-    sys.argv[:] = [path[path.rfind("/") + 1 :], *args]
+    asked = _call_part("read_json", asked.decode(), also=("handler.py",)) if asked else {}
+    _name = asked.pop("name", path[path.rfind("/") + 1 :])
+    sys.argv[:] = [_name, *args]
     names, modules = _main.__dict__, sys.modules  # the program may replace sys.modules
-    names["__file__"] = "/workspace/" + sys.argv[0]
-    body, last = _compile(sys.argv[0])
+    names["__file__"] = "/workspace/" + _name
+    body, last = _compile(_name)
     if body is not None:
         exec(body, names)
+    if "optional" in asked and (last is not None or not _call_part("is_handler", names, _name, also=("handler.py",))):
+        asked = {}
     if last is not None:
         last = eval(last, names)
     pyplot = modules.get("matplotlib.pyplot")  # may have open figures
@@ -142,6 +146,7 @@ _here = __file__[: __file__.rfind("/") + 1]
 _main = type(sys)("__main__")
 _parts = {}  # compiled
 _pid = 0
+_name = ""  # as the program and its tracebacks know it
 _leave = _undo = None
 _prepare()
 if b"MILLIBOX_ZYGOTE" in sys.modules["posix"].environ:

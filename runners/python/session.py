@@ -110,8 +110,8 @@ def bind_loop(report):
     native_id = _thread.get_native_id
     modules, lines_cache = sys.modules, linecache.cache
     format_exception = traceback.format_exception
-    split, render, error_form, words, read_json, answer = (
-        report[name] for name in ("split", "render", "error_form", "words", "read_json", "answer"))
+    split, render, error_form, words, read_json, answer, is_handler = (
+        report[name] for name in ("split", "render", "error_form", "words", "read_json", "answer", "is_handler"))
     ours = (__file__, split.__code__.co_filename, report["HANDLER"])
     channel = _socket.socket(fileno=CHANNEL)
     wait_for, receive_message, send = channel.recv, channel.recvmsg, channel.send
@@ -309,9 +309,15 @@ def bind_loop(report):
             add_user_site()
             source, _, asked = read_source(path).partition(b"\0")
             asked = read_json(asked.decode()) if asked else None
-            if asked and "event" in asked:
+            if asked and asked.pop("name", None) and not asked:
+                asked = None  # runs here have no file
+            name = "<cell %d>" % count[0]
+            optional = asked and "optional" in asked
+            if asked and "event" in asked and not optional:
                 space_of_main.pop("handler", None)  # of an earlier run
-            value = run_code(source, "<cell %d>" % count[0])
+            value = run_code(source, name)
+            if optional and (value is not None or not is_handler(space_of_main, name)):
+                asked = None
             return (0, value, None, None) if asked is None else answer_more(asked)
         except SystemExit as error:
             return exit_code(error), None, None, None

@@ -254,6 +254,23 @@ def test_previews(se, name, kind):
     assert se.client.get(f"{SE}/files/preview/{se.id}/{name}.exe?sid=x").status == 400
 
 
+def test_a_script_has_its_own_name(se):
+    code = "import sys\nprint(sys.argv, __file__)\ndef f():\n    raise ValueError('no')\nf()"
+    done = ok(se.post("execute_code", {"code": code, "filename": "sub/mine.py", "args": ["a"]}))
+    assert done["stdout"] == "['sub/mine.py', 'a'] /workspace/sub/mine.py\n"
+    assert done["returncode"] == 1 and 'File "sub/mine.py", line 5, in <module>\n    f()' in done["stderr"]
+    assert "main.py" not in done["stderr"] and "\x00" not in done["stderr"] and '{"name"' not in done["stderr"]
+    done = ok(se.post("execute_code", {"code": "x = (", "filename": "mine"}))
+    assert 'File "mine.py", line 1' in done["stderr"]
+    done = ok(se.post("execute_code", {"code": "import sys; print(sys.argv[0])"}))
+    assert done["stdout"].startswith("script_") and done["stdout"].endswith(".py\n")
+
+
+def test_a_shell_script_has_its_own_name(se):
+    done = ok(se.post("execute_code", {"code": 'echo "$0" "$1"\nno-such-command', "filename": "mine.sh", "script_type": "shell", "args": ["a b"]}))
+    assert done["stdout"] == "mine.sh a b\n" and done["stderr"].startswith("mine.sh: line 2: no-such-command") and done["returncode"] == 127
+
+
 def test_unknown_fields_are_ignored(se):
     made = ok(se.post("session", {"size": "50M", "allow_network": False, "cpu_quota": 2}))
     assert [w.split(":")[0] for w in made["warnings"]] == ["allow_network", "cpu_quota"]

@@ -296,6 +296,64 @@ def test_a_timeout_in_an_event_above_the_maximum_is_cut_and_told(session):
     assert session.client.get(f"{V1}/executions/{done['execution_id']}/result").json["limits"] == done["limits"]
 
 
+# Handlers
+
+
+HANDLER = 'def handler(event):\n    return {"event": event}'
+
+
+@pytest.mark.parametrize("mode", ["ephemeral", "persistent"])
+def test_a_handler_without_an_event_is_called_with_an_empty_one(make, mode):
+    session = make(mode=mode)
+    done = session.client.post(by_name(session), {"code": HANDLER, "language": "python", "timeout": 10}).json
+    assert done["status"] == "success" and done["return_value"] == {"event": {}}
+    failed = session.client.post(by_name(session), {"code": "def handler(event):\n    return 1 / 0", "language": "python"}).json
+    assert failed["status"] == "failed" and failed["exit_code"] == 2 and "ZeroDivisionError" in failed["stderr"]
+
+
+def test_a_handler_on_the_path_of_the_first_version(make):
+    ephemeral, persistent = make(mode="ephemeral"), make(mode="persistent")
+    run = {"code": HANDLER, "wait": True}
+    assert ephemeral.client.post(f"{V1}/sessions/{ephemeral.id}/execute", run).json["return_value"] == {"event": {}}
+    # A persistent session is an interpreter: a definition is only that.
+    assert persistent.client.post(f"{V1}/sessions/{persistent.id}/execute", run).json["return_value"] is None
+
+
+@pytest.mark.parametrize("code, value", [
+    ("6 * 7", 42), ("x = 1", None), ("def handler(): return 5", None), ("def handler(a, b, c): return 5", None),
+    ("def handler(event, context): return context.function_version", "$LATEST"), ("def handler(event, context, limit=3): return limit", 3),
+    ("def handler(event): return 5\nhandler(1)", 5), ("from os.path import join as handler", None), ("handler = len", None),
+    ("async def other(event): return 5", None)])
+@pytest.mark.parametrize("mode", ["ephemeral", "persistent"])
+def test_only_a_handler_that_the_code_defines_is_called(make, mode, code, value):
+    session = make(mode=mode)
+    done = session.client.post(by_name(session), {"code": code, "language": "python"}).json
+    assert done["status"] == "success" and done["return_value"] == value, done
+
+
+def test_a_handler_of_an_earlier_run_is_not_called_again(make):
+    session = make(mode="persistent")
+    assert session.client.post(by_name(session), {"code": HANDLER, "language": "python"}).json["return_value"] == {"event": {}}
+    assert session.client.post(by_name(session), {"code": "x = 1", "language": "python"}).json["return_value"] is None
+
+
+def test_shell_code_needs_no_handler(session):
+    done = session.client.post(by_name(session), {"code": "handler() { echo no; }\necho yes", "language": "shell"}).json
+    assert done["status"] == "success" and done["stdout"] == "yes\n"
+
+
+@pytest.mark.parametrize("code", ["def handler(event):\n    return 1 / 0", "def handler(event): raise ValueError(event)", "1 / 0", "x = ("])
+@pytest.mark.parametrize("mode", ["ephemeral", "persistent"])
+def test_the_event_does_not_leak_into_tracebacks(make, mode, code):
+    """Code without a newline at its end: the request follows it in the file."""
+    session = make(mode=mode)
+    done = sync(session, code, event={"secret": "canary"})
+    assert done["status"] == "failed" and done["stderr"]
+    shown = done["stderr"] + repr(done["error"])
+    assert "\x00" not in shown and '{"event"' not in shown and '"context"' not in shown, shown
+    assert code.splitlines()[-1].strip() in done["stderr"]
+
+
 # Programs
 
 

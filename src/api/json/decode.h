@@ -49,6 +49,10 @@ extern const struct fields decode_run_fields, decode_input_fields;
 int decode_run(const char *body, size_t len, const struct decode_limits *limits,
                struct decoded_run *ret_run, struct error *err) attr_must_check;
 
+/** decode_offer_event - after decode_run: code that defines a handler is called with an empty
+ * event, if the request has none. For a language with handlers. */
+void decode_offer_event(struct decoded_run *d);
+
 /* POST /executions/{id}/stdin. */
 struct decoded_input {
 	char *data; /* owned; NULL: none */

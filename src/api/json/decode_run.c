@@ -198,10 +198,31 @@ static int take_timeout(struct decoded_run *d, struct error *err)
 	return 0;
 }
 
+/* Return: owned. */
+static char *make_ask(json_t *event, const json_t *context, bool optional)
+{
+	json_t *ask = json_object();
+	char *text;
+
+	json_set(ask, "event", event);
+	json_set(ask, "context", make_context(context));
+	if (optional)
+		json_set(ask, "optional", json_true());
+	text = json_dumps(ask, JSON_COMPACT);
+	json_decref(ask);
+	assert(text);
+	return text;
+}
+
+void decode_offer_event(struct decoded_run *d)
+{
+	if (!d->request.ask)
+		d->request.ask = make_ask(json_object(), NULL, true);
+}
+
 int decode_handler_end(struct decoded_run *d, struct error *err)
 {
 	struct run_request *request = &d->request;
-	json_t *ask;
 
 	if (!request->code)
 		return error_field(err, "code", "is missing");
@@ -211,12 +232,7 @@ int decode_handler_end(struct decoded_run *d, struct error *err)
 		return -1;
 	if (!request->language)
 		request->language = xstrdup("python");
-	ask = json_object();
-	json_set(ask, "event", json_incref(d->event));
-	json_set(ask, "context", make_context(d->context));
-	request->ask = json_dumps(ask, JSON_COMPACT);
-	json_decref(ask);
-	assert(request->ask);
+	request->ask = make_ask(json_incref(d->event), d->context, false);
 	return 0;
 }
 

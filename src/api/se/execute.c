@@ -58,7 +58,8 @@ static void answer_run(void *ctx, struct http_request *req, const struct run_rec
 static const struct run_encoder encoder = {.answer = answer_run};
 
 static void run_in_session(struct router *r, struct http_request *req,
-                           const struct route_args *args, const struct run_request *request)
+                           const struct route_args *args, const struct run_request *request,
+                           bool has_outputs)
 {
 	struct op_run_start start = {
 		.request = request, .who = args->principal, .request_id = http_request_id(req)};
@@ -73,7 +74,7 @@ static void run_in_session(struct router *r, struct http_request *req,
 	else
 		run_reply(r, req, record,
 		          &(struct run_reply){.encoder = &encoder,
-		                              .ctx = request->ask ? xstrdup("outputs") : NULL});
+		                              .ctx = has_outputs ? xstrdup("outputs") : NULL});
 }
 
 /* Bodies of both routes. */
@@ -181,26 +182,7 @@ void se_execute(struct router *r, struct http_request *req, const struct route_a
 	if (se_decode(req, args, &se_execute_fields, &p) < 0)
 		return;
 	complete_command(&p);
-	run_in_session(r, req, args, &p.request);
-}
-
-/* Variables that are read after the run. */
-static int take_outputs(struct program *p, struct error *err)
-{
-	json_t *ask, *list;
-
-	if (!p->outputs || !p->outputs[0])
-		return 0;
-	if (p->type != SCRIPT_PYTHON)
-		return error_field(err, "output_params", "is for Python programs only");
-	ask = json_object();
-	list = json_array();
-	for (char **name = p->outputs; *name; name++)
-		json_append(list, json_text(*name, strlen(*name)));
-	json_set(ask, "outputs", list);
-	p->request.ask = json_dumps(ask, JSON_COMPACT);
-	json_decref(ask);
-	return 0;
+	run_in_session(r, req, args, &p.request, false);
 }
 
 static bool ends_with(const char *text, const char *ending)
@@ -233,17 +215,57 @@ static int take_file(struct program *p, struct error *err)
 	return 0;
 }
 
+/* The program's name, and variables that are read after it. */
+static void ask_runner(struct program *p)
+{
+	json_t *ask = json_object(), *list = json_array();
+
+	json_set(ask, "name", encode_text(p->request.files[0].name));
+	for (char **name = p->outputs; name && *name; name++)
+		json_append(list, encode_text(*name));
+	if (json_array_size(list) > 0)
+		json_set(ask, "outputs", json_incref(list));
+	json_decref(list);
+	p->request.ask = json_dumps(ask, JSON_COMPACT);
+	json_decref(ask);
+}
+
+/* The shell runs the file itself, so that $0 and messages name it. */
+static void run_file(struct program *p)
+{
+	struct run_request *request = &p->request;
+	size_t count = request->args ? str_list_count(request->args) : 0;
+	char **args = xcalloc(count + 2, sizeof(*args));
+
+	args[0] = xstrdup(request->files[0].name);
+	for (size_t i = 0; i < count; i++)
+		args[i + 1] = request->args[i];
+	free(request->args);
+	request->args = args;
+	free(request->code);
+	request->code = xstrdup("exec \"$BASH\" -- \"$@\"");
+	request->code_len = strlen(request->code);
+}
+
 void se_execute_code(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	attr_cleanup(program_done) struct program p = {.request = {.fresh = true}};
 	struct error err = {0};
+	bool has_outputs;
 
 	if (se_decode(req, args, &se_execute_code_fields, &p) < 0)
 		return;
-	if (take_outputs(&p, &err) < 0 || take_file(&p, &err) < 0) {
+	has_outputs = p.outputs && p.outputs[0];
+	if (has_outputs && p.type != SCRIPT_PYTHON)
+		(void)error_field(&err, "output_params", "is for Python programs only");
+	if (error_is_set(&err) || take_file(&p, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
 	p.request.language = xstrdup(p.type == SCRIPT_PYTHON ? "python" : "shell");
-	run_in_session(r, req, args, &p.request);
+	if (p.type == SCRIPT_PYTHON)
+		ask_runner(&p);
+	else
+		run_file(&p);
+	run_in_session(r, req, args, &p.request, has_outputs);
 }

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/parse.h"
 #include "core/config/config.h"
+#include "core/language/runners.h"
 #include "core/run/run_record.h"
 #include "core/session/session.h"
 #include "http/status.h"
@@ -43,6 +44,22 @@ static const struct field events_rows[] = {
 const struct fields v1_sync_query = {.rows = sync_rows};
 const struct fields v1_events_query = {.rows = events_rows};
 
+/* Clients of the control plane submit handlers, also without an event. A persistent session is an
+ * interpreter, too: there only the later version's path means a handler. */
+static void offer_event(const struct router *r, const struct session *session,
+                        struct decoded_run *decoded)
+{
+	const struct runner *runner;
+	struct session_info info = {0};
+
+	session_info(session, &info);
+	runner =
+		runners_find(r->parts.runners,
+	                     decoded->request.language ? decoded->request.language : info.language);
+	if (runner && runner->asks && (decoded->needs_language || info.mode == SESSION_EPHEMERAL))
+		decode_offer_event(decoded);
+}
+
 static int start_run(struct router *r, struct http_request *req, const struct route_args *args,
                      struct decoded_run *decoded, struct run_record **ret_record, struct error *err)
 {
@@ -60,6 +77,7 @@ static int start_run(struct router *r, struct http_request *req, const struct ro
 
 	if (!start.session || decode_run(body, len, &limits, decoded, err) < 0)
 		return -1;
+	offer_event(r, start.session, decoded);
 	decoded->wait |= wait;
 	/* Who does not wait gets only what is certain: a persisted record. */
 	decoded->request.durable =

@@ -60,14 +60,17 @@ struct exec_file *run_request_files(const struct run_request *request,
 
 char *exec_source_ask(struct exec_source *source, const char *ask)
 {
-	size_t more = strlen(ask);
-	char *packed = xrealloc_array(NULL, source->len + 1 + more + 1, 1);
+	size_t more = strlen(ask), len = source->len;
+	char *packed = xrealloc_array(NULL, len + 2 + more + 1, 1);
 
-	memcpy(packed, source->code, source->len);
-	packed[source->len] = '\0'; /* check_code rejects NUL */
-	memcpy(packed + source->len + 1, ask, more + 1);
+	memcpy(packed, source->code, len);
+	/* Tracebacks show lines of the file: the last one of the code must end. */
+	if (len > 0 && packed[len - 1] != '\n')
+		packed[len++] = '\n';
+	packed[len++] = '\0'; /* check_code rejects NUL */
+	memcpy(packed + len, ask, more + 1);
 	source->code = packed;
-	source->len += 1 + more;
+	source->len = len + more;
 	return packed;
 }
 
