@@ -61,24 +61,43 @@ int subid_find(const char *text, const char *name, uint32_t uid, uint64_t *ret_f
 	return -ENOENT;
 }
 
+/* "INSIDE OUTSIDE LENGTH"; changes @line. */
+static bool parse_idmap_line(char *line, uint64_t *ret_start, uint64_t *ret_count)
+{
+	char *save = NULL;
+	const char *inside = strtok_r(line, " \t", &save);
+	const char *outside = strtok_r(NULL, " \t", &save);
+	const char *length = strtok_r(NULL, " \t", &save);
+
+	return outside && length && parse_u64(inside, ret_start) == 0 &&
+	       parse_u64(length, ret_count) == 0;
+}
+
 bool idmap_covers(const char *text, uint64_t first, uint64_t count)
 {
 	char line[128];
+	uint64_t start, n;
 
-	while (next_line(&text, line, sizeof(line))) {
-		char *save = NULL;
-		const char *inside = strtok_r(line, " \t", &save);
-		const char *outside = strtok_r(NULL, " \t", &save);
-		const char *length = strtok_r(NULL, " \t", &save);
-		uint64_t start, n;
-
-		if (!outside || !length || parse_u64(inside, &start) < 0 ||
-		    parse_u64(length, &n) < 0)
-			continue;
-		if (first >= start && first - start <= n && count <= n - (first - start))
+	while (next_line(&text, line, sizeof(line)))
+		if (parse_idmap_line(line, &start, &n) && first >= start && first - start <= n &&
+		    count <= n - (first - start))
 			return true;
-	}
 	return false;
+}
+
+int idmap_upper_half(const char *text, uint64_t least, uint64_t *ret_first, uint64_t *ret_count)
+{
+	char line[128];
+	uint64_t start, n, longest = 0;
+
+	while (next_line(&text, line, sizeof(line)))
+		if (parse_idmap_line(line, &start, &n) && n > longest && start <= UINT32_MAX &&
+		    n <= UINT32_MAX - start) {
+			longest = n;
+			*ret_first = start + n / 2;
+			*ret_count = n - n / 2;
+		}
+	return longest > 0 && *ret_count >= least ? 0 : -ENOENT;
 }
 
 struct ids ids_of_instance(const struct privilege *privilege, uint32_t number)

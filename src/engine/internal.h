@@ -163,6 +163,10 @@ int subid_find(const char *text, const char *name, uint32_t uid, uint64_t *ret_f
                uint64_t *ret_count) attr_must_check;
 /** idmap_covers - whether the text of a uid_map maps all of @first ... @first + @count. Pure. */
 bool idmap_covers(const char *text, uint64_t first, uint64_t count);
+/** idmap_upper_half - of the longest range in the text of a uid_map: ids that no user of a
+ * container has. Return: 0, or -ENOENT if it has fewer than @least. Pure. */
+int idmap_upper_half(const char *text, uint64_t least, uint64_t *ret_first,
+                     uint64_t *ret_count) attr_must_check;
 int instance_claim(const char *runtime_dir, const struct privilege *privilege,
                    struct cgroups *groups, struct instance *ret_instance,
                    struct error *err) attr_must_check;

@@ -284,9 +284,10 @@ static int map_base(const char *path, int *dir, int userns)
 		return -errno;
 	if (mount_setattr(tree, "", AT_EMPTY_PATH, &ids, sizeof(ids)) == 0)
 		return 0;
-	if (errno != EINVAL)
+	/* EPERM: in a user namespace, for a filesystem that was mounted outside. */
+	if (errno != EINVAL && errno != EPERM)
 		return -errno;
-	log_warn("%s: this filesystem cannot map ids; boxes can use only images whose files "
+	log_warn("%s: ids of files cannot be mapped here; boxes can use only images whose files "
 	         "everyone can read",
 	         path);
 	return 0;

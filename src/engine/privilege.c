@@ -57,6 +57,31 @@ bool privilege_has(int capability)
 	return data[CAP_TO_INDEX(capability)].effective & CAP_TO_MASK(capability);
 }
 
+/* Root of a container without uid_base: what it has must do, as for subordinate ids. */
+static int find_in_container(const struct options *options, const char *uids, const char *gids,
+                             struct privilege *ret_privilege, struct error *err)
+{
+	uint64_t first, count;
+
+	if (idmap_upper_half(uids, SUBID_STRIDE, &first, &count) < 0 ||
+	    !idmap_covers(gids, first, count))
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "ids from %llu on are not mapped in this user namespace, nor are "
+		                 "%d others: give the container 65536 ids, or set uid_base",
+		                 (unsigned long long)options->uid_base, 2 * SUBID_STRIDE);
+	log_warn("ids from %llu on are not mapped in this user namespace: boxes get those from "
+	         "%llu on",
+	         (unsigned long long)options->uid_base, (unsigned long long)first);
+	*ret_privilege = (struct privilege){
+		.mode = ENGINE_IDS_RANGE,
+		.host_uid = first,
+		.host_gid = first,
+		.count = count,
+		.stride = SUBID_STRIDE,
+	};
+	return 0;
+}
+
 static int find_as_root(const struct options *options, struct privilege *ret_privilege,
                         struct error *err)
 {
@@ -68,7 +93,7 @@ static int find_as_root(const struct options *options, struct privilege *ret_pri
 		{CAP_SETUID, "CAP_SETUID"},
 		{CAP_SETGID, "CAP_SETGID"},
 	};
-	char map[4096];
+	char map[4096], gids[4096];
 	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
@@ -80,10 +105,13 @@ static int find_as_root(const struct options *options, struct privilege *ret_pri
 		return error_field(err, "uid_base", "must be %d to %llu", RANGE_STRIDE,
 		                   UID_LAST - RANGE_STRIDE);
 	r = file_read_text_at(AT_FDCWD, "/proc/self/uid_map", map, sizeof(map));
-	if (r < 0 || !idmap_covers(map, options->uid_base, RANGE_STRIDE))
-		return error_set(err, ERR_UNAVAILABLE, r < 0 ? -r : 0,
-		                 "ids from %llu on are not mapped in this user namespace",
-		                 (unsigned long long)options->uid_base);
+	if (r >= 0)
+		r = file_read_text_at(AT_FDCWD, "/proc/self/gid_map", gids, sizeof(gids));
+	if (r < 0)
+		return error_set(err, ERR_UNAVAILABLE, -r, "read the id maps");
+	if (!idmap_covers(map, options->uid_base, RANGE_STRIDE) ||
+	    !idmap_covers(gids, options->uid_base, RANGE_STRIDE))
+		return find_in_container(options, map, gids, ret_privilege, err);
 	*ret_privilege = (struct privilege){
 		.mode = ENGINE_IDS_RANGE,
 		.host_uid = options->uid_base,

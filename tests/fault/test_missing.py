@@ -10,7 +10,8 @@ import subprocess
 
 import pytest
 from support import host, oci
-from support.daemon import Daemon
+from support.daemon import Daemon, is_sanitized
+from support.foreign_daemon import ContainerDaemon
 
 pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
 
@@ -209,5 +210,26 @@ def test_an_importer_that_does_not_start_is_noticed(tmp_path):
         host.wait_until(lambda: d.process.poll() is not None, 30, "it ends")
         assert d.process.returncode != 0 and "listening on" not in d.log()
         assert "millibox-import ended when it was started" in d.log()
+    finally:
+        d.remove()
+
+
+@pytest.mark.skipif(not host.is_root() or is_sanitized(), reason="needs root: makes a user namespace with many ids")
+@pytest.mark.phases("system")
+@pytest.mark.parametrize("count", [65536, 4096])
+def test_root_of_a_container_uses_the_ids_that_it_has(count):
+    """There uid_base is not mapped, and files of the host's file systems cannot be given other ids."""
+    d = ContainerDaemon(count, env={"MILLIBOX_ISOLATION": "best-effort"})
+    try:
+        d.start(ready=False)
+        host.wait_until(lambda: d.process.poll() is not None or _answers(d), 30, "ends or answers")
+        if count == 4096:
+            assert "give the container 65536 ids, or set uid_base" in d.log() and d.process.returncode != 0
+            return
+        with d.client() as client:
+            result = client.python("import os; print(os.getuid(), open('/proc/self/uid_map').read().split())")
+            assert result["stdout"].startswith("1000 "), result
+            assert "uid_range" in result["isolation"]["layers"]
+        assert d.stop() == 0, d.log()
     finally:
         d.remove()

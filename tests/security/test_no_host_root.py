@@ -8,12 +8,12 @@ import errno
 import json
 import os
 import pathlib
-import shutil
 import signal
 
 import pytest
 from support import host
-from support.daemon import BUILD, ROOT, Daemon, is_sanitized
+from support.daemon import Daemon, is_sanitized
+from support.foreign_daemon import SubidDaemon
 from support.sessions import Session
 
 pytestmark = [pytest.mark.phases("system"), pytest.mark.vm,
@@ -35,35 +35,6 @@ def start_of_runner(client):
     start = session.run("1")["isolation"]["start"]
     session.delete()
     return start
-
-
-class SubidDaemon(Daemon):
-    """Started by an ordinary user with subordinate ids, who exists only in its mount namespace."""
-
-    UID = 61989
-    PROGRAMS = ("milliboxd", "millibox-engine", "millibox-agent", "millibox-import", "millibox-zygote.so")
-
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        # Of its own: the user may have no access to the build.
-        self.etc, self.programs = self.home / "etc", self.home / "programs"
-        shutil.copytree("/etc", self.etc, symlinks=True)
-        lines = {"passwd": f"mbxtest:x:{self.UID}:{self.UID}::/:/bin/sh", "group": f"mbxtest:x:{self.UID}:",
-                 "subuid": "mbxtest:1611661312:65536", "subgid": "mbxtest:1611661312:65536"}
-        for name, line in lines.items():
-            with open(self.etc / name, "a", encoding="utf-8") as f:
-                f.write(f"{line}\n")
-        self.programs.mkdir()
-        for name in self.PROGRAMS:
-            shutil.copy2(BUILD / name, self.programs)
-        shutil.copytree(ROOT / "runners", self.programs / "runners")
-        self.env["MILLIBOX_RUNNERS_DIR"] = str(self.programs / "runners")
-        os.chown(self.home, self.UID, self.UID)
-
-    def command(self):
-        script = f'mount --bind "$0" /etc && exec setpriv --reuid {self.UID} --regid {self.UID} --clear-groups "$@"'
-        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, str(self.etc),
-                str(self.programs / "milliboxd"), *super().command()[1:]]
 
 
 @contextlib.contextmanager

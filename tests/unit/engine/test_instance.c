@@ -180,6 +180,22 @@ static void a_map_covers_what_lies_in_one_extent(void **state)
 	assert_false(idmap_covers("0 0", 0, 1));
 }
 
+static void a_container_uses_the_upper_half_of_its_ids(void **state)
+{
+	static const char nested[] = "0 1000 1\n1 100000 65536\n";
+	uint64_t first = 0, count = 0;
+
+	(void)state;
+	assert_int_equal(idmap_upper_half(nested, 4096, &first, &count), 0);
+	assert_int_equal(first, 1 + 32768);
+	assert_int_equal(count, 32768);
+	assert_int_equal(idmap_upper_half("0 1000 8191\n", 4096, &first, &count), 0);
+	assert_int_equal(count, 4096);
+	assert_int_equal(idmap_upper_half("0 1000 8190\n", 4096, &first, &count), -ENOENT);
+	assert_int_equal(idmap_upper_half("0 0 4294967296\n", 1, &first, &count), -ENOENT);
+	assert_int_equal(idmap_upper_half("", 1, &first, &count), -ENOENT);
+}
+
 struct runtime {
 	char path[64];
 	struct privilege privilege;
@@ -303,6 +319,7 @@ int main(void)
 		cmocka_unit_test(subordinate_ids_are_found_by_name_or_number),
 		cmocka_unit_test(broken_lines_of_subordinate_ids_grant_nothing),
 		cmocka_unit_test(a_map_covers_what_lies_in_one_extent),
+		cmocka_unit_test(a_container_uses_the_upper_half_of_its_ids),
 		cmocka_unit_test(locks_are_taken_in_a_directory_of_our_own),
 		cmocka_unit_test(a_lock_with_another_name_is_refused),
 		cmocka_unit_test(a_directory_that_others_can_write_to_holds_no_locks),
