@@ -4,13 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/attr.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/parse.h"
 
-#define TEXT_MAX 2048
+#define TEXT_MAX 8192
 
 /*
  * Both cgroup versions have the same counters under different names and units. Names do not
@@ -27,15 +28,17 @@ struct source {
 };
 
 #define COUNTER(name) offsetof(struct box_counters, name)
-#define VIEW          COUNTERS_FOR_VIEW
+#define HELD          (COUNTERS_FOR_VIEW | COUNTERS_FOR_MEMORY)
 #define PEAK          (COUNTERS_FOR_RESULT | COUNTERS_FOR_VIEW)
 #define GROWS         (COUNTERS_FOR_BASELINE | COUNTERS_FOR_RESULT | COUNTERS_FOR_VIEW)
 
 static const struct source sources[] = {
 	{COUNTER(memory_peak_bytes), PEAK, COUNTERS_MEMORY, "memory.peak", NULL, 1},
 	{COUNTER(memory_peak_bytes), PEAK, COUNTERS_MEMORY, "memory.max_usage_in_bytes", NULL, 1},
-	{COUNTER(memory_bytes), VIEW, COUNTERS_MEMORY, "memory.current", NULL, 1},
-	{COUNTER(memory_bytes), VIEW, COUNTERS_MEMORY, "memory.usage_in_bytes", NULL, 1},
+	{COUNTER(memory_bytes), HELD, COUNTERS_MEMORY, "memory.current", NULL, 1},
+	{COUNTER(memory_bytes), HELD, COUNTERS_MEMORY, "memory.usage_in_bytes", NULL, 1},
+	{COUNTER(cache_bytes), COUNTERS_FOR_MEMORY, COUNTERS_MEMORY, "memory.stat", "inactive_file",
+         1},
 	{COUNTER(oom_kills), GROWS, COUNTERS_MEMORY, "memory.events", "oom_kill", 1},
 	{COUNTER(oom_kills), GROWS, COUNTERS_MEMORY, "memory.oom_control", "oom_kill", 1},
 	{COUNTER(cpu_us), GROWS, COUNTERS_CPU, "cpu.stat", "usage_usec", 1},
@@ -105,8 +108,7 @@ void counters_read(const int dirs[COUNTERS_DIRS], struct counters_files *files,
 	uint32_t missed = 0;
 
 	static_assert(COUNTERS_ROWS <= 32, "every row has a bit");
-	*ret_counters = (struct box_counters){COUNTER_UNKNOWN, COUNTER_UNKNOWN, COUNTER_UNKNOWN,
-	                                      COUNTER_UNKNOWN, COUNTER_UNKNOWN, COUNTER_UNKNOWN};
+	memset(ret_counters, 0xff, sizeof(*ret_counters)); /* COUNTER_UNKNOWN is all ones */
 	for (size_t i = 0; i < COUNTERS_ROWS; i++) {
 		const struct source *source = &sources[i];
 		uint64_t *at = (void *)((char *)ret_counters + source->counter);

@@ -13,6 +13,7 @@
 struct box_counters {
 	uint64_t memory_peak_bytes;
 	uint64_t memory_bytes;
+	uint64_t cache_bytes; /* of that: file pages that the kernel can drop */
 	uint64_t oom_kills;
 	uint64_t cpu_us;
 	uint64_t pids_peak;
@@ -25,7 +26,8 @@ struct box_counters {
 enum counters_for {
 	COUNTERS_FOR_BASELINE = 1, /* cumulative ones, to subtract later */
 	COUNTERS_FOR_RESULT = 2,
-	COUNTERS_FOR_VIEW = 4, /* all */
+	COUNTERS_FOR_VIEW = 4,
+	COUNTERS_FOR_MEMORY = 8, /* what the box holds now */
 };
 
 enum counters_dir {
@@ -35,7 +37,7 @@ enum counters_dir {
 	COUNTERS_DIRS
 };
 
-#define COUNTERS_ROWS 10
+#define COUNTERS_ROWS 11
 
 /* Open files of a box: reading again costs a third of reopening. */
 struct counters_files {

@@ -13,8 +13,9 @@ import time
 
 import pytest
 
-from support import host
+from support import host, metrics
 from support.identity import KeyClient, make_key, make_tenant
+from support.sessions import Session
 
 pytestmark = pytest.mark.phases("system", "user")
 
@@ -122,6 +123,41 @@ def test_memory_that_is_short_makes_executions_wait(make_daemon):
             assert [request.answer()[0] for request in waiting] == [200] * 3
 
 
+def audited_limits(daemon):
+    records = [json.loads(line) for line in (daemon.home / "state" / "audit.log").read_text().splitlines()]
+    return [record["detail"]["limit"] for record in records if record["action"] == "execution.end" and record["tenant"] == "greedy"]
+
+
+@pytest.mark.phases("system")
+def test_a_host_short_of_memory_ends_the_largest_box_of_who_uses_most(make_daemon):
+    """No host has this much available, so memory is short from the start. What uses little stays."""
+    daemon = make_daemon(config="admission: {memory_reserve: 1Mi, memory_low: 1Ti}\n").start()
+    fill, idle = "x = bytearray(160 << 20); import time; time.sleep(300)", "sleep 300"
+    with daemon.client() as client:
+        if "cgroup.memory" not in client.shell("true")["isolation"]["layers"]:
+            pytest.skip("needs the memory controller")
+        greedy, modest = key_of(client, "greedy"), key_of(client, "modest")
+        with pending(daemon, 1, idle, key=modest), pending(daemon, 1, idle, key=greedy):
+            wait_for(client, (2, 0))
+            with pending(daemon, 1, fill, language="python", key=greedy) as sent:
+                status, result = sent[0].answer()
+            assert (status, result["status"], result["limit"]) == (200, "failed", "host_memory"), result
+            assert "the host ran short of memory" in result["error_message"]
+            own = KeyClient(daemon.socket, greedy)
+            session = Session(own, language="python", mode="persistent")
+            execution = session.start(fill)
+            session.wait_for("failed", seconds=30)
+            assert "the host ran short of memory" in session.info()["reason"]
+            result = session.result(execution)
+            assert (result["status"], result["limit"]) == ("failed", "host_memory"), result
+            assert "the host ran short of memory" in result["error_message"]
+            assert counts(client) == (2, 0)  # what the neighbour runs, and what is small
+            found = metrics.read(client)
+            assert [found.value("sandbox_host_memory_ends_total", what=what) for what in ("execution", "session")] == [1, 1]
+            host.wait_until(lambda: audited_limits(daemon) == ["host_memory"] * 2, 10, "both ends are in the audit log")
+            own.close()
+
+
 @pytest.mark.phases("system")
 def test_boxes_are_in_the_cpu_group_of_their_tenant(make_daemon):
     """The groups have equal weight, so the kernel shares the processor between tenants; what a session leaves in the
@@ -134,11 +170,9 @@ def test_boxes_are_in_the_cpu_group_of_their_tenant(make_daemon):
         with contextlib.ExitStack() as stack:
             for name, count in (("alice", 3), ("Bob_2", 1)):
                 stack.enter_context(pending(daemon, count, "sleep 300 & sleep 300", key=keys[name]))
-            wait_for(client, (4, 0))
+            wait_for(client, (4, 0))  # admitted; their boxes may still be built
+            host.wait_until(lambda: [count_boxes(daemon, name) for name in keys] == [3, 1], 30, "every box is in its group")
             homes = {name: tenant_group(daemon, name) for name in keys}
-            for name, count in (("alice", 3), ("Bob_2", 1)):
-                boxes = [box for box in homes[name].glob("box-*") if (box / "cgroup.procs").read_text()]
-                assert len(boxes) == count
             weights = {home.joinpath(weight).read_text() for home in homes.values()
                        for weight in ("cpu.shares", "cpu.weight") if (home / weight).exists()}
             assert len(weights) == 1, weights
@@ -163,9 +197,17 @@ def test_a_small_quota_does_not_slow_the_zygote(make_daemon):
         assert client.python("0")["isolation"]["start"] == "zygote"
 
 
-def tenant_group(daemon, name):
+def count_boxes(daemon, name):
+    return sum(bool((box / "cgroup.procs").read_text()) for group in tenant_groups(daemon, name) for box in group.glob("box-*"))
+
+
+def tenant_groups(daemon, name):
     groups = [pathlib.Path(top, daemon.instance(), f"t-{name}") for top in host.cgroup_tops()]
-    found = [group for group in groups if (group / "cpu.shares").exists() or (group / "cpu.weight").exists()]
+    return [group for group in groups if (group / "cpu.shares").exists() or (group / "cpu.weight").exists()]
+
+
+def tenant_group(daemon, name):
+    found = tenant_groups(daemon, name)
     assert len(found) == 1, found
     return found[0]
 

@@ -97,6 +97,8 @@ static json_t *error_message(const struct run_record_info *info, const json_t *e
 
 	if (name)
 		return json_sprintf("%s: %s", name, value ? value : "");
+	if (info->outcome && info->outcome->limit == OUTCOME_LIMIT_HOST_MEMORY)
+		return json_string(OUTCOME_HOST_MEMORY_REASON);
 	if (!info->failure)
 		return json_null();
 	return error_is_internal(info->failure) ? json_string(error_text(info->failure->code))
@@ -281,6 +283,8 @@ static json_t *result_tail(const struct outcome *o, const struct report *report,
 	json_set(j, "isolation", isolation(o));
 	if (run)
 		set_record(j, run, report, brief);
+	else if (o->limit == OUTCOME_LIMIT_HOST_MEMORY)
+		json_set(j, "error_message", json_string(OUTCOME_HOST_MEMORY_REASON));
 	return j;
 }
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "core/run/outcome.h"
 #include <string.h>
 
 #define RUNTIME_NODE "local"
@@ -42,6 +43,10 @@ static json_t *session_head(const struct session_info *info)
 /* May name paths of the host: not shown. */
 static json_t *view_reason(const struct session_info *info)
 {
+	/* Other reasons of a failure may name parts of the host. */
+	if (info->state == SESSION_FAILED && info->reason &&
+	    str_equal(info->reason, OUTCOME_HOST_MEMORY_REASON))
+		return json_string(OUTCOME_HOST_MEMORY_REASON);
 	if (info->state == SESSION_FAILED)
 		return json_string("its box could not be made, or was lost");
 	return encode_text(info->reason);

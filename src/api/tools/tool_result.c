@@ -250,6 +250,7 @@ static const char *const advice[] = {
 	[OUTCOME_LIMIT_PROCESSES] = "too many processes and threads; use fewer",
 	[OUTCOME_LIMIT_OUTPUT] = "too much output; write long output to a file",
 	[OUTCOME_LIMIT_DISK] = "/workspace is full; remove files, or ask for a larger disk_limit",
+	[OUTCOME_LIMIT_HOST_MEMORY] = "the host ran short of memory; use less, or try again later",
 };
 static_assert(ARRAY_SIZE(advice) == OUTCOME_LIMIT_COUNT, "every limit has its advice");
 

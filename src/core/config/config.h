@@ -64,6 +64,7 @@ struct config {
 	uint64_t max_running;          /* 0: boxes and memory decide */
 	uint64_t max_starting;         /* 0: twice the cores */
 	uint64_t memory_reserve_bytes; /* 0: a sixteenth of the memory */
+	uint64_t memory_low_bytes;     /* 0: half of the reserve */
 	uint64_t max_queued;
 	uint64_t drain_timeout_us; /* after SIGTERM */
 

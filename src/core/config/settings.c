@@ -57,6 +57,7 @@ static const struct setting table[] = {
 	{"admission.max_running", SETTING_UINT, AT(max_running), "0",  0, 4096,  "Concurrent executions; 0 for as many as memory and the number of boxes allow"},
 	{"admission.max_starting", SETTING_UINT, AT(max_starting), "0",  0, 1024,  "Boxes being built for executions and sessions; 0 for twice the cores"},
 	{"admission.memory_reserve", SETTING_SIZE, AT(memory_reserve_bytes), "0", 0, 1 * TIB, "Memory that new boxes leave free; 0 for a sixteenth of the memory. Half of it is for tenants with fewer boxes than an equal share"},
+	{"admission.memory_low", SETTING_SIZE, AT(memory_low_bytes), "0", 0, 1 * TIB, "Available memory below which the largest box of the tenant furthest over its equal share is ended; 0 for half of admission.memory_reserve"},
 	{"admission.max_queued",  SETTING_UINT, AT(max_queued),  "1024", 0, 65536, "Executions waiting in the queue"},
 	{"admission.drain_timeout", SETTING_DURATION, AT(drain_timeout_us), "10s", 0, HOUR, "How long running executions may take to end when the daemon stops"},
 

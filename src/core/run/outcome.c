@@ -18,6 +18,7 @@
  * Status, first match wins:
  *   cancelled  the caller ended it
  *   timed out  by the daemon's clock, which the program cannot forge
+ *   host       its box was ended for the host's memory: the program failed
  *   lost       the box vanished. After an OOM kill in it (the agent may be among the dead) the
  *              program failed
  *   ended      exit status or signal, from the agent's wait
@@ -42,6 +43,7 @@ static const char *const limit_names[] = {
 	[OUTCOME_LIMIT_PROCESSES] = "processes",
 	[OUTCOME_LIMIT_OUTPUT] = "output",
 	[OUTCOME_LIMIT_DISK] = "disk",
+	[OUTCOME_LIMIT_HOST_MEMORY] = "host_memory",
 };
 static_assert(ARRAY_SIZE(limit_names) == OUTCOME_LIMIT_COUNT, "every limit has a row");
 
@@ -69,6 +71,7 @@ static const struct limit_rule {
 	bool on_success;  /* applies after success too */
 } rules[] = {
 	{OUTCOME_LIMIT_TIME, "deadline", .on_success = false},
+	{OUTCOME_LIMIT_HOST_MEMORY, "admission.memory_low", .on_success = false},
 	{OUTCOME_LIMIT_MEMORY, "memory", .on_success = false},
 	{OUTCOME_LIMIT_CPU, "rlimit", .on_success = false},
 	{OUTCOME_LIMIT_PROCESSES, "pids", .on_success = false},
@@ -138,7 +141,7 @@ static enum outcome_status judge_status(const struct outcome_evidence *e, bool o
 		return OUTCOME_CANCELLED;
 	if (e->timed_out)
 		return OUTCOME_TIMEOUT;
-	if (e->lost && out_of_memory)
+	if (e->host_memory || (e->lost && out_of_memory))
 		return OUTCOME_FAILED;
 	if (e->lost || !e->ended)
 		return OUTCOME_CRASHED;
@@ -168,6 +171,7 @@ void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out)
 	int signo = evidence->ended && evidence->signalled ? evidence->status : 0;
 	const uint64_t hits[OUTCOME_LIMIT_COUNT] = {
 		[OUTCOME_LIMIT_TIME] = evidence->timed_out,
+		[OUTCOME_LIMIT_HOST_MEMORY] = evidence->host_memory,
 		[OUTCOME_LIMIT_MEMORY] = c->oom_kills == COUNTER_UNKNOWN ? 0 : c->oom_kills,
 		[OUTCOME_LIMIT_CPU] = signo == SIGXCPU,
 		[OUTCOME_LIMIT_PROCESSES] = c->pids_denied == COUNTER_UNKNOWN ? 0 : c->pids_denied,

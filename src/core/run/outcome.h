@@ -36,8 +36,13 @@ enum outcome_limit {
 	OUTCOME_LIMIT_PROCESSES,
 	OUTCOME_LIMIT_OUTPUT,
 	OUTCOME_LIMIT_DISK,
+	OUTCOME_LIMIT_HOST_MEMORY, /* the host's, not the box's: see memory_guard.h */
 	OUTCOME_LIMIT_COUNT
 };
+
+/* Of OUTCOME_LIMIT_HOST_MEMORY, for users. */
+#define OUTCOME_HOST_MEMORY_REASON                                                                 \
+	"the host ran short of memory, and the tenant used more than its equal share"
 
 struct denial {
 	const char *kind; /* "syscall", "limit" or "network": literal */
@@ -85,7 +90,8 @@ const char *outcome_limit_name(enum outcome_limit limit); /* NULL for NONE */
 
 struct outcome_evidence {
 	bool timed_out, cancelled, lost;
-	bool ended; /* exited or signalled: @status is valid */
+	bool host_memory; /* its box was ended because the host ran short of memory */
+	bool ended;       /* exited or signalled: @status is valid */
 	bool signalled;
 	int status;
 	bool out_truncated, err_truncated;

@@ -312,6 +312,14 @@ void run_abort(struct run *r)
 	 * turn */
 }
 
+void run_end_for_memory(struct run *r)
+{
+	if (r->state != RUN_RUNNING)
+		return;
+	r->evidence.host_memory = true;
+	r->place->stop(r, RUN_STOP_MEMORY);
+}
+
 void run_orphan(struct run *r)
 {
 	r->answering = false;

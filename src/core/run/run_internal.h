@@ -49,6 +49,7 @@ enum run_stop {
 	RUN_STOP_DEADLINE,
 	RUN_STOP_CANCEL,
 	RUN_STOP_OVERFLOW, /* too much output, if policy kills */
+	RUN_STOP_MEMORY,   /* the host ran short of it */
 };
 
 /* A resident runner has RUN_GRACE_US to end an interrupted run; then it is killed, and the agent
@@ -72,6 +73,12 @@ struct run_place {
 };
 
 extern const struct run_place run_place_fresh; /* run_box.c */
+
+/* Of a box, for memory_guard.c. */
+struct memory_sample {
+	uint64_t round; /* when it was taken; 0: never */
+	uint64_t bytes;
+};
 
 struct run {
 	struct list node;            /* run_service.all */
@@ -98,6 +105,7 @@ struct run {
 	bool answering;    /* ENDED: the timer delivers END */
 	bool leaving;      /* ENDED: the loop releases box and place */
 
+	struct memory_sample memory;
 	struct box *box;               /* NULL: none. Owned if fresh, else the session's */
 	uint32_t id;                   /* in the box; 0: not handed over */
 	struct session_runner *runner; /* resident, in the session's box; NULL: own process */
@@ -159,6 +167,8 @@ int run_signal(struct run *r, int signo, struct error *err) attr_must_check;
 /** run_abort - end it with OUTCOME_CANCELLED and the output so far; a resident runner is
  * interrupted first. @r may be gone afterwards. */
 void run_abort(struct run *r);
+/** run_end_for_memory - if it runs: end it with OUTCOME_LIMIT_HOST_MEMORY. */
+void run_end_for_memory(struct run *r);
 
 /* Events of the box, called by the place. Late ones are ignored. */
 void run_started(struct run *r);

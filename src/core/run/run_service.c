@@ -266,6 +266,14 @@ struct scheduler *run_service_scheduler(struct run_service *s)
 	return &s->scheduler;
 }
 
+uint64_t run_service_memory_low(const struct run_service *s)
+{
+	uint64_t low = s->config.config->memory_low_bytes;
+
+	/* Tenants below their share may use the upper half of the reserve for new boxes. */
+	return low ? low : s->scheduler.config.memory_reserve / 2;
+}
+
 void run_service_stats(const struct run_service *s, struct run_service_stats *ret_stats)
 {
 	*ret_stats = (struct run_service_stats){

@@ -58,6 +58,8 @@ struct pools *run_service_pools(struct run_service *s);
  * Call it again after policies or templates change: old boxes end. */
 void run_service_prepare(struct run_service *s);
 struct scheduler *run_service_scheduler(struct run_service *s);
+/** run_service_memory_low - available memory below which boxes are ended, see memory_guard.h. */
+uint64_t run_service_memory_low(const struct run_service *s);
 
 /** run_service_tenant - @name NULL: TENANT_DEFAULT. Return: NULL if there are no tenants. */
 struct tenant *run_service_tenant(const struct run_service *s, const char *name);

@@ -14,6 +14,7 @@
  *   session_build.c     a new box, when it is the tenant's turn
  *   session_pool.c      a box from a pool
  *   session_reattach.c  a box of an earlier daemon and its runs
+ *   memory_guard.c      ends boxes when the host runs short of memory
  *   session_restore.c   at startup: sessions and runs of an earlier daemon
  */
 
@@ -25,6 +26,7 @@
 #include "core/template/template.h"
 
 struct map;
+struct memory_guard;
 struct session_write;
 struct timer;
 
@@ -52,6 +54,7 @@ struct session_service {
 	void (*on_drained)(void *ctx); /* NULL: no drain, or already called */
 	void *drained_ctx;
 	struct timer *drain_timer;
+	struct memory_guard *memory_guard;
 	struct session_watcher watcher;
 };
 
@@ -107,6 +110,7 @@ struct session {
 	struct store_item dirty;           /* in the store's list: unwritten changes */
 	struct session_write *writing;     /* latest unfinished write; the store's */
 
+	struct memory_sample memory;  /* of @box */
 	struct box *box;              /* NULL: not made yet, or gone */
 	struct scheduler_entry entry; /* while @box waits to be built, or is */
 	bool unproven;                /* @box is pooled and still unused */

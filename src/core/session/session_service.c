@@ -11,6 +11,8 @@
 #include "core/config/config.h"
 #include "core/language/runners.h"
 #include "core/observe/metrics.h"
+#include "core/run/host_memory.h"
+#include "core/session/memory_guard.h"
 #include "core/session/session_audit.h"
 #include "core/session/session_build.h"
 #include "core/session/session_internal.h"
@@ -47,6 +49,12 @@ struct session_service *session_service_new(const struct session_service_config 
 	list_init(&s->ended);
 	list_init(&s->deleted);
 	s->drain_timer = timer_new(config->loop, on_drain_timer, s);
+	s->memory_guard = memory_guard_new(
+		&(struct memory_guard_config){.loop = config->loop,
+	                                      .sessions = s,
+	                                      .metrics = config->metrics,
+	                                      .low_bytes = run_service_memory_low(config->runs),
+	                                      .measure = host_memory_available});
 	return s;
 }
 
@@ -98,6 +106,7 @@ void session_service_free(struct session_service *s)
 
 	if (!s)
 		return;
+	memory_guard_free(s->memory_guard);
 	LIST_FOREACH (session, &s->all, struct session, node)
 		orphan_session(session);
 	LIST_FOREACH (session, &s->deleted, struct session, node)

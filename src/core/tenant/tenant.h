@@ -55,6 +55,7 @@ struct tenant {
 	size_t templates;
 	uint64_t image_bytes;
 	size_t holds;
+	uint64_t seen_round, seen_bytes; /* memory of its boxes, for memory_guard.c */
 	struct bucket requests;
 };
 

@@ -29,8 +29,8 @@ static void names_are_those_of_the_api(void **state)
 {
 	static const char *const statuses[] = {"success", "failed", "timeout", "crashed",
 	                                       "cancelled"};
-	static const char *const limits[] = {NULL,        "time",   "cpu", "memory",
-	                                     "processes", "output", "disk"};
+	static const char *const limits[] = {NULL,        "time",   "cpu",  "memory",
+	                                     "processes", "output", "disk", "host_memory"};
 
 	(void)state;
 	for (int i = 0; i < OUTCOME_STATUS_COUNT; i++)

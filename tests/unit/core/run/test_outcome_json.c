@@ -82,6 +82,7 @@ static void every_denial_comes_back(void **state)
 {
 	const struct outcome_evidence hit_all = {
 		.timed_out = true,
+		.host_memory = true,
 		.ended = true,
 		.signalled = true,
 		.status = SIGXCPU,
