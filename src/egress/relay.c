@@ -165,6 +165,8 @@ void relay_pump(struct client *c)
 	size_t room = room_of(c), up = 0, down = 0;
 
 	if (room == 0 && account_is_used_up(&c->box->account)) {
+		/* A proxy that follows this one must know it. */
+		control_used(c->box, EGRESS_USED);
 		control_denied(c->box, EGRESS_BYTES, &c->target, "");
 		client_free(c);
 		return;
