@@ -612,6 +612,7 @@ static int reload_policies(void *ctx, struct error *err)
 	if (policies_reload(d->policies, err) < 0)
 		return -1;
 	router_policies_changed(d->router);
+	session_service_policies_changed(d->sessions);
 	return 0;
 }
 
@@ -776,9 +777,8 @@ enum daemon_exit daemon_run(const struct config *config)
 		.unix_fd = -1,
 		.notify_fd = -1,
 		.diag_fd = -1,
+		.helpers = HELPERS_INIT,
 	};
-
-	helpers_init(&d.helpers);
 	/* A client that disconnects, or a file that may not grow, is a write error. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);

@@ -84,11 +84,6 @@ static int limit_program(const struct helper *h, struct helper_group *group, str
 	return r < 0 ? error_set(err, ERR_SYSTEM, -r, "cgroup of the importer") : 0;
 }
 
-void helpers_init(struct helpers *h)
-{
-	h->import = h->egress = (struct helper){.exe = -1, .sock = -1};
-}
-
 int helpers_find(struct helpers *h, const struct config *config, struct error *err)
 {
 	if (find_program(&h->import, config->engine_path, "millibox-import", err) < 0)

@@ -24,7 +24,11 @@ struct helpers {
 	struct helper import, egress;
 };
 
-void helpers_init(struct helpers *h);
+#define HELPERS_INIT                                                                               \
+	{                                                                                          \
+		.import = {.exe = -1, .sock = -1}, .egress = {.exe = -1, .sock = -1 }              \
+	}
+
 /** helpers_find - looks beside the engine. */
 int helpers_find(struct helpers *h, const struct config *config, struct error *err) attr_must_check;
 /**

@@ -5,8 +5,11 @@ import base64
 import hashlib
 import io
 import json
+import os
 import pathlib
+import re
 import shutil
+import signal
 import socket
 import subprocess
 import tarfile
@@ -16,7 +19,7 @@ import pytest
 
 from support import host
 from support.sessions import Session
-from support.sites import daemon_with, files_of, make_certificate, resolver, serve
+from support.sites import daemon_with, files_of, make_certificate, policy, resolver, serve
 
 pytestmark = [
     pytest.mark.phases("system", "user", "subid"),
@@ -285,6 +288,43 @@ def use_across_a_restart(daemon, server):
         answer = client.post(f"/api/v1/sessions/{session.id}/execute", {"code": code, "wait": True})
         assert answer.status == 200 and answer.json["stdout"] == "b'HTTP/1.1 200'\n", answer.json
         assert client.request("DELETE", f"/api/v1/sessions/{session.id}").status in (200, 204)
+
+
+def test_rules_change_while_a_session_lives(server):
+    rules = [f"{HOST}:{server}", f"127.0.0.1/32:{server}"]
+    code = ("import socket; s = socket.create_connection(('127.0.0.1', 3128)); "
+            f"s.sendall(b'CONNECT {HOST}:{server} HTTP/1.1\\r\\nHost: {HOST}:{server}\\r\\n\\r\\n'); print(s.recv(100)[9:12])")
+    with resolver(HOST) as names, daemon_with(rules, config=f"egress: {{resolver: '{names}'}}\n") as daemon:
+        with daemon.client() as client:
+            session = Session(client, mode="persistent")
+            assert session.run(code)["stdout"] == "b'200'\n"
+            assert session.run("open_one = s\ns.settimeout(20)")["exit_code"] == 0
+            for texts, status in (([], "b'403'\n"), (rules, "b'200'\n")):
+                reload_policy(daemon, texts)
+                assert session.run(code)["stdout"] == status, daemon.log()
+            # The connection that the rules refused meanwhile is over.
+            assert session.run("print(open_one.recv(10))")["stdout"] == "b''\n"
+
+
+def test_a_session_without_a_network_has_none_after_a_restart(server):
+    with daemon_with([f"{HOST}:{server}"]) as daemon:
+        with daemon.client() as client:
+            session = Session(client, mode="persistent", network="none")
+        daemon.kill()
+        daemon.start()
+        with daemon.client() as client:
+            assert client.get(session.path).json["network"] == "none"
+            answer = client.post(f"{session.path}/execute", {"code": "import os; print('HTTP_PROXY' in os.environ)", "wait": True})
+            assert answer.json["stdout"] == "False\n"
+            assert client.request("DELETE", session.path).status in (200, 204)
+
+
+def reload_policy(daemon, rules):
+    folder = pathlib.Path(re.search(r"dir: (\S+),", (daemon.home / "millibox.yaml").read_text()).group(1))
+    before = daemon.log().count("reloaded")
+    (folder / "net.yaml").write_text(policy(rules))
+    os.kill(daemon.pid, signal.SIGHUP)
+    host.wait_until(lambda: daemon.log().count("reloaded") > before, 10, lambda: f"reloaded: {daemon.log()}")
 
 
 def test_the_proxy_is_started_again(daemon, client, certificates, server):

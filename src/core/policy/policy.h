@@ -143,6 +143,9 @@ int policy_decide(const struct policy_rules *rules, const struct policy_stack *s
 int policy_decide_session(const struct policy_rules *rules, const struct policy_stack *stack,
                           const struct session_request *request,
                           struct policy_decision *ret_decision, struct error *err) attr_must_check;
+/** policy_network_rules - what @stack lets a box with network allowlist reach now. A reference. */
+struct box_rules *policy_network_rules(const struct policy_rules *rules,
+                                       const struct policy_stack *stack);
 /** policy_check_env - whether @stack allows these variables. */
 int policy_check_env(const struct policy_rules *rules, const struct policy_stack *stack,
                      char *const *env, struct error *err) attr_must_check;

@@ -73,15 +73,15 @@ static void keep_common(struct texts *a, const struct texts *b)
 }
 
 /* The rules that every policy has, word for word: none grants more than another. */
-static struct box_rules *rules_for(const struct policy_deciding *in)
+static struct box_rules *rules_for(const struct config *c, const struct policy *const *policies,
+                                   size_t count)
 {
-	const struct config *c = in->rules->config;
 	struct texts texts = {.count = 0}, other;
 	struct box_rules *rules;
 
-	for (size_t i = 0; i < in->policies_count; i++) {
+	for (size_t i = 0; i < count; i++) {
 		other.count = 0;
-		add_policy(c, in->policies[i], i == 0 ? &texts : &other);
+		add_policy(c, policies[i], i == 0 ? &texts : &other);
 		if (i > 0)
 			keep_common(&texts, &other);
 	}
@@ -135,11 +135,28 @@ int policy_allow_network(struct policy_deciding *in)
 	in->d.network = rule;
 	in->d.spec.network = granted;
 	if (granted == BOX_NETWORK_ALLOWLIST)
-		in->d.spec.rules = rules_for(in);
+		in->d.spec.rules = rules_for(in->rules->config, in->policies, in->policies_count);
 	if (granted == BOX_NETWORK_NONE || (in->rules->caps->networks & BOX_NETWORK_BIT(granted)))
 		return 0;
 	return policy_refuse(in, ERR_UNAVAILABLE, "network", &driver,
 	                     "the policy gives network '%s', which boxes do not have here; ask for "
 	                     "\"none\"",
 	                     box_network_name(granted));
+}
+
+struct box_rules *policy_network_rules(const struct policy_rules *rules,
+                                       const struct policy_stack *stack)
+{
+	const struct policy *const both[] = {stack->own, stack->chosen};
+	const struct policy *granting[ARRAY_SIZE(both)];
+	size_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(both); i++) {
+		if (!both[i])
+			continue;
+		if (both[i]->network_mode.value < BOX_NETWORK_ALLOWLIST)
+			return rules_for(rules->config, granting, 0);
+		granting[count++] = both[i];
+	}
+	return rules_for(rules->config, granting, count);
 }

@@ -207,6 +207,9 @@ int session_saved_read(struct store *store, struct session_saved **ret_past,
  * session_service_restore - resume them. Once, before the loop runs; boxes without a session end.
  */
 void session_service_restore(struct session_service *s, const struct session_saved *past);
+/** session_service_policies_changed - networks of live sessions get the rules of the new policies.
+ */
+void session_service_policies_changed(struct session_service *s);
 /** session_service_prepare - make boxes for default sessions ahead. Repeat after
  * run_service_prepare. */
 void session_service_prepare(struct session_service *s);

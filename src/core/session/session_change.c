@@ -81,3 +81,33 @@ int session_restart(struct session *session, struct error *err)
 	session_touch(session);
 	return kill_runners(session, err);
 }
+
+/* Return: what the policies of the session grant now; nothing if they are gone. */
+static struct box_rules *rules_now(const struct session *session)
+{
+	const struct session_service *s = session->service;
+	const struct policy *chosen = session->stack.chosen;
+	struct policy_stack stack = {.own = NULL};
+	struct error err = {0};
+
+	if (run_service_choose(s->config.runs, session->account, chosen ? chosen->name : NULL,
+	                       &stack, &err) < 0)
+		return box_rules_new(NULL, 0);
+	return policy_network_rules(s->rules, &stack);
+}
+
+void session_service_policies_changed(struct session_service *s)
+{
+	struct session *session;
+
+	LIST_FOREACH (session, &s->all, struct session, node) {
+		struct box_spec *spec = &session->spec;
+
+		if (spec->network != BOX_NETWORK_ALLOWLIST || session_is_over(session))
+			continue;
+		box_rules_unref(spec->rules);
+		spec->rules = rules_now(session);
+		if (session->box)
+			box_set_rules(session->box, spec->rules);
+	}
+}

@@ -75,6 +75,9 @@ static struct session_request request_of(const struct session *session)
 		.cpu_millicores = limits->cpu_millicores,
 		.max_processes = limits->pids,
 		.template_id = session->past_template,
+		/* A session that asked for none has none, whatever the policy grants. */
+		.network_asked = session->spec.network == BOX_NETWORK_NONE,
+		.network = BOX_NETWORK_NONE,
 	};
 }
 
