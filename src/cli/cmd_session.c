@@ -45,7 +45,7 @@ static int run_change(const void *values, const struct args *args, struct error 
 
 static const struct resource_column columns[] = {
 	{"ID", "session_id", NULL, 24},
-	{"STATUS", "status", NULL, 12},
+	{"STATE", "state", NULL, 12},
 	{"MODE", "mode", NULL, 12},
 	{"LANGUAGE", "language", NULL, 10},
 	{"LAST ACTIVITY", "last_activity_at", NULL, 0},
@@ -80,9 +80,11 @@ static int run_list(const void *values, const struct args *args attr_unused, str
 }
 
 static const char *const shown_keys[] = {
-	"session_id", "status",           "mode",         "language",  "agent_id", "created_at",
-	"updated_at", "last_activity_at", "completed_at", "reason",    "timeout",  "lifetime",
-	"executions", "queued",           "container_id", "resources", "env_vars", NULL,
+	"session_id",   "state",      "mode",         "language",
+	"agent_id",     "created_at", "updated_at",   "last_activity_at",
+	"completed_at", "reason",     "timeout",      "lifetime",
+	"executions",   "queued",     "container_id", "resources",
+	"env_vars",     NULL,
 };
 
 static int run_show(const void *values, const struct args *args, struct error *err)

@@ -296,6 +296,66 @@ def test_a_timeout_in_an_event_above_the_maximum_is_cut_and_told(session):
     assert session.client.get(f"{V1}/executions/{done['execution_id']}/result").json["limits"] == done["limits"]
 
 
+# Its words
+
+
+@pytest.mark.parametrize("mode", ["ephemeral", "persistent"])
+def test_a_started_session_is_running_in_a_container(client, make, mode):
+    session = make(mode=mode)
+    session.wait_for("ready")
+    got = session.info()
+    assert got["status"] == "running" and got["state"] == "ready" and got["container_id"]
+    box = client.get(f"{V1}/containers/{got['container_id']}").json
+    assert (box["id"], box["session_id"], box["status"]) == (got["container_id"], session.id, "running")
+    assert client.get(f"{V1}/containers/{got['container_id']}/logs").status == 200
+    listed = client.get(f"{V1}/sessions?status=running").json
+    assert session.id in [s["id"] for s in listed["items"]] and {s["status"] for s in listed["items"]} == {"running"}
+    assert listed["total"] == len(listed["items"]) and not listed["has_more"]
+    assert session.id in [s["id"] for s in client.get(f"{V1}/sessions?status=ready").json["items"]]
+    session.act("terminate")
+    assert session.info()["status"] == "terminated"
+    assert session.id not in [s["id"] for s in client.get(f"{V1}/sessions?status=running").json["items"]]
+
+
+def test_sessions_of_a_template(client, template, make):
+    template(id="python3.11-baseline")
+    mine = [make(mode="ephemeral", template_id="python3.11-baseline") for _ in range(3)]
+    other = make(mode="ephemeral")
+    listed = client.get(f"{V1}/sessions?template_id=python3.11-baseline").json
+    assert [s["id"] for s in listed["items"]] == [s.id for s in reversed(mine)] and listed["total"] == 3
+    page = client.get(f"{V1}/sessions?template_id=python3.11-baseline&limit=2&offset=1&status=running").json
+    assert [s["id"] for s in page["items"]] == [mine[1].id, mine[0].id] and page["total"] == 3 and not page["has_more"]
+    assert client.get(f"{V1}/sessions?template_id=none").json["items"] == []
+    assert other.id in [s["id"] for s in client.get(f"{V1}/sessions?template_id=python-basic").json["items"]]
+    for session in mine:
+        session.delete()
+
+
+def test_a_missing_package_fails_the_session(client):
+    made = client.post(f"{V1}/sessions", {"dependencies": [{"name": "fastapi", "version": "==0.13.5"}], "install_timeout": 120,
+                                          "python_package_index_url": "https://pypi.example/simple/"})
+    assert made.status == 201, made
+    assert made.json["status"] == "creating" and made.json["dependency_install_status"] == "installing"
+    assert made.json["requested_dependencies"] == [{"name": "fastapi", "version": "==0.13.5"}]
+    assert made.json["python_package_index_url"] == "https://pypi.example/simple/"
+    got = client.get(f"{V1}/sessions/{made.json['id']}").json
+    assert got["status"] == "failed" and got["dependency_install_status"] == "failed" and got["installed_dependencies"] == []
+    assert "fastapi==0.13.5" in got["dependency_install_error"] and got["error"] == got["message"] == got["dependency_install_error"]
+    assert got["dependency_install_started_at"] and got["dependency_install_completed_at"]
+    assert client.post(f"{V1}/sessions/{got['id']}/execute", {"code": "1"}).status == 409
+    gone = client.request("DELETE", f"{V1}/sessions/{got['id']}")
+    assert gone.status == 200 and gone.json["status"] == "terminated"
+    kept = client.post(f"{V1}/sessions", {"dependencies": [{"name": "fastapi", "version": "0.13.5"}], "fail_on_dependency_error": False})
+    got = client.get(f"{V1}/sessions/{kept.json['id']}").json
+    assert got["status"] == "running" and got["dependency_install_status"] == "failed" and "fastapi==0.13.5" in got["dependency_install_error"]
+    client.request("DELETE", f"{V1}/sessions/{got['id']}")
+
+
+def test_a_session_without_packages_has_installed_them(session):
+    got = session.info()
+    assert got["dependency_install_status"] == "completed" and got["installed_dependencies"] == [] and got["dependency_install_error"] is None
+
+
 # Handlers
 
 

@@ -105,7 +105,7 @@ def test_a_tenant_at_its_quota_keeps_only_its_own_waiting(make_daemon):
             session = own.post("/api/v1/sessions", {"language": "shell", "mode": "persistent"})
             assert session.status == 201, session
             path = f"/api/v1/sessions/{session.json['id']}"
-            host.wait_until(lambda: own.get(path).json["status"] == "ready", 30, "the session ready")
+            host.wait_until(lambda: own.get(path).json["state"] == "ready", 30, "the session ready")
             assert own.request("DELETE", path).status in (200, 204)
             own.close()
             assert counts(client) == (2, 4)

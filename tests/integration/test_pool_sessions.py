@@ -74,7 +74,7 @@ def test_a_session_gets_a_pooled_box(warm):
         wait_for_member(client)
         before = set(waiting(warm))
         session = create(client)
-        assert session.info()["status"] == "ready"
+        assert session.info()["state"] == "ready"
         assert session.run("x = 42")["status"] == "success"
         assert session.run("x")["result"] == 42
         assert before & set(waiting(warm)), "its runner is the one that waited"

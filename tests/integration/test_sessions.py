@@ -149,7 +149,7 @@ def test_a_session_survives_abuse_or_reports_a_reset(py, name):
     # Variables persist, or their loss was reported.
     last = py.run("kept")
     assert last["result"] == "kept" or reset, (bad, after, last)
-    assert py.info()["status"] == "ready"
+    assert py.info()["state"] == "ready"
 
 
 @pytest.mark.parametrize("code, exit_code", [("import sys; sys.exit(3)", 3), ("import os; os._exit(4)", 4)])

@@ -218,14 +218,17 @@ def test_successful_changes_survive_a_kill(own):
     """Each change is followed by a kill at once: a 2xx means that it is on disk."""
     daemon = own()
     wanted = {"mode": "ephemeral", "language": "python", "dependencies": [{"name": "pip-is-not-there"}]}
-    refusal = killed(daemon, lambda c: c.post(f"{V1}/sessions", wanted))
-    assert refusal.status == 400
+    lacking = killed(daemon, lambda c: c.post(f"{V1}/sessions", wanted))
+    assert lacking.status == 201
+    with daemon.client() as client:
+        failed = client.get(f"{V1}/sessions/{lacking.json['id']}").json
+        assert failed["status"] == "failed" and "pip-is-not-there" in failed["dependency_install_error"]
     made = killed(daemon, lambda c: c.post(f"{V1}/sessions", {"mode": "ephemeral", "session_id": "one"}))
     assert made.status == 201
     shared = killed(daemon, lambda c: c.post("/workspace/se/session/two", {}))
     assert shared.status == 200
     with daemon.client() as client:
-        assert client.get(f"{V1}/sessions/one").json["status"] == "ready"
+        assert client.get(f"{V1}/sessions/one").json["state"] == "ready"
         assert client.get(f"{V1}/sessions/two").status == 200
     assert killed(daemon, lambda c: c.post(f"{V1}/sessions/one/terminate", {})).status == 200
     with daemon.client() as client:
@@ -435,7 +438,7 @@ def test_retention_removes_old_rows(own):
         execution = session.run("echo here")["execution_id"]
         host.wait_until(lambda: client.get(f"{V1}/executions/{execution}").status == 404, 20, "too old")
         # A live session is kept whatever its age.
-        assert session.info()["status"] == "ready"
+        assert session.info()["state"] == "ready"
         session.act("terminate")
         assert client.get(session.path).status == 200
         host.wait_until(lambda: client.get(session.path).status == 404, 20, "too old, too")

@@ -61,7 +61,7 @@ def test_fifty_sessions_outlive_a_killed_daemon(mortal):
     for session, execution in running.items():
         session.wait_for_output(execution, "up")
     client = reborn(mortal, *made)
-    assert {s.info()["status"] for s in made} <= {"ready", "running"}
+    assert {s.info()["state"] for s in made} <= {"ready", "running"}
     for i, session in enumerate(sh):
         if session not in running:
             assert session.run("echo $x")["stdout"] == f"{i}\n"

@@ -46,7 +46,7 @@ class Session:
         return self.client.get(self.path).json
 
     def wait_for(self, *states, seconds=10):
-        host.wait_until(lambda: self.info()["status"] in states, seconds, f"{states}: {self.info()}")
+        host.wait_until(lambda: self.info()["state"] in states, seconds, f"{states}: {self.info()}")
 
     def result(self, execution_id, seconds=20):
         """The result of an execution once it has ended."""

@@ -45,10 +45,10 @@ static int refuse_max_output(const struct field_value *v)
 #define INSTALL_ROWS(is_required) \
 	{"dependencies", FIELD_CUSTOM, .required = is_required, .check = take_dependencies, .schema = DEPENDENCIES_SCHEMA, \
 	 .description = "Python packages. Nothing is fetched; those that the box has count as installed."}, \
-	{"fail_on_dependency_error", FIELD_BOOL, .check = take_fail_on_error, .schema = "{\"default\": true}", .description = "Refuse the request if a package is missing."}, \
+	{"fail_on_dependency_error", FIELD_BOOL, .check = take_fail_on_error, .schema = "{\"default\": true}", .description = "The session fails if a package is missing."}, \
 	{"install_timeout", FIELD_NUMBER, .min = 30, .max = 1800, .what = "30 to 1800 seconds"}, \
 	{"allow_version_conflicts", FIELD_BOOL}, \
-	{"python_package_index_url", FIELD_STRING, .max = 512}
+	{"python_package_index_url", FIELD_STRING, AT(struct session_request, package_index_url), .max = 512}
 
 static const struct fields resources = {
 	.description = "Requested resources. Beyond the maximum of policy and operator they are clamped to it, or it is a 403.",

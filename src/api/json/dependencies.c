@@ -135,10 +135,11 @@ static bool resolve_package(const struct packages *packages, const json_t *item,
 		return false;
 	(void)snprintf(at, sizeof(at), "dependencies[%zu]", index);
 	(void)error_field(err, at,
-	                  "'%s'%s%s is not in the box%s%s, and boxes have no network to "
+	                  "'%s%s%s' is not in the box%s%s, and boxes have no network to "
 	                  "fetch it: use a template that has it",
-	                  name, wanted ? " " : "", wanted ? wanted : "",
-	                  *ret_version ? ", which has " : "", *ret_version ? *ret_version : "");
+	                  name, wanted && !strchr("=<>!~", wanted[0]) ? "==" : "",
+	                  wanted ? wanted : "", *ret_version ? ", which has " : "",
+	                  *ret_version ? *ret_version : "");
 	return false;
 }
 

@@ -38,6 +38,11 @@ json_t *encode_variables(char *const *env) attr_must_check;
 json_t *encode_template(const struct templates *all, const struct template *t,
                         const struct runners *runners) attr_must_check;
 json_t *encode_session(const struct session *session) attr_must_check;
+/** encode_session_status - the control plane's word: a started session is "running". */
+const char *encode_session_status(const struct session_info *info);
+/** encode_session_container - a box, or for an ephemeral session, whose boxes live shortly, its own
+ * id; NULL: none. */
+const char *encode_session_container(const struct session_info *info);
 json_t *encode_session_stats(struct session *session) attr_must_check;
 
 /* encode_run.c. Values that the host does not measure are null. */

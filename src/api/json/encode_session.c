@@ -17,6 +17,7 @@ static void set_dependencies(json_t *j, const char *kept)
 		"requested_dependencies",        "installed_dependencies",
 		"dependency_install_status",     "dependency_install_error",
 		"dependency_install_started_at", "dependency_install_completed_at",
+		"python_package_index_url",
 	};
 	cleanup_json json_t *members = kept ? json_loads(kept, 0, NULL) : NULL;
 
@@ -28,6 +29,24 @@ static void set_dependencies(json_t *j, const char *kept)
 		else
 			json_set(j, names[i], i < 2 ? json_array() : json_null());
 	}
+	/* Nothing to install. */
+	if (!members)
+		json_set(j, "dependency_install_status", json_string("completed"));
+}
+
+/* Clients of the control plane wait for "running"; `state` tells idle sessions apart. */
+const char *encode_session_status(const struct session_info *info)
+{
+	return session_state_name(info->state == SESSION_READY ? SESSION_RUNNING : info->state);
+}
+
+const char *encode_session_container(const struct session_info *info)
+{
+	bool started = info->state == SESSION_READY || info->state == SESSION_RUNNING;
+
+	if (info->box_id)
+		return info->box_id;
+	return started && info->mode == SESSION_EPHEMERAL ? info->id : NULL;
 }
 
 static json_t *session_head(const struct session_info *info)
@@ -36,20 +55,35 @@ static json_t *session_head(const struct session_info *info)
 
 	json_set(j, "session_id", json_string(info->id));
 	json_set(j, "id", json_string(info->id));
-	json_set(j, "status", json_string(session_state_name(info->state)));
+	json_set(j, "status", json_string(encode_session_status(info)));
+	json_set(j, "state", json_string(session_state_name(info->state)));
 	return j;
 }
 
-/* May name paths of the host: not shown. */
-static json_t *view_reason(const struct session_info *info)
+/* Of a failed session. Reasons that are not known here may name parts of the host. */
+static const char *failure_text(const json_t *session, const char *reason)
 {
-	/* Other reasons of a failure may name parts of the host. */
-	if (info->state == SESSION_FAILED && info->reason &&
-	    str_equal(info->reason, OUTCOME_HOST_MEMORY_REASON))
-		return json_string(OUTCOME_HOST_MEMORY_REASON);
-	if (info->state == SESSION_FAILED)
-		return json_string("its box could not be made, or was lost");
-	return encode_text(info->reason);
+	const char *missing =
+		json_string_value(json_object_get(session, "dependency_install_error"));
+
+	if (reason && missing && str_equal(reason, missing))
+		return missing;
+	if (reason && str_equal(reason, OUTCOME_HOST_MEMORY_REASON))
+		return OUTCOME_HOST_MEMORY_REASON;
+	return "its box could not be made, or was lost";
+}
+
+static void set_reason(json_t *j, const struct session_info *info)
+{
+	const char *text = failure_text(j, info->reason);
+
+	if (info->state != SESSION_FAILED) {
+		json_set(j, "reason", encode_text(info->reason));
+		return;
+	}
+	json_set(j, "reason", encode_text(text));
+	json_set(j, "error", encode_text(text));
+	json_set(j, "message", encode_text(text));
 }
 
 json_t *encode_session(const struct session *session)
@@ -67,7 +101,7 @@ json_t *encode_session(const struct session *session)
 	json_set(j, "language_runtime", encode_text(info.language));
 	json_set(j, "runtime_type", encode_text(info.driver));
 	json_set(j, "runtime_node", json_string(RUNTIME_NODE));
-	json_set(j, "container_id", encode_text(info.box_id));
+	json_set(j, "container_id", encode_text(encode_session_container(&info)));
 	json_set(j, "pod_name", json_null());
 	json_set(j, "workspace_path", json_string(WORKSPACE));
 	json_set(j, "resources", json_incref(limits));
@@ -82,7 +116,7 @@ json_t *encode_session(const struct session *session)
 	json_set(j, "last_activity_at", encode_moment(info.last_activity_ms));
 	json_set(j, "completed_at", encode_moment(info.ended_ms));
 	set_dependencies(j, info.dependencies);
-	json_set(j, "reason", view_reason(&info));
+	set_reason(j, &info);
 	json_set(j, "queued", json_integer((json_int_t)info.queued));
 	json_set(j, "executions", json_integer((json_int_t)info.executions));
 	return j;

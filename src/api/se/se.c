@@ -39,21 +39,36 @@ static const struct {
 	{ERR_AGENT_LOST, "Sandbox.InternalError", HTTP_INTERNAL_SERVER_ERROR},
 };
 
-json_t *se_error_body(const struct error *err, const char *request_id, int *status)
+static json_t *error_object(const struct error *err, const char *request_id, int *status)
 {
-	json_t *j = json_object(), *detail = reply_error_object(err, request_id);
+	json_t *j = reply_error_object(err, request_id);
 
 	if (err->code == ERR_BUSY)
 		*status = HTTP_SERVICE_UNAVAILABLE;
-	json_set(detail, "type",
+	json_set(j, "type",
 	         json_string(error_is_internal(err) ? "UnexpectedError" : "SandboxError"));
+	return j;
+}
+
+static json_t *wrap_detail(json_t *detail)
+{
+	json_t *j = json_object();
+
 	json_set(j, "detail", detail);
 	return j;
 }
 
+/* Its clients read `detail` of a refused request as text, that of a failed one as an object. */
+json_t *se_error_body(const struct error *err, const char *request_id, int *status)
+{
+	json_t *j = error_object(err, request_id, status);
+
+	return *status < HTTP_INTERNAL_SERVER_ERROR ? j : wrap_detail(j);
+}
+
 json_t *se_v2_error_body(const struct error *err, const char *request_id, int *status)
 {
-	json_t *j = se_error_body(err, request_id, status);
+	json_t *j = wrap_detail(error_object(err, request_id, status));
 
 	for (size_t i = 0; i < ARRAY_SIZE(v2_codes); i++)
 		if (v2_codes[i].code == err->code) {

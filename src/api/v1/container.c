@@ -19,8 +19,8 @@
 #include <time.h>
 
 /*
- * Theory of operation. The control plane's containers are the boxes of persistent sessions. The log
- * is the latest output of a session's executions.
+ * Theory of operation. The control plane's containers are the boxes of persistent sessions, and
+ * ephemeral sessions, which are not listed. The log is the latest output of a session's executions.
  */
 
 static const char *const words[] = {"created", "running", "paused", "exited", "deleting", NULL};
@@ -102,6 +102,11 @@ static const char *status_word(const struct session_info *info)
 	return words[word == WORD_EXITED && info->box_id ? WORD_DELETING : word];
 }
 
+static const char *container_name(const struct session_info *info)
+{
+	return info->container_id ? info->container_id : info->id;
+}
+
 static json_t *view_container(const struct session *session)
 {
 	struct session_info info = {0};
@@ -113,8 +118,8 @@ static json_t *view_container(const struct session *session)
 
 	session_info(session, &info);
 	until = info.ended_ms ? info.ended_ms : clock_real_ms();
-	json_set(j, "container_id", json_string(info.container_id));
-	json_set(j, "id", json_string(info.container_id));
+	json_set(j, "container_id", json_string(container_name(&info)));
+	json_set(j, "id", json_string(container_name(&info)));
 	json_set(j, "status", json_string(status_word(&info)));
 	json_set(j, "node_name", json_incref(json_object_get(whole, "runtime_node")));
 	for (size_t i = 0; i < ARRAY_SIZE(same); i++) {
@@ -154,6 +159,18 @@ void v1_container_list(struct router *r, struct http_request *req, const struct 
 	reply_json(req, HTTP_OK, query_page_object(page, "containers", page->matched));
 }
 
+/* An ephemeral session is known as a container by its own id. */
+static struct session *find_ephemeral(struct router *r, const struct route_args *args)
+{
+	struct session *session =
+		session_find(r->parts.sessions, args->principal->tenant, args->id);
+	struct session_info info = {0};
+
+	if (session)
+		session_info(session, &info);
+	return session && info.mode == SESSION_EPHEMERAL ? session : NULL;
+}
+
 static struct session *find_container(struct router *r, struct http_request *req,
                                       const struct route_args *args)
 {
@@ -161,6 +178,9 @@ static struct session *find_container(struct router *r, struct http_request *req
 		args->id[0] ? session_find_box(r->parts.sessions, args->principal->tenant, args->id)
 			    : NULL;
 	struct error err = {0};
+
+	if (!session && args->id[0])
+		session = find_ephemeral(r, args);
 
 	if (!session) {
 		(void)error_set(&err, ERR_NOT_FOUND, 0, "no container has this id");
@@ -190,7 +210,7 @@ void v1_container_health(struct router *r, struct http_request *req, const struc
 	healthy = info.state == SESSION_READY || info.state == SESSION_RUNNING ||
 	          info.state == SESSION_PAUSED;
 	j = encode_session_stats(session);
-	json_set(j, "container_id", json_string(info.container_id));
+	json_set(j, "container_id", json_string(container_name(&info)));
 	json_set(j, "container_status", json_string(status_word(&info)));
 	json_set(j, "healthy", json_boolean(healthy));
 	json_set(j, "status",
@@ -238,5 +258,5 @@ void v1_container_logs(struct router *r, struct http_request *req, const struct 
 	}
 	session_info(session, &info);
 	session_log_tail(r->parts.executions, &info, query.since_ms, query.tail, &log);
-	answer_log(req, info.container_id, &log, query.tail);
+	answer_log(req, container_name(&info), &log, query.tail);
 }

@@ -11,6 +11,7 @@
 #include "api/op/listing.h"
 #include "api/reply.h"
 #include "base/alloc.h"
+#include "base/str.h"
 #include "core/session/session.h"
 #include "http/status.h"
 
@@ -26,21 +27,21 @@ static struct session *find_session(struct router *r, struct http_request *req,
 	return session;
 }
 
-static int resolve_packages(const struct router *r, const struct session_request *request,
-                            char **ret_text, struct error *err)
+/* *ret_missing: a package that the box must have, and has not. Return: JSON for the session, owned.
+ */
+static char *resolve_packages(const struct router *r, const struct session_request *request,
+                              struct error *ret_missing)
 {
 	cleanup_json json_t *wanted = json_loads(request->dependencies, 0, NULL);
-	struct error missing = {0};
-	json_t *found = dependencies_resolve(r->parts.packages, wanted, &missing);
+	json_t *found = dependencies_resolve(r->parts.packages, wanted, ret_missing);
 	size_t len;
 
-	if (error_is_set(&missing) && !request->lacks_dependencies) {
-		json_decref(found);
-		*err = missing;
-		return -1;
-	}
-	*ret_text = json_write(found, &len);
-	return 0;
+	if (request->package_index_url)
+		json_set(found, "python_package_index_url",
+		         encode_text(request->package_index_url));
+	if (request->lacks_dependencies)
+		error_clear(ret_missing);
+	return json_write(found, &len);
 }
 
 /* With what the request does not get. */
@@ -58,7 +59,7 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 {
 	cleanup_session_request struct session_request request = {0};
 	struct session *session = NULL;
-	struct error err = {0};
+	struct error err = {0}, missing = {0};
 	cleanup_free char *resolved = NULL;
 	bool reused = false;
 	json_t *view;
@@ -72,17 +73,23 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 		reply_invalid(req, &err, "body");
 		return;
 	}
-	if ((request.dependencies && resolve_packages(r, &request, &resolved, &err) < 0) ||
-	    session_create(r->parts.sessions, &request, &session, &reused, &err) < 0) {
+	if (session_create(r->parts.sessions, &request, &session, &reused, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	if (resolved)
+	if (request.dependencies) {
+		resolved = resolve_packages(r, &request, &missing);
 		session_set_dependencies(session, resolved);
+	}
 	view = view_created(req, session);
-	/* An ephemeral session is ready at once; clients expect "creating". */
+	/* An ephemeral session is ready at once, and nothing is installed; clients expect both to
+	 * begin. A missing package fails the session, not the request. */
 	if (!reused)
 		json_set(view, "status", json_string(session_state_name(SESSION_CREATING)));
+	if (request.dependencies)
+		json_set(view, "dependency_install_status", json_string("installing"));
+	if (error_is_set(&missing))
+		session_fail(session, &missing);
 	if (reused)
 		durable_reply_session(req, session, HTTP_OK, view);
 	else
@@ -111,8 +118,12 @@ void v1_session_install(struct router *r, struct http_request *req, const struct
 	if (session)
 		session_info(session, &info);
 	if (!session || check_alive(&info, &err) < 0 ||
-	    decode_install(body, len, info.language, args->warnings, &request, &err) < 0 ||
-	    resolve_packages(r, &request, &resolved, &err) < 0) {
+	    decode_install(body, len, info.language, args->warnings, &request, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	resolved = resolve_packages(r, &request, &err);
+	if (error_is_set(&err)) {
 		reply_error(req, &err);
 		return;
 	}
@@ -124,7 +135,21 @@ static const char *const status_words[] = {
 	"creating", "ready", "running", "paused", "terminated", "failed", NULL,
 };
 static_assert(ARRAY_SIZE(status_words) == SESSION_STATE_COUNT + 1, "every state has its word");
-const struct fields v1_session_query = QUERY_PAGE_FIELDS(status_words);
+
+struct session_query {
+	struct query_page page;
+	const char *template_id; /* NULL: all */
+};
+
+/* clang-format off */
+static const struct field list_rows[] = {
+	QUERY_STATUS_ROW(status_words),
+	{"template_id", FIELD_STRING, AT(struct session_query, template_id), .description = "Only sessions of this template, without those that ended before the daemon started."},
+	QUERY_PAGE_ROWS,
+	FIELDS_END,
+};
+/* clang-format on */
+const struct fields v1_session_query = {.rows = list_rows};
 
 static void list_from_memory(struct session_service *sessions, const char *tenant,
                              struct query_page *page)
@@ -141,21 +166,57 @@ static void list_from_memory(struct session_service *sessions, const char *tenan
 	}
 }
 
+static bool is_wanted(const struct session_query *query, const struct session_info *info)
+{
+	const char *status = query->page.status;
+
+	if (query->template_id && !str_equal(query->template_id, info->template_id))
+		return false;
+	return !status || str_equal(status, encode_session_status(info)) ||
+	       str_equal(status, session_state_name(info->state));
+}
+
+/* What the store has no index for. Started sessions are all in memory. */
+static void list_filtered(struct session_service *sessions, const char *tenant,
+                          struct session_query *query)
+{
+	struct query_page *page = &query->page;
+	const struct session *session = session_at(sessions, tenant, 0);
+
+	for (; session; session = session_older(session)) {
+		struct session_info info = {0};
+
+		session_info(session, &info);
+		if (!is_wanted(query, &info))
+			continue;
+		if (page->matched >= page->offset && json_array_size(page->items) < page->limit)
+			query_page_add(page, encode_session(session));
+		page->matched++;
+	}
+}
+
 void v1_session_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const char *tenant = args->principal->tenant;
-	struct query_page page = {0};
+	struct session_query query = {0};
+	struct query_page *page = &query.page;
+	size_t count = session_count(r->parts.sessions, tenant);
 	struct error err = {0};
 
-	if (query_page(req, args->query, &page, &err) < 0) {
+	if (query_page(req, args->query, page, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	if (listing_sessions(r, req, tenant, &page))
+	if (query.template_id ||
+	    (page->status && str_equal(page->status, session_state_name(SESSION_RUNNING)))) {
+		list_filtered(r->parts.sessions, tenant, &query);
+		count = page->matched;
+	} else if (listing_sessions(r, req, tenant, page)) {
 		return;
-	list_from_memory(r->parts.sessions, tenant, &page);
-	reply_json(req, HTTP_OK,
-	           query_page_object(&page, "sessions", session_count(r->parts.sessions, tenant)));
+	} else {
+		list_from_memory(r->parts.sessions, tenant, page);
+	}
+	reply_json(req, HTTP_OK, query_page_object(page, "sessions", count));
 }
 
 void v1_session_show(struct router *r, struct http_request *req, const struct route_args *args)
@@ -184,6 +245,8 @@ void v1_session_delete(struct router *r, struct http_request *req, const struct 
 	body = json_object();
 	json_set(body, "message", json_string("The session is deleted."));
 	json_set(body, "session_id", json_string(args->id));
+	json_set(body, "id", json_string(args->id));
+	json_set(body, "status", json_string(session_state_name(SESSION_TERMINATED)));
 	durable_reply_session_delete(req, session, body);
 }
 

@@ -12,6 +12,7 @@ void session_request_done(struct session_request *request)
 	free(request->policy);
 	free(request->template_id);
 	free(request->dependencies);
+	free(request->package_index_url);
 	str_list_free(request->env);
 	*request = (struct session_request){0};
 }

@@ -35,6 +35,7 @@ struct session_request {
 	bool network_asked;
 	enum box_network network;
 	char *dependencies;      /* JSON, returned on request; NULL: none */
+	char *package_index_url; /* returned on request; NULL: none */
 	bool lacks_dependencies; /* create it even if some are missing */
 };
 

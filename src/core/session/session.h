@@ -175,6 +175,8 @@ int session_restart(struct session *session, struct error *err) attr_must_check;
 int session_keepalive(struct session *session, struct error *err) attr_must_check;
 /** session_terminate - idempotent; cancels its runs. */
 void session_terminate(struct session *session, const char *reason);
+/** session_fail - its box could not be made, was lost, or lacks what it must have: end all. */
+void session_fail(struct session *session, const struct error *err);
 /** session_delete - terminate and forget, records included, also in the store. @session is invalid
  * afterwards. Does not wait for the store; see session_delete_kept. */
 void session_delete(struct session *session);

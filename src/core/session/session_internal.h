@@ -161,8 +161,6 @@ static inline bool session_is_over(const struct session *session)
 void session_touch(struct session *session);
 void session_changed(const struct session *session, enum session_change change, const char *path);
 void session_arm(struct session *session);
-/** session_fail - the box could not be made or was lost: end all. */
-void session_fail(struct session *session, const struct error *err);
 /** session_reap - free it if deleted, without a box. */
 void session_reap(struct session *session);
 /** session_leave_root - if over and its box is gone, release template and root. */
