@@ -190,7 +190,9 @@ static void finish_exchange(struct http_exchange *x, CURLcode code)
 	struct error err = {0};
 
 	if (code != CURLE_OK)
-		(void)error_set(&err, ERR_UNAVAILABLE, 0, "%s", curl_easy_strerror(code));
+		(void)error_set(&err, ERR_UNAVAILABLE,
+		                code == CURLE_COULDNT_CONNECT ? ECONNREFUSED : 0, "%s",
+		                curl_easy_strerror(code));
 	exchange_free(x);
 	on_done(ctx, status, error_is_set(&err) ? &err : NULL);
 }

@@ -28,7 +28,8 @@ struct http_parallel_request {
 	/* One line, without its end. */
 	void (*on_header)(void *ctx, const char *line, size_t len);
 	void (*on_data)(void *ctx, int status, const char *data, size_t len);
-	/* Once. @err NULL: complete. The exchange is freed afterwards. */
+	/* Once. @err NULL: complete; its sys is ECONNREFUSED if nothing was sent. The exchange is
+	 * freed afterwards. */
 	void (*on_done)(void *ctx, int status, const struct error *err);
 };
 

@@ -42,7 +42,7 @@ static int run_mcp(const void *values, const struct args *args attr_unused, stru
 		message_show("no daemon listens at %s; started one for this command",
 		             endpoint.socket);
 	}
-	return bridge_run(&at, interrupt_fd, err) < 0 ? CLI_ERROR : CLI_OK;
+	return bridge_run(&at, !own, interrupt_fd, err) < 0 ? CLI_ERROR : CLI_OK;
 }
 
 #define AT(member) offsetof(struct mcp_options, member)

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/size.h"
 #include "base/str.h"
@@ -24,8 +25,10 @@
  * breaks before its response is resumed with Last-Event-ID. The stream of the daemon's own messages
  * is reopened whenever it ends.
  *
- * If the daemon does not know the session it was restarted: the bridge fails, and the client must
- * start it again.
+ * A daemon that stops takes the session with it. The bridge then repeats the client's initialize
+ * until a daemon answers. Requests that no daemon has seen wait for that, HOLD_MS at most; one that
+ * was sent and not answered fails, because it may have taken effect. A daemon that the bridge's own
+ * command started does not return: the bridge fails.
  */
 
 #define MESSAGE_MAX (256 * MIB)
@@ -35,6 +38,7 @@
 #define QUEUE_MAX   256
 #define RETRY_MS    500
 #define STDIN_BLOCK 65536
+#define HOLD_MS     30000
 
 enum kind {
 	KIND_POST,
@@ -57,6 +61,12 @@ struct bridge {
 	size_t queued;
 	struct list retries;
 	bool initializing, listening, eof, stopped;
+	char *hello; /* the client's initialize; NULL: not answered yet */
+	size_t hello_len;
+	bool reconnects; /* to a daemon that returns */
+	bool lost;       /* there is no session; an initialize is sent again and again */
+	bool asking;     /* such an initialize is in flight */
+	uint64_t lost_us, asked_us;
 	struct error failure;
 };
 
@@ -67,7 +77,8 @@ struct call {
 	json_t *id; /* JSON-RPC id; NULL: none */
 	bool is_initialize, is_stream, answered;
 	bool counts; /* in flight: not a notification */
-	char *line;  /* owned, while queued */
+	bool own;    /* the bridge's, not the client's: its response is not printed */
+	char *line;  /* owned; NULL: not the client's */
 	size_t line_len;
 	unsigned tries;
 	struct sse sse;
@@ -126,7 +137,8 @@ static void on_message(void *ctx, const char *text, size_t len)
 	json_auto_t *message = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
 
 	note_response(c, message);
-	print_line(c->bridge, text, len);
+	if (!c->own)
+		print_line(c->bridge, text, len);
 }
 
 /* A body of one message, with the request's id if the daemon had none. */
@@ -150,7 +162,7 @@ static void print_body(struct call *c)
 	if (c->id && json_is_null(json_object_get(message, "id")))
 		(void)json_object_set(message, "id", c->id);
 	note_response(c, message);
-	text = json_dumps(message, JSON_COMPACT);
+	text = c->own ? NULL : json_dumps(message, JSON_COMPACT);
 	if (text)
 		print_line(c->bridge, text, strlen(text));
 }
@@ -239,15 +251,14 @@ static void send_next_queued(struct bridge *b)
 	struct error err = {0};
 	struct call *c = LIST_FIRST(&b->queue, struct call, node);
 
-	if (!c || b->in_flight >= CALLS_MAX || b->stopped)
+	if (!c || b->in_flight >= CALLS_MAX || b->stopped || b->lost)
 		return;
 	list_remove(&c->node);
 	list_append(&b->calls, &c->node);
 	b->queued--;
-	b->in_flight++;
+	b->in_flight += c->counts;
 	if (send_call(c, c->line, c->line_len, &err) < 0)
 		stop_with_error(b, &err);
-	free(TAKE_PTR(c->line));
 }
 
 static void open_listen_stream(struct bridge *b)
@@ -263,6 +274,67 @@ static void open_listen_stream(struct bridge *b)
 		call_free(c);
 		stop_with_error(b, &err);
 	}
+}
+
+static void lose_session(struct bridge *b)
+{
+	if (!b->lost)
+		b->lost_us = clock_us();
+	b->lost = true;
+	b->session[0] = b->version[0] = '\0';
+}
+
+/* A request that no daemon has seen waits for the next one. */
+static void hold_call(struct call *c)
+{
+	struct bridge *b = c->bridge;
+
+	sse_done(&c->sse);
+	sse_init(&c->sse, MESSAGE_MAX, on_message, c);
+	c->body.len = 0;
+	c->is_stream = false;
+	b->in_flight -= c->counts;
+	list_remove(&c->node);
+	list_append(&b->queue, &c->node);
+	b->queued++;
+}
+
+static void answer_failure(struct call *c, const char *why)
+{
+	cleanup_free char *text = NULL;
+	json_auto_t *message = json_pack("{s:s, s:O, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", c->id,
+	                                 "error", "code", -32603, "message", why);
+
+	text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	if (text)
+		print_line(c->bridge, text, strlen(text));
+	c->answered = true;
+}
+
+/*
+ * The daemon is gone, or does not know the session. Return: whether the call is dealt with; else it
+ * is to be freed.
+ */
+static bool lose_call(struct call *c, int status, const struct error *err)
+{
+	bool unseen = status == HTTP_NOT_FOUND || (err && err->sys == ECONNREFUSED);
+
+	lose_session(c->bridge);
+	if (unseen && c->id && c->line && c->kind == KIND_POST) {
+		hold_call(c);
+		return true;
+	}
+	if (c->id && !c->answered && !c->own)
+		answer_failure(c, "The daemon stopped before it answered. The call may have taken "
+		                  "effect: check before you repeat it.");
+	return false;
+}
+
+/* An initialize of the client's that fails ends the bridge: nothing works yet. */
+static bool can_reconnect(const struct call *c, int status, const struct error *err)
+{
+	return c->bridge->reconnects && c->bridge->hello && !c->bridge->stopped &&
+	       (err || status == HTTP_NOT_FOUND);
 }
 
 static void stop_on_failure(struct call *c, int status, const struct error *err)
@@ -285,24 +357,98 @@ static bool can_resume(const struct call *c, int status)
 	       status != HTTP_NOT_FOUND && !c->bridge->stopped;
 }
 
-static void on_done(void *ctx, int status, const struct error *err)
+/* Of the client. */
+static void end_initialize(struct call *c)
 {
-	struct call *c = ctx;
 	struct bridge *b = c->bridge;
 
-	if (c->kind == KIND_LISTEN) {
-		b->listening = false;
-		if (status == HTTP_NOT_FOUND)
-			stop_on_failure(c, status, err);
-		call_free(c);
+	b->initializing = false;
+	if (!b->session[0] || b->hello)
 		return;
-	}
-	if (c->kind == KIND_DELETE) {
+	b->hello_len = c->line_len;
+	b->hello = TAKE_PTR(c->line);
+}
+
+/* A message of the bridge's own. */
+static void send_own(struct bridge *b, const char *text, size_t len, bool is_initialize)
+{
+	struct call *c = call_new(b, KIND_POST);
+	struct error err = {0};
+
+	c->own = true;
+	c->is_initialize = is_initialize;
+	if (send_call(c, text, len, &err) < 0) {
 		call_free(c);
-		return;
+		stop_with_error(b, &err);
 	}
+}
+
+static void end_own_call(struct call *c, int status, const struct error *err)
+{
+	static const char ready[] =
+		"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}";
+	static const char changed[] =
+		"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"}";
+	struct bridge *b = c->bridge;
+
+	if (!c->is_initialize)
+		return;
+	b->asking = false;
 	if (!c->is_stream && !err)
-		print_body(c);
+		print_body(c); /* notes the version */
+	if (err || status != HTTP_OK || !b->session[0]) {
+		b->session[0] = '\0';
+		return;
+	}
+	b->lost = false;
+	send_own(b, ready, sizeof(ready) - 1, false);
+	print_line(b, changed, sizeof(changed) - 1);
+	for (size_t i = 0; i < CALLS_MAX; i++)
+		send_next_queued(b);
+	open_listen_stream(b);
+}
+
+static void fail_held(struct bridge *b)
+{
+	struct call *c;
+
+	LIST_FOREACH (c, &b->queue, struct call, node) {
+		if (c->id)
+			answer_failure(c, "No daemon answers. Nothing was run; try again later.");
+		b->queued--;
+		b->pending--;
+		call_free(c);
+	}
+}
+
+/* Every RETRY_MS. */
+static void reconnect(struct bridge *b)
+{
+	if (b->eof || clock_us() - b->lost_us > HOLD_MS * 1000ULL)
+		fail_held(b);
+	if (b->asking || b->stopped || clock_us() - b->asked_us < RETRY_MS * 1000ULL)
+		return;
+	b->asking = true;
+	b->asked_us = clock_us();
+	send_own(b, b->hello, b->hello_len, true);
+}
+
+static void end_listen(struct call *c, int status, const struct error *err)
+{
+	struct bridge *b = c->bridge;
+
+	b->listening = false;
+	if (can_reconnect(c, status, err) && (status == HTTP_NOT_FOUND || err->sys == ECONNREFUSED))
+		lose_session(b);
+	else if (status == HTTP_NOT_FOUND)
+		stop_on_failure(c, status, err);
+}
+
+/* Return: whether the call goes on: it is resumed, or held for another daemon. */
+static bool continue_post(struct call *c, int status, const struct error *err)
+{
+	struct bridge *b = c->bridge;
+
 	/* A cancelled call's stream ends without response or error. */
 	if (c->is_stream && err && can_resume(c, status)) {
 		/* Later: the daemon may still be failing. */
@@ -311,17 +457,45 @@ static void on_done(void *ctx, int status, const struct error *err)
 		c->tries++;
 		list_remove(&c->node);
 		list_append(&b->retries, &c->node);
-		return;
+		return true;
 	}
+	if (can_reconnect(c, status, err))
+		return lose_call(c, status, err);
 	if (err || status == HTTP_NOT_FOUND)
 		stop_on_failure(c, status, err);
+	return false;
+}
+
+static void end_post(struct call *c, int status, const struct error *err)
+{
+	struct bridge *b = c->bridge;
+
+	if (!c->is_stream && !err && !can_reconnect(c, status, err))
+		print_body(c);
+	if (continue_post(c, status, err))
+		return;
 	if (c->is_initialize)
-		b->initializing = false;
+		end_initialize(c);
 	b->pending--;
 	b->in_flight -= c->counts;
 	call_free(c);
 	send_next_queued(b);
 	open_listen_stream(b);
+}
+
+static void on_done(void *ctx, int status, const struct error *err)
+{
+	struct call *c = ctx;
+
+	if (!c->own && (c->kind == KIND_POST || c->kind == KIND_RESUME)) {
+		end_post(c, status, err);
+		return;
+	}
+	if (c->kind == KIND_LISTEN)
+		end_listen(c, status, err);
+	else if (c->own)
+		end_own_call(c, status, err);
+	call_free(c);
 }
 
 static void send_retries(struct bridge *b)
@@ -369,13 +543,14 @@ static void handle_line(struct bridge *b, const char *line, size_t len)
 		return;
 	c = call_new(b, KIND_POST);
 	c->id = method && id ? json_incref(id) : NULL;
-	c->is_initialize = method && id && str_equal(method, "initialize") && !b->session[0];
+	c->is_initialize =
+		method && id && str_equal(method, "initialize") && !b->session[0] && !b->lost;
 	c->counts = !method || id;
+	c->line = xmemdup0(line, len);
+	c->line_len = len;
 	b->initializing |= c->is_initialize;
 	b->pending++;
-	if (c->counts && b->in_flight >= CALLS_MAX) {
-		c->line = xmemdup0(line, len);
-		c->line_len = len;
+	if ((c->counts && b->in_flight >= CALLS_MAX) || b->lost) {
 		list_remove(&c->node);
 		list_append(&b->queue, &c->node);
 		b->queued++;
@@ -430,7 +605,7 @@ static int run_once(struct bridge *b, struct error *err)
 		{.fd = b->interrupt_fd, .events = POLLIN},
 		{.fd = STDIN_FILENO, .events = POLLIN},
 	};
-	int wait_ms = list_is_empty(&b->retries) && b->listening ? 60000 : RETRY_MS;
+	int wait_ms = list_is_empty(&b->retries) && b->listening && !b->lost ? 60000 : RETRY_MS;
 
 	if (http_parallel_wait(b->http, fds, reads ? 2 : 1, wait_ms, err) < 0)
 		return -1;
@@ -441,6 +616,8 @@ static int run_once(struct bridge *b, struct error *err)
 	handle_lines(b);
 	if (!fds[1].revents)
 		send_retries(b);
+	if (b->lost)
+		reconnect(b);
 	return 0;
 }
 
@@ -466,9 +643,11 @@ static void end_session(struct bridge *b)
 	}
 }
 
-int bridge_run(const struct endpoint *endpoint, int interrupt_fd, struct error *err)
+int bridge_run(const struct endpoint *endpoint, bool reconnects, int interrupt_fd,
+               struct error *err)
 {
-	struct bridge b = {.endpoint = endpoint, .interrupt_fd = interrupt_fd};
+	struct bridge b = {
+		.endpoint = endpoint, .interrupt_fd = interrupt_fd, .reconnects = reconnects};
 	struct call *c;
 	int r = 0;
 
@@ -492,6 +671,7 @@ int bridge_run(const struct endpoint *endpoint, int interrupt_fd, struct error *
 	LIST_FOREACH (c, &b.queue, struct call, node)
 		call_free(c);
 	buf_done(&b.input);
+	free(b.hello);
 	free(b.url);
 	if (r == 0 && error_is_set(&b.failure)) {
 		*err = b.failure;

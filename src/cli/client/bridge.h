@@ -9,10 +9,12 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "cli/client/endpoint.h"
+#include <stdbool.h>
 
 /**
  * bridge_run - until stdin ends and every request is answered, or a signal arrives at
- * @interrupt_fd. Return: 0, or -1 with *err.
+ * @interrupt_fd. @reconnects: wait for a daemon that stopped and returns. Return: 0, or -1 with
+ * *err.
  */
-int bridge_run(const struct endpoint *endpoint, int interrupt_fd,
+int bridge_run(const struct endpoint *endpoint, bool reconnects, int interrupt_fd,
                struct error *err) attr_must_check;
