@@ -4,8 +4,9 @@
 
     MILLIBOX_BUILD=build tests/bench/fair.py [SECONDS]
 
-Prints p50 and p90 without load and beside each load, and how many times the p90 grew. The load is made
-by processes of their own, so that it does not delay the one that measures.
+Prints for each load p90 without and beside it, how many times the p90 grew, p50, and how many of the boxes
+were ready in a pool. The machine may do other work: each load is measured in rounds, right after a time
+without it. The load is made by processes of their own, so that it does not delay the one that measures.
 """
 
 import contextlib
@@ -23,6 +24,7 @@ from support import host, oci  # noqa: E402
 from support.daemon import Daemon  # noqa: E402
 from support.identity import V1, KeyClient, make_key, make_tenant  # noqa: E402
 
+ROUNDS = 3
 PAUSE = 0.004  # as row 1: the pool refills
 WARM = {"MILLIBOX_POOLS_ENABLED": "true", "MILLIBOX_ZYGOTES_ENABLED": "true"}
 
@@ -90,9 +92,12 @@ def load(address, key, parts):
 
 
 def measure(client, seconds):
+    """[(ms, whether the box came from a pool)]"""
     samples, end = [], time.monotonic() + seconds
     while time.monotonic() < end:
-        samples.append(timed(lambda: client.python("print(42)")))
+        results = []
+        ms = timed(lambda: results.append(client.python("print(42)")))
+        samples.append((ms, results[0]["isolation"]["pooled"]))
         time.sleep(PAUSE)
     return samples
 
@@ -100,6 +105,12 @@ def measure(client, seconds):
 def is_idle(client):
     state = client.get("/readyz").json
     return state["running"] == 0 and state["queued"] == 0
+
+
+def show(name, alone, beside):
+    (alone50, alone90), (p50, p90) = ([percentile([ms for ms, _ in found], p) for p in (50, 90)] for found in (alone, beside))
+    pooled = sum(pooled for _, pooled in beside) / len(beside)
+    print(f"{name:22} {len(beside):5} {alone50:9.2f} {p50:8.2f} {alone90:9.2f} {p90:8.2f} {p90 / alone90:6.1f} {pooled:7.0%}", flush=True)
 
 
 def main():
@@ -111,14 +122,15 @@ def main():
                 make_tenant(admin, tenant, quotas={"requests_per_second": 0})
             loud, quiet = make_key(admin, "loud"), KeyClient(daemon.socket, make_key(admin, "quiet"))
             measure(quiet, 2)
-            alone = measure(quiet, seconds)
-            print(f"{'beside':24} {'n':>5} {'p50 ms':>8} {'p90 ms':>8} {'times':>6}")
-            for name, parts in {"nothing": [], **LOADS}.items():
-                with load(daemon.socket, loud, parts):
-                    found = measure(quiet, seconds) if parts else alone
-                p50, p90 = percentile(found, 50), percentile(found, 90)
-                print(f"{name:24} {len(found):5} {p50:8.2f} {p90:8.2f} {p90 / percentile(alone, 90):6.1f}", flush=True)
-                host.wait_until(lambda: is_idle(admin), 60, "the load is gone")
+            print(f"{'beside':22} {'n':>5} {'p50 alone':>9} {'p50':>8} {'p90 alone':>9} {'p90':>8} {'times':>6} {'pooled':>7}")
+            for name, parts in LOADS.items():
+                alone, beside = [], []
+                for _ in range(ROUNDS):
+                    alone += measure(quiet, seconds / ROUNDS)
+                    with load(daemon.socket, loud, parts):
+                        beside += measure(quiet, seconds / ROUNDS)
+                    host.wait_until(lambda: is_idle(admin), 60, "the load is gone")
+                show(name, alone, beside)
             quiet.close()
         daemon.stop()
     finally:
