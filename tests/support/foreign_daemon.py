@@ -6,6 +6,7 @@ import shutil
 
 from support.daemon import BUILD, ROOT, Daemon
 
+
 class ForeignDaemon(Daemon):
     """With programs and a directory of its own: @uid may have no access to the build."""
 
