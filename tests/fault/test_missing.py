@@ -201,7 +201,9 @@ def test_an_importer_that_does_not_start_is_noticed(tmp_path):
     """It is looked for beside the engine. A script cannot be run by a descriptor that is closed at exec."""
     build = pathlib.Path(os.environ.get("MILLIBOX_BUILD", "build")).resolve()
     tmp_path.chmod(0o755)
-    (tmp_path / "millibox-engine").symlink_to(build / "millibox-engine")
+    for program in build.glob("millibox-*"):
+        if program.is_file() and program.name != "millibox-import":
+            (tmp_path / program.name).symlink_to(program)
     (tmp_path / "millibox-import").write_text("#!/bin/sh\n")
     (tmp_path / "millibox-import").chmod(0o755)
     d = Daemon(env={"MILLIBOX_ENGINE_PATH": str(tmp_path / "millibox-engine")})
