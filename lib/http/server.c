@@ -565,16 +565,27 @@ void http_server_quiesce(struct http_server *s, void (*on_quiet)(void *ctx), voi
 	server_check_quiet(s);
 }
 
-void http_cut_others(const struct http_request *req,
-                     bool (*fn)(void *ctx, const struct http_request *other), void *ctx)
+static void cut_matching(struct http_server *s, const struct http_request *kept,
+                         bool (*fn)(void *ctx, const struct http_request *other), void *ctx)
 {
-	struct http_server *s = req->conn->server;
 	struct http_conn *c;
 
 	LIST_FOREACH (c, &s->conns, struct http_conn, node)
-		if (c->req && c->req != req && !c->ws && c->req->phase >= REQUEST_WAITING &&
+		if (c->req && c->req != kept && !c->ws && c->req->phase >= REQUEST_WAITING &&
 		    fn(ctx, c->req))
 			conn_cut(c);
+}
+
+void http_cut_others(const struct http_request *req,
+                     bool (*fn)(void *ctx, const struct http_request *other), void *ctx)
+{
+	cut_matching(req->conn->server, req, fn, ctx);
+}
+
+void http_server_cut(struct http_server *s, bool (*fn)(void *ctx, const struct http_request *req),
+                     void *ctx)
+{
+	cut_matching(s, NULL, fn, ctx);
 }
 
 size_t http_server_connections(const struct http_server *s)

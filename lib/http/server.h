@@ -245,3 +245,6 @@ void http_stream_end(struct http_request *req);
  */
 void http_cut_others(const struct http_request *req,
                      bool (*fn)(void *ctx, const struct http_request *other), void *ctx);
+/** http_server_cut - the same for all connections, not called by a handler. */
+void http_server_cut(struct http_server *s, bool (*fn)(void *ctx, const struct http_request *req),
+                     void *ctx);

@@ -16,6 +16,9 @@ struct refusals {
 	uint64_t dropped; /* since the last one logged */
 };
 
+struct http_server;
+struct timer;
+
 struct router {
 	struct router_config parts;
 	const struct config *config;
@@ -23,7 +26,9 @@ struct router {
 	const char *unready; /* literal; NULL: ready */
 	uint64_t started_us;
 	struct refusals refusals;
-	struct mcp *mcp; /* owned by the dialect mcp; NULL: not served */
+	struct mcp *mcp;            /* owned by the dialect mcp; NULL: not served */
+	struct http_server *server; /* NULL: not set */
+	struct timer *expiry;       /* of the next key */
 };
 
 enum request_tag {

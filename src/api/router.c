@@ -10,13 +10,16 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "core/config/config.h"
+#include "core/identity/identity.h"
 #include "core/observe/audit.h"
+#include "io/timer.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <strings.h>
 
 #define HOST_MAX_LEN 255
+#define EXPIRY_MS    60000
 
 struct router *router_new(const struct router_config *config)
 {
@@ -39,6 +42,7 @@ void router_free(struct router *r)
 	for (const struct dialect *const *d = r->parts.dialects; *d; d++)
 		if ((*d)->close)
 			(*d)->close(r);
+	timer_free(r->expiry);
 	free(r);
 }
 
@@ -71,12 +75,45 @@ static bool has_lost_its_key(void *ctx, const struct http_request *req)
 	return !(dialect && dialect->keys_changed) && auth_holds(r, auth_principal(req), &err) < 0;
 }
 
-void router_keys_changed(struct router *r, struct http_request *req)
+static void tell_dialects(struct router *r)
 {
 	for (const struct dialect *const *d = r->parts.dialects; *d; d++)
 		if ((*d)->keys_changed)
 			(*d)->keys_changed(r);
+}
+
+void router_keys_changed(struct router *r, struct http_request *req)
+{
+	tell_dialects(r);
 	http_cut_others(req, has_lost_its_key, r);
+}
+
+/* Looks at the clock at least once a minute: somebody may set it. */
+void router_keys_added(struct router *r)
+{
+	uint64_t due_ms = r->parts.identity ? identity_next_expiry(r->parts.identity) : 0;
+	uint64_t now_ms = clock_real_ms();
+	uint64_t wait_ms = due_ms > now_ms ? due_ms - now_ms : 0;
+
+	if (!r->expiry || due_ms == 0)
+		return;
+	timer_start(r->expiry, USEC_PER_MS * (wait_ms < EXPIRY_MS ? wait_ms : EXPIRY_MS));
+}
+
+static void on_expiry(void *ctx)
+{
+	struct router *r = ctx;
+
+	tell_dialects(r);
+	http_server_cut(r->server, has_lost_its_key, r);
+	router_keys_added(r);
+}
+
+void router_set_server(struct router *r, struct http_server *server)
+{
+	r->server = server;
+	r->expiry = timer_new(r->parts.loop, on_expiry, r);
+	router_keys_added(r);
 }
 
 /* The name in "name", "name:port", "[v6]" or "[v6]:port". Return: 0 or -1: malformed. */

@@ -56,6 +56,10 @@ struct http_handlers router_handlers(struct router *r);
 void router_set_unready(struct router *r, const char *reason);
 /** router_policies_changed - they were reloaded. */
 void router_policies_changed(struct router *r);
+/** router_set_server - borrowed: its requests end when their key expires. */
+void router_set_server(struct router *r, struct http_server *server);
+/** router_keys_added - one of them may expire. */
+void router_keys_added(struct router *r);
 /** router_keys_changed - ends the requests of keys that are no longer valid; not @req itself. */
 void router_keys_changed(struct router *r, struct http_request *req);
 

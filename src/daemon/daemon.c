@@ -112,10 +112,9 @@ struct daemon {
 	struct reload reload;
 	struct guard socket_guard, tls_guard;
 	struct tls_reload tls_reload;
-	int state_lock;
 	char handover[HOME_NAME_LEN + 16]; /* engines outlive the daemon under this name */
 	struct tls_files tls;              /* until the server has them */
-	int tcp_fd, unix_fd;
+	int state_lock, tcp_fd, unix_fd;
 	int notify_fd; /* the service manager; -1: none */
 	int diag_fd;   /* who connects over TCP; until the server has it */
 	char tcp_name[64];
@@ -491,6 +490,7 @@ static int start_http(struct daemon *d, struct error *err)
 	                                d->runners, d->store, d->identity, d->tenants, d->imports});
 	http.handlers = router_handlers(d->router);
 	d->http = http_server_new(&http);
+	router_set_server(d->router, d->http);
 	http_server_identify(d->http, TAKE_FD(d->diag_fd));
 	d->answer_timer = timer_new(d->loop, on_answer_timeout, d);
 	for (size_t i = 0; i < ARRAY_SIZE(stop_signals); i++)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """AU: revoking a key ends everything started with it, including a request in progress."""
 
+import http.client
 import json
 import socket
 
@@ -107,3 +108,25 @@ def read_to_end(sock):
     except ConnectionResetError:
         pass
     return got
+
+
+def test_an_expired_key_ends_its_streams(own):
+    """As if it had been revoked at that moment; a stream with another key goes on."""
+    with own.client() as admin:
+        make_tenant(admin, "acme")
+        short, long = make_key(admin, "acme", expires_in=3), make_key(admin, "acme")
+        body = json.dumps({"language": "shell", "code": "echo up; sleep 60", "stream": True})
+        streams = {}
+        for key in (short, long):
+            connection = http.client.HTTPConnection(*own.tcp_address(), timeout=30)
+            headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+            connection.request("POST", f"{V1}/execute", body, headers)
+            streams[key] = connection.getresponse()
+            assert json.loads(streams[key].readline())["event"] == "start"
+            assert json.loads(streams[key].readline())["data"] == "up\n"
+        with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+            streams[short].read()
+        assert KeyClient(own.tcp_address(), short).get(f"{V1}/sessions").status == 401
+        assert KeyClient(own.tcp_address(), long).get(f"{V1}/sessions").status == 200
+        streams[long].close()
+    own.settle()

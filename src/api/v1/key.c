@@ -121,6 +121,7 @@ void v1_key_create(struct router *r, struct http_request *req, const struct rout
 		durable_reply_started(reply, -1, &err);
 	else {
 		http_set_note(req, secret.id);
+		router_keys_added(r);
 		durable_reply_set_body(reply, view_new(r->parts.identity, &secret));
 	}
 }

@@ -141,6 +141,18 @@ static bool is_active(const struct identity_key *key, uint64_t now_ms)
 	return key->revoked_ms == 0 && (key->expires_ms == 0 || now_ms < key->expires_ms);
 }
 
+uint64_t identity_next_expiry(const struct identity *identity)
+{
+	uint64_t now_ms = clock_real_ms(), next_ms = 0;
+	struct identity_key *key;
+
+	LIST_FOREACH (key, &identity->keys, struct identity_key, node)
+		if (key->expires_ms && is_active(key, now_ms) &&
+		    (next_ms == 0 || key->expires_ms < next_ms))
+			next_ms = key->expires_ms;
+	return next_ms;
+}
+
 void identity_key_info(const struct identity_key *key, struct identity_key_info *ret_info)
 {
 	*ret_info = (struct identity_key_info){

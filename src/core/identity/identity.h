@@ -95,6 +95,9 @@ struct identity_key *identity_key_at(struct identity *identity, size_t index);
 /** identity_key_next - may be NULL. */
 struct identity_key *identity_key_next(const struct identity *identity,
                                        const struct identity_key *key);
+/** identity_next_expiry - when the next active key expires, in ms of the real time; 0: none will.
+ */
+uint64_t identity_next_expiry(const struct identity *identity);
 size_t identity_key_count(const struct identity *identity);
 void identity_key_info(const struct identity_key *key, struct identity_key_info *ret_info);
 
