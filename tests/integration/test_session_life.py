@@ -2,9 +2,11 @@
 """Sessions through the API of a real daemon: start, end, refusals, the command line."""
 
 import contextlib
+import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -38,6 +40,28 @@ def test_a_paused_session_does_not_run(py):
     assert r["status"] == "success" and r["stdout"].endswith("20\n")
     assert py.result(queued)["result"] == "after"
     assert py.act("resume", 409)["error_code"] == "Sandbox.StateConflict"
+
+
+@needs_freezer
+def test_a_waiter_learns_that_the_session_is_paused(py, client):
+    py.run("1")
+    py.act("pause")
+    for wait in ({"wait": True}, {"async_mode": False}):
+        refused = client.post(f"{py.path}/execute", {"code": "1", **wait})
+        assert refused.status == 409 and f"POST {py.path}/resume" in refused.json["error_detail"], refused
+    assert py.info()["queued"] == 0
+    connection = http.client.HTTPConnection("localhost", timeout=20)
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.settimeout(20)
+    connection.sock.connect(client.address)
+    body = json.dumps({"code": "6 * 7", "stream": True})
+    connection.request("POST", f"{py.path}/execute", body, {"Content-Type": "application/json", "Host": "localhost"})
+    stream = connection.getresponse()
+    names = [json.loads(stream.readline())["event"] for _ in range(2)]
+    assert names == ["pending", "paused"]
+    py.act("resume")
+    assert [json.loads(line)["event"] for line in stream][-1] == "end"
+    connection.close()
 
 
 def text_of_now(session, execution_id):

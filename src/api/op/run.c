@@ -318,6 +318,11 @@ void run_reply(struct router *r, struct http_request *req, struct run_record *re
 		begin_stream(w);
 	if (is_stream(w) && how->announce)
 		send_object(w, "pending", 0, encode_run_ticket(record));
+	if (is_stream(w) && how->paused)
+		send_object(w, "paused", 0,
+		            json_pack("{s:s, s:s}", "session_id", run.session_id, "data",
+		                      "the execution waits: the session is paused until "
+		                      "POST /api/v1/sessions/{id}/resume"));
 	if (how->patience_us > 0) {
 		w->patience = timer_new(r->parts.loop, on_impatient, w);
 		timer_start(w->patience, how->patience_us);

@@ -57,6 +57,7 @@ struct run_reply {
 	uint64_t after;       /* skip events up to this */
 	uint64_t patience_us; /* NONE: 408 after this time; 0: never */
 	bool announce;        /* a session: ids first, before the start */
+	bool paused;          /* a session's stream: it waits until the session is resumed */
 	bool past_only;       /* a session's stream: end after the events so far */
 };
 

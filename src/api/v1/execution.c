@@ -60,6 +60,19 @@ static void offer_event(const struct router *r, const struct session *session,
 		decode_offer_event(decoded);
 }
 
+static bool is_stream(const struct http_request *req, const struct decoded_run *decoded)
+{
+	return event_form_choose(http_header(req, "Accept"), decoded->stream) != EVENT_FORM_NONE;
+}
+
+static bool is_paused(const struct session *session)
+{
+	struct session_info info = {0};
+
+	session_info(session, &info);
+	return info.state == SESSION_PAUSED;
+}
+
 static int start_run(struct router *r, struct http_request *req, const struct route_args *args,
                      struct decoded_run *decoded, struct run_record **ret_record, struct error *err)
 {
@@ -79,10 +92,14 @@ static int start_run(struct router *r, struct http_request *req, const struct ro
 		return -1;
 	offer_event(r, start.session, decoded);
 	decoded->wait |= wait;
+	if (decoded->wait && !is_stream(req, decoded) && is_paused(start.session))
+		return error_set(
+			err, ERR_CONFLICT, 0,
+			"session %s is paused, so the result would not come: resume it with "
+			"POST /api/v1/sessions/%s/resume, or send the request without 'wait'",
+			args->id, args->id);
 	/* Who does not wait gets only what is certain: a persisted record. */
-	decoded->request.durable =
-		!decoded->wait &&
-		event_form_choose(http_header(req, "Accept"), decoded->stream) == EVENT_FORM_NONE;
+	decoded->request.durable = !decoded->wait && !is_stream(req, decoded);
 	return op_run_start(r, &start, ret_record, err);
 }
 
@@ -102,6 +119,7 @@ static void execute_in_session(struct router *r, struct http_request *req,
 		return;
 	}
 	how.form = event_form_choose(http_header(req, "Accept"), decoded.stream);
+	how.paused = is_paused(lookup_session(r, args, &err));
 	if (decoded.wait || how.form != EVENT_FORM_NONE)
 		run_reply(r, req, record, &how);
 	else
