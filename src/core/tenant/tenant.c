@@ -19,19 +19,25 @@ struct quota_row {
 	const char *name;
 	uint64_t max;
 	size_t setting; /* default, in struct config */
+	const char *remedy;
 };
 
 #define AT(field) offsetof(struct config, field)
 
 static const struct quota_row rows[] = {
-	[QUOTA_SESSIONS] = {"sessions", 65536, AT(quota_sessions)},
-	[QUOTA_EXECUTIONS] = {"executions", 65536, AT(quota_executions)},
-	[QUOTA_QUEUED] = {"queued", 1000000, AT(quota_queued)},
-	[QUOTA_MEMORY] = {"memory", UINT64_C(1) << 50, AT(quota_memory_bytes)},
-	[QUOTA_REQUESTS] = {"requests_per_second", 1000000, AT(quota_requests)},
-	[QUOTA_BURST] = {"burst", 1000000, AT(quota_burst)},
-	[QUOTA_TEMPLATES] = {"templates", 65536, AT(quota_templates)},
-	[QUOTA_IMAGES] = {"images", UINT64_C(1) << 50, AT(quota_images_bytes)},
+	[QUOTA_SESSIONS] = {"sessions", 65536, AT(quota_sessions), "terminate or delete a session"},
+	[QUOTA_EXECUTIONS] = {"executions", 65536, AT(quota_executions),
+                              "wait until an execution ends, or cancel one"},
+	[QUOTA_QUEUED] = {"queued", 1000000, AT(quota_queued),
+                          "wait until queued executions have run"},
+	[QUOTA_MEMORY] = {"memory", UINT64_C(1) << 50, AT(quota_memory_bytes),
+                          "end a session or an execution, or request less resources.memory"},
+	[QUOTA_REQUESTS] = {"requests_per_second", 1000000, AT(quota_requests),
+                            "send fewer requests per second"},
+	[QUOTA_BURST] = {"burst", 1000000, AT(quota_burst), "send fewer requests at once"},
+	[QUOTA_TEMPLATES] = {"templates", 65536, AT(quota_templates), "delete a template"},
+	[QUOTA_IMAGES] = {"images", UINT64_C(1) << 50, AT(quota_images_bytes),
+                          "delete a template with an imported image"},
 };
 static_assert(ARRAY_SIZE(rows) == QUOTA_COUNT, "every quota has its row");
 
@@ -199,8 +205,8 @@ void tenant_release(struct tenant *t)
 
 static int refuse_quota(const struct tenant *t, enum quota quota, struct error *err)
 {
-	(void)error_set(err, ERR_QUOTA, 0, "quota of tenant %s exceeded: %llu", t->name,
-	                (unsigned long long)t->limits[quota]);
+	(void)error_set(err, ERR_QUOTA, 0, "quota of tenant %s exceeded: %llu; %s", t->name,
+	                (unsigned long long)t->limits[quota], rows[quota].remedy);
 	(void)!str_format(err->field, sizeof(err->field), "quota.%s", rows[quota].name);
 	return -1;
 }
