@@ -163,6 +163,8 @@ static json_t *make_view(const struct show *show, const json_t *result, int stat
 	json_object_set(j, "stderr", json_object_get(result, "stderr"));
 	json_object_set(j, "result", json_object_get(result, "result"));
 	json_object_set_new(j, "metrics", metrics);
+	if (status == SANDBOX_TIMEOUT)
+		json_object_set_new(j, "error", json_string("Execution timed out"));
 	if (show->options->verbose) {
 		clock_format_utc(clock_real_ms(), now, sizeof(now));
 		json_object_set_new(j, "timestamp", json_string(now));
@@ -199,7 +201,9 @@ static void print_pretty(FILE *out, const struct show *show, const json_t *j)
 	int status = (int)json_integer_value(json_object_get(j, "exit_code"));
 
 	(void)fprintf(out, "%s\n",
-	              status == 0 ? "\u2713 Execution successful" : "\u2717 Execution failed");
+	              status == SANDBOX_OK        ? "\u2713 Execution successful"
+	              : status == SANDBOX_TIMEOUT ? "\u2717 Execution timed out"
+	                                          : "\u2717 Execution failed");
 	print_section(out, "STDOUT", message_text(j, "stdout"));
 	print_section(out, "STDERR", message_text(j, "stderr"));
 	if (status == 0) {
@@ -275,6 +279,8 @@ static int on_result(void *ctx, const json_t *result, const json_t *problem)
 	}
 	message_show_warnings(result);
 	status = exit_status(result);
+	/* Which limit it was; on stderr, also for json and yaml. */
+	exit_status_explain(result);
 	j = make_view(show, result, status);
 	if (print_view(show, j) < 0)
 		status = SANDBOX_GENERAL;

@@ -113,7 +113,7 @@ void commands_print_help(const struct command *command, FILE *out)
 	options_print_help(&command->options, out);
 	if (command->text)
 		(void)fprintf(out, "\n%s", command->text);
-	if (command->options.program_word > 0) {
+	if (command->options.program_word > 0 && command->options.count > 0) {
 		(void)fputc('\n', out);
 		exit_status_print(out);
 	}

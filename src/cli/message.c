@@ -105,12 +105,52 @@ static const struct {
 	enum error_code code;
 	const char *remedy;
 } remedies[] = {
-	{ERR_TOO_LARGE, "send a shorter program or smaller files"},
+	{ERR_TOO_LARGE, "send a shorter program, smaller files or less standard input"},
 	{ERR_BUSY, "try again in a moment"},
-	{ERR_DENIED, "request only what the policy allows"},
-	{ERR_UNAUTHENTICATED, "set MILLIBOX_API_KEY or MILLIBOX_API_KEY_FILE"},
-	{ERR_NO_SCOPE, "use a key with this scope, or the daemon's Unix socket (--socket)"},
+	{ERR_DENIED, "request only what the policy allows: 'millibox policy explain' shows it"},
+	{ERR_UNAUTHENTICATED,
+         "set MILLIBOX_API_KEY or MILLIBOX_API_KEY_FILE to a valid key; the operator creates one "
+         "with 'millibox key create' on the daemon's Unix socket"},
+	{ERR_NO_SCOPE,
+         "use a key with this scope ('millibox key create --scopes'), or the daemon's Unix socket "
+         "(--socket)"},
+	{ERR_QUOTA,
+         "end what you no longer need ('millibox session list', 'session delete', 'template "
+         "delete'); the operator raises quotas with 'millibox tenant set'"},
+	{ERR_DISK_FULL,
+         "remove files ('millibox file rm'), or create a session with a larger --disk"},
+	{ERR_TEMPLATE_IN_USE,
+         "first end its sessions ('millibox session list') and delete the templates on its image"},
+	{ERR_EXECUTION_NOT_FOUND,
+         "check the id: 'millibox execution list SESSION'; those of 'millibox run' are not kept"},
 };
+
+/* Of a conflict, by what the daemon says about it. */
+static const struct {
+	const char *detail; /* a part of it */
+	const char *remedy;
+} conflicts[] = {
+	{"directory is not empty", "use -r to remove it with everything in it"},
+	{"cannot be paused", "nothing: only a running or ready session can be paused"},
+	{"is paused", "run 'millibox session resume SESSION'"},
+	{"move '", "use --replace to replace the target"},
+	{" exists", "choose another name, or delete it first"},
+	{"has terminated", "create a session: 'millibox session create'"},
+	{"is terminated", "create a session: 'millibox session create'"},
+	{"has not ended", "wait: 'millibox execution logs --follow EXECUTION'"},
+};
+
+static const char *find_remedy(const char *code, const char *detail)
+{
+	if (str_equal(error_text(ERR_CONFLICT), code))
+		for (size_t i = 0; i < ARRAY_SIZE(conflicts); i++)
+			if (strstr(detail, conflicts[i].detail))
+				return conflicts[i].remedy;
+	for (size_t i = 0; i < ARRAY_SIZE(remedies); i++)
+		if (str_equal(error_text(remedies[i].code), code))
+			return remedies[i].remedy;
+	return NULL;
+}
 
 /* Like a value that the option parser rejects. */
 static bool show_invalid_option(const char *field, const char *detail)
@@ -140,7 +180,7 @@ void message_show_problem(const json_t *problem)
 {
 	const char *description = message_text(problem, "description");
 	const char *code = message_text(problem, "error_code");
-	size_t i = 0;
+	const char *remedy = find_remedy(code, message_text(problem, "error_detail"));
 
 	if (str_equal(code, error_text(ERR_INVALID)) &&
 	    show_invalid_option(message_text(problem, "field"),
@@ -150,10 +190,8 @@ void message_show_problem(const json_t *problem)
 		description = *code ? code : "the daemon rejected the request without a reason";
 	message_show("%s", description);
 	print_member(problem, "error_detail", "");
-	while (i < ARRAY_SIZE(remedies) && !str_equal(error_text(remedies[i].code), code))
-		i++;
-	if (i < ARRAY_SIZE(remedies))
-		(void)fprintf(stderr, "  What to do: %s\n", remedies[i].remedy);
+	if (remedy)
+		(void)fprintf(stderr, "  What to do: %s\n", remedy);
 	else if (!str_equal(error_text(ERR_INVALID), code))
 		print_member(problem, "solution", "What to do: ");
 	print_member(problem, "request_id", "Request: ");

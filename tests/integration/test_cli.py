@@ -3,6 +3,7 @@
 
 import json
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -598,8 +599,39 @@ def test_the_completion_script_completes(words, expected):
     script = millibox("completion", "bash").stdout.decode()
     line = " ".join(f"'{word}'" for word in words)
     script += f'COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _millibox; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    env = environment(PATH=f"{BUILD}:/usr/bin:/bin", MILLIBOX_SOCKET="/nonexistent")
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=env)
     assert done.stdout.split() == expected, done.stderr
+
+
+def words(daemon, *line):
+    done = millibox("completion", "words", *line, env=environment(MILLIBOX_SOCKET=daemon.socket))
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout.decode().split()
+
+
+def test_ids_and_templates_are_completed(daemon, client):
+    session = client.post("/api/v1/sessions", {}).json["session_id"]
+    assert session in words(daemon, "session", "show", "")
+    assert session in words(daemon, "file", "get", "")
+    assert session in words(daemon, "stats", "a", "b", "")
+    assert words(daemon, "file", "get", session, "") == []
+    assert "python-basic" in words(daemon, "run", "--template", "")
+    assert "python-basic" in words(daemon, "template", "show", "")
+    assert words(daemon, "run", "-l", "") == ["python", "shell"]
+    # The daemon on the line is asked.
+    assert words(daemon, "session", "show", "--socket", "/nonexistent", "") == []
+    assert client.request("DELETE", f"/api/v1/sessions/{session}").status in (200, 204)
+
+
+@pytest.mark.parametrize("shell, check", [("bash", ["bash", "-n"]), ("zsh", ["zsh", "-n"]), ("fish", ["fish", "--no-execute"])])
+def test_there_is_a_completion_script_for_each_shell(shell, check, tmp_path):
+    script = millibox("completion", shell).stdout
+    assert b"completion words" in script
+    if shutil.which(check[0]):
+        (tmp_path / "script").write_bytes(script)
+        assert subprocess.run([*check, str(tmp_path / "script")], capture_output=True, timeout=60).returncode == 0
+    assert millibox("completion", "csh").returncode == 2
 
 
 def test_a_full_disk_is_not_success():

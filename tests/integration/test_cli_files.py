@@ -131,6 +131,16 @@ def test_a_failing_path_does_not_stop_the_others(cli, py):
     assert cli("ls", py.id).stdout == b""
 
 
+def test_hints_name_options_of_the_command(cli, py):
+    cli("mkdir", py.id, "d")
+    cli("put", py.id, "-", "d/x", stdin=b"1")
+    cli("put", py.id, "-", "y", stdin=b"1")
+    assert b"What to do: use -r " in cli("rm", py.id, "d", status=125).stderr
+    assert b"What to do: use --replace " in cli("mv", py.id, "y", "d/x", status=125).stderr
+    cli("mv", "--replace", py.id, "y", "d/x")
+    cli("rm", "-r", py.id, "d")
+
+
 def test_mv(cli, py):
     cli("put", py.id, "-", "a", stdin=b"a")
     cli("put", py.id, "-", "b", stdin=b"b")

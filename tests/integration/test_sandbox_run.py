@@ -96,3 +96,12 @@ def test_interrupt(run, daemon):
         process.send_signal(signal.SIGINT)
     assert process.wait(timeout=20) == 130
     process.stdout.close()
+
+
+@pytest.mark.parametrize("form", ["pretty", "json", "yaml"])
+def test_a_time_out_is_named(run, form):
+    done = run("script.py", "-t", "1", "--format", form, code="def handler(event):\n    while True: pass")
+    assert done.returncode == 4 and "Execution timed out" in done.stdout
+    assert "reached its time limit" in done.stderr
+    failed = run("script.py", "--format", form, code="def handler(event): 1 / 0")
+    assert failed.returncode == 1 and "timed out" not in failed.stdout + failed.stderr
