@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Third-party MCP clients: the official conformance suite, the Inspector, the TypeScript SDK."""
+"""Third-party MCP clients: the official conformance suite, the Inspector, the TypeScript SDK, Vercel's client."""
 
 import json
 import os
@@ -54,32 +54,7 @@ def test_the_suites_scenario_of_polled_streams(url, tmp_path):
     assert "0 failed" in done.stdout, done.stdout[-3000:]
 
 
-#: Arguments of each tool; SID stands for a sandbox.
-ARGUMENTS = {
-    "execute_code": {"code": "print(6*7)"},
-    "manage_session": {"action": "list"},
-    "read_output": {"execution_id": "exec_none"},  # no such execution, and the result says so
-    "more_tools": {"query": "list_languages"},
-    "create_sandbox": {},
-    "list_sandboxes": {},
-    "exec_command": {"sandbox_id": "SID", "command": "echo 42"},
-    "run_code": {"sandbox_id": "SID", "code": "print(6*7)", "language": "python"},
-    "upload_file": {"sandbox_id": "SID", "path": "u.txt", "content": "42"},
-    "write_file": {"sandbox_id": "SID", "path": "w.txt", "content": "42"},
-    "download_file": {"sandbox_id": "SID", "path": "w.txt"},
-    "read_file": {"sandbox_id": "SID", "path": "w.txt"},
-    "list_files": {"sandbox_id": "SID"},
-    "run_python": {"sandbox_id": "SID", "code": "print(6*7)"},
-    "run_shell": {"sandbox_id": "SID", "code": "echo 42"},
-    "run_generic": {"sandbox_id": "SID", "code": "echo 42", "language": "bash"},
-    "list_languages": {},
-    "interrupt": {"sandbox_id": "SID"},  # nothing runs, and the result says so
-    "terminate_sandbox": {"sandbox_id": "SID"},
-}
-REFUSED = {"interrupt": "StateConflict", "read_output": "ExecutionNotFound"}
-#: Not in the list: the default profile is shorter, and the host lacks the languages.
 DEFAULT = {"execute_code", "exec_command", "read_file", "write_file", "list_files", "manage_session", "read_output", "more_tools"}
-COMPILED = {f"run_{name}": {"sandbox_id": "SID", "code": "x"} for name in ("javascript", "typescript", "go", "rust", "java", "cpp", "csharp")}
 
 
 def forget_sessions(daemon):
@@ -102,28 +77,36 @@ def call(where, name, arguments, tmp_path, **env):
     return inspect(where, "tools/call", tmp_path, words, **env)
 
 
-@pytest.mark.parametrize("transport", ["http", "stdio"])
-def test_the_inspector_lists_tools_and_calls_every_one(daemon, url, tmp_path, transport):
-    where = [url, "--transport", "http"] if transport == "http" else [BUILD / "millibox", "mcp"]
-    env = {} if transport == "http" else {"MILLIBOX_SOCKET": daemon.socket}
-    listed = {t["name"] for t in inspect(where, "tools/list", tmp_path, **env)["tools"]}
-    assert listed == DEFAULT
-    sid = f"insp-{transport}"
-    with daemon.client() as client:
-        made = client.post("/api/v1/sessions", {"id": sid, "mode": "persistent"})
-        assert made.status == 201, made
-    for name, arguments in {**COMPILED, **ARGUMENTS}.items():
-        arguments = {k: v.replace("SID", sid) for k, v in arguments.items()}
-        result = call(where, name, arguments, tmp_path, **env)
-        text = result["content"][0]["text"]
-        if name in COMPILED:
-            assert result["isError"] and ("not supported" in text or "does not have" in text) or not result["isError"], (name, result)
-        elif name in REFUSED:
-            assert result["isError"] and REFUSED[name] in result["structuredContent"]["code"], result
-        else:
-            assert not result["isError"], (name, result)
-            assert "42" in text or name in ("create_sandbox", "list_sandboxes", "manage_session", "more_tools", "upload_file", "write_file", "list_files", "list_languages", "terminate_sandbox"), (name, text)
+def test_the_inspector_holds_a_conversation(daemon, url, tmp_path):
+    """As conversation.mjs. Each call is a client and a session of MCP of its own; Millibox's session stays."""
+    where = [url, "--transport", "http"]
+    assert {t["name"] for t in inspect(where, "tools/list", tmp_path)["tools"]} == DEFAULT
+
+    def say(tool, **arguments):
+        return call(where, tool, arguments, tmp_path)["content"][0]["text"]
+
+    assert say("execute_code", code="print(6*7)") == "42\n"
+    sid = re.search(r"sess_\w+", say("manage_session", action="create"))[0]
+    assert "NameError" in say("execute_code", session_id=sid, code="sum(values)")
+    assert "42" in say("execute_code", session_id=sid, code="values = [1, 41]; sum(values)")
+    say("write_file", session_id=sid, path="main.py", content="for i in range(9000): print('line', i)")
+    long = say("exec_command", session_id=sid, command="python3 main.py")
+    ident, offset = re.search(r"exec_\d+_\w+", long)[0], re.search(r"left out at offset (\d+)", long)[1]
+    assert "line 2000\n" in say("read_output", execution_id=ident, offset=offset)
+    assert "run_python" in say("more_tools", query="packages")
+    assert "42" in say("more_tools", call="run_python", arguments=json.dumps({"sandbox_id": sid, "code": "print(6*7)"}))
     forget_sessions(daemon)
+
+
+def test_the_inspector_uses_stdio(daemon, tmp_path):
+    where = [BUILD / "millibox", "mcp"]
+    assert call(where, "exec_command", {"command": "echo 42"}, tmp_path, MILLIBOX_SOCKET=daemon.socket)["content"][0]["text"] == "42\n"
+
+
+def test_vercels_client_holds_a_conversation(daemon, url, tmp_path):
+    done = run(["node", CLIENTS / "vercel.mjs", url], tmp_path)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert json.loads(done.stdout)["tools"] == len(DEFAULT)
 
 
 def configurations():

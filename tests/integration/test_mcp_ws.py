@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import re
 import threading
 
 import pytest
@@ -176,8 +177,8 @@ def test_a_client_that_does_not_read_is_cut_off(daemon, client):
         ws.initialize()
         other.initialize()
         # The daemon stops reading when much is unsent: only long answers to short requests exceed the limit.
-        printed = call(other, "execute_code", language="python", code="print('x' * 900000)")["content"]
-        uri = next(item["uri"] for item in printed if item["type"] == "resource_link")
+        printed = call(other, "execute_code", language="python", code="print('x' * 900000)")["structuredContent"]["output"]
+        uri = f"""execution://{re.search('execution_id "([a-z0-9_]+)"', printed)[1]}/stdout"""
         ask = WebSocket.frame(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}})) * 50
         with contextlib.suppress(BrokenPipeError, ConnectionResetError, TimeoutError):
             for _ in range(200):

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { converse } from './conversation.mjs';
 import { ResourceListChangedNotificationSchema, ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 
 function connect([kind, ...words]) {
@@ -26,6 +27,8 @@ const text = (result) => result.content.find((item) => item.type === 'text').tex
 const tools = (await client.listTools()).tools;
 assert.ok(tools.length === 8 && tools.every((t) => t.description && t.inputSchema.type === 'object'));
 
+await converse(tools.map((t) => t.name), async (name, args) => text(await call(name, args)));
+
 const made = await call('create_sandbox', { image: 'python-datascience' });
 const sandbox_id = made.structuredContent.sandbox_id;
 await client.subscribeResource({ uri: `sandbox://${sandbox_id}/result.csv` });
@@ -40,7 +43,7 @@ assert.match(text(failed), /KeyError: 'z'/);
 
 await call('write_file', { sandbox_id, path: 'main.py', content: program('y') });
 const progress = [];
-const worked = await call('exec_command', { sandbox_id, command: 'python3 main.py' }, { onprogress: (p) => progress.push(p.message) });
+const worked = await call('run_shell', { sandbox_id, code: 'python3 main.py' }, { onprogress: (p) => progress.push(p.message) });
 assert.equal(worked.isError, false);
 assert.equal(text(worked).split('\n')[0], '15');
 assert.equal(progress.join(''), '15\n');

@@ -450,7 +450,8 @@ void tool_result_finish(struct call *call, const struct run_record_info *run)
 	call->log = json_pack("{s:s, s:s, s:f}", "execution_id", run->id, "outcome",
 	                      outcome_status_name(t.o->status), "duration",
 	                      (double)t.o->duration_us / 1e6);
-	add_links(&t, content);
+	if (!call->brief) /* some clients reject a result with links */
+		add_links(&t, content);
 	for (size_t i = 0; i < OUTPUT_COUNT; i++) {
 		free(t.streams[i].text);
 		buf_done(&t.streams[i].brief);
