@@ -16,10 +16,15 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "chain/chain.h"
+#include "cli/client/api_call.h"
+#include "cli/common_options.h"
+#include "cli/message.h"
 #include "db/db.h"
+#include "http/status.h"
 
 /*
- * Both commands read only files: the daemon must not vouch for its own log. A log is rotated files,
+ * Both commands read files, and ask the daemon only where they are: it must not vouch for its own
+ * log. A log is rotated files,
  * named after their last record's number, and the current file; one hash chain runs through all.
  * Two places outside record its end: the head file beside it, and the anchor in the daemon's
  * database.
@@ -34,6 +39,7 @@
 #define ANCHOR_MAX   65536
 
 struct audit_options {
+	struct endpoint_options at;
 	bool follow;          /* tail */
 	uint64_t lines;       /* tail */
 	const char *database; /* verify */
@@ -45,18 +51,55 @@ struct ends {
 	bool has_head, has_anchor;
 };
 
-/* Default: of this user's daemon. Return: owned. */
-static char *log_path(const struct args *args)
+/* Of a daemon that this user would start. Return: owned. */
+static char *default_path(void)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
-	if (args->words_count > 0)
-		return xstrdup(args->words[0]);
 	if (geteuid() == 0)
 		return xstrdup("/var/lib/millibox/" LOG_NAME);
 	if (state && state[0] == '/')
 		return xasprintf("%s/millibox/" LOG_NAME, state);
 	return xasprintf("%s/.local/state/millibox/" LOG_NAME, home ? home : "");
+}
+
+/* Of the daemon at @endpoint, on this host. Return: owned, or NULL with *err. */
+static char *ask_path(const struct endpoint *endpoint, struct error *err)
+{
+	const struct api_call call = {.method = "GET", .path = "/api/v1/audit"};
+	json_auto_t *answer = NULL;
+	const char *path;
+	int status = 0;
+
+	if (api_call(endpoint, &call, &answer, &status, err) < 0)
+		return NULL;
+	path = message_text(answer, "path");
+	if (status == HTTP_OK && *path)
+		return xstrdup(path);
+	if (status == HTTP_OK)
+		(void)error_set(err, ERR_CONFIG, 0, "this daemon has no audit log (audit.enabled)");
+	else
+		(void)error_set(
+			err, ERR_DENIED, 0,
+			"the daemon does not name its audit log (%s); give the file, or the "
+			"daemon's Unix socket (--socket)",
+			message_text(answer, "error_detail"));
+	return NULL;
+}
+
+/* FILE, else that of the daemon, else the default. Return: owned, or NULL with *err. */
+static char *log_path(const struct audit_options *options, const struct args *args,
+                      struct error *err)
+{
+	cleanup_endpoint struct endpoint endpoint = {0};
+
+	if (args->words_count > 0)
+		return xstrdup(args->words[0]);
+	if (endpoint_find(&options->at, &endpoint, err) < 0)
+		return NULL;
+	if (endpoint.chosen || endpoint_is_served(&endpoint))
+		return ask_path(&endpoint, err);
+	return default_path();
 }
 
 static int check_words(const struct args *args, struct error *err)
@@ -184,15 +227,18 @@ static int print_verification(const struct chain_verdict *v, const char *bad,
 
 static int run_verify(const void *values, const struct args *args, struct error *err)
 {
-	cleanup_free char *path = log_path(args);
+	const struct audit_options *options = values;
+	cleanup_free char *path = NULL;
 	const char *last = NULL;
 	cleanup_str_list char **files = NULL;
 	struct chain_verdict verdict = {0};
-	const struct audit_options *options = values;
 	struct ends ends = {0};
 	int no_head;
 
 	if (check_words(args, err) < 0)
+		return -1;
+	path = log_path(options, args, err);
+	if (!path)
 		return -1;
 	/* Before the log, to which a daemon may append. */
 	no_head = read_head(path, &ends.head, err);
@@ -286,11 +332,14 @@ static int follow_log(const char *path, int fd, off_t at)
 static int run_tail(const void *values, const struct args *args, struct error *err)
 {
 	const struct audit_options *options = values;
-	cleanup_free char *path = log_path(args);
+	cleanup_free char *path = NULL;
 	off_t at = 0;
 	int fd, r;
 
 	if (check_words(args, err) < 0)
+		return -1;
+	path = log_path(options, args, err);
+	if (!path)
 		return -1;
 	fd = fd_open(path, O_RDONLY, 0);
 	if (fd < 0)
@@ -312,21 +361,23 @@ static int run_tail(const void *values, const struct args *args, struct error *e
 static const struct option_row tail_rows[] = {
 	{"lines", 'n', OPTION_NUMBER, AT(lines), "N", "number of records; default: 10"},
 	{"follow", 'f', OPTION_FLAG, AT(follow), NULL, "keep printing new records"},
+	ENDPOINT_ROWS(AT(at)),
 };
 
 static const struct option_row verify_rows[] = {
 	{"database", 0, OPTION_TEXT, AT(database), "FILE",
          "the daemon's database; default: " DATABASE " beside the log, if present"},
+	ENDPOINT_ROWS(AT(at)),
 };
 
 COMMAND(audit_verify, "audit verify", "[FILE]", "Verify that an audit log is intact", run_verify,
         verify_rows, struct audit_options,
-        .text = "Reads FILE (default: the log of this user's daemon), its rotated files and its "
-                "head, without\n"
-                "a daemon. Reports the first record that is missing, changed or out of order. The "
-                "log must\n"
-                "also reach the record that the daemon's database names. The exit status is 0 only "
-                "if the\n"
-                "log is intact.\n");
+        .text = "Reads FILE, its rotated files and its head. Default: the log of the daemon that "
+                "answers, which\n"
+                "is asked for the path only; without a daemon, that of a daemon of this user. "
+                "Reports the first\n"
+                "record that is missing, changed or out of order. The log must also reach the "
+                "record that the\n"
+                "daemon's database names. The exit status is 0 only if the log is intact.\n");
 COMMAND(audit_tail, "audit tail", "[FILE]", "Show the last records of an audit log", run_tail,
         tail_rows, struct audit_options);

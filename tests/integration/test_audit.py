@@ -431,3 +431,33 @@ def test_a_missing_log(tmp_path):
     said = verify(tmp_path / "none.log")
     assert said.returncode == 125 and "none.log" in said.stderr
     assert os.listdir(tmp_path) == []
+
+
+# The command line finds the log
+
+
+def audit(*words, **env):
+    command = [str(BUILD / "millibox"), "audit", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **env})
+
+
+def test_the_log_is_that_of_the_daemon_that_answers(audited, client):
+    log = log_of(audited)
+    for words, env in ((["--socket", audited.socket], {}), ([], {"MILLIBOX_SOCKET": audited.socket})):
+        said = audit("tail", *words, **env)
+        assert said.returncode == 0 and said.stdout.splitlines()[-1] in log.read_text().splitlines(), said
+        said = audit("verify", *words, **env)
+        assert said.returncode == 0 and said.stdout.startswith("intact"), said
+    with audited.client() as own:
+        assert own.get("/api/v1/audit").json == {"enabled": True, "path": str(log)}
+
+
+def test_a_daemon_without_a_log_says_so(make_daemon):
+    own = make_daemon(env={"MILLIBOX_AUDIT_ENABLED": "false"}).start()
+    said = audit("tail", "--socket", own.socket)
+    assert said.returncode == 125 and "audit.enabled" in said.stderr
+
+
+def test_a_daemon_that_is_not_there_has_no_log(tmp_path):
+    said = audit("tail", "--socket", f"{tmp_path}/none")
+    assert said.returncode == 125 and f"{tmp_path}/none" in said.stderr

@@ -2,11 +2,13 @@
 #include "api/v1/v1.h"
 
 #include "api/auth.h"
+#include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/op/health.h"
 #include "api/op/usage.h"
 #include "api/reply.h"
 #include "base/clock.h"
+#include "core/observe/audit.h"
 #include "core/run/run.h"
 #include "core/session/session.h"
 #include "driver/driver.h"
@@ -129,4 +131,15 @@ void v1_internal(struct router *r, struct http_request *req, const struct route_
 	(void)error_set(&err, ERR_UNAUTHENTICATED, 0,
 	                "no token grants access: boxes report over a connection of their own");
 	reply_error(req, &err);
+}
+
+/* Only where it is: the daemon must not vouch for its own log. */
+void v1_audit(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	json_t *j = json_object();
+
+	(void)args;
+	json_set(j, "enabled", json_boolean(r->parts.audit));
+	json_set(j, "path", r->parts.audit ? encode_text(audit_path(r->parts.audit)) : json_null());
+	reply_json(req, HTTP_OK, j);
 }

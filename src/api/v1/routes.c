@@ -61,6 +61,7 @@ static const struct route routes[] = {
 	{"GET",    V1 "/runtimes/{id}/health",            ROUTE_BODY_NONE,     false, v1_runtime_health, "Check whether a driver can create boxes", SCOPE_READ},
 	{"GET",    V1 "/runtimes/{id}/metrics",           ROUTE_BODY_NONE,     false, v1_runtime_metrics, "Get metrics of a driver", SCOPE_READ},
 	{"GET",    V1 "/pools",                           ROUTE_BODY_NONE,     false, v1_pool_list, "List pools of prepared boxes", SCOPE_ADMIN},
+	{"GET",    V1 "/audit",                           ROUTE_BODY_NONE,     false, v1_audit, "Get the path of the audit log", SCOPE_ADMIN},
 	{"POST",   V1 "/internal/{path...}",              ROUTE_BODY_JSON,     false, v1_internal, "Refuse callbacks of another control plane's executors", SCOPE_ANY},
 	{"POST",   "/internal/{path...}",                 ROUTE_BODY_JSON,     false, v1_internal, "Refuse callbacks of another control plane's executors", SCOPE_ANY},
 

@@ -81,6 +81,7 @@ route_fn v1_policy_explain;
 
 /* pool.c */
 route_fn v1_pool_list;
+route_fn v1_audit;
 
 /* runtime.c */
 route_fn v1_runtime_list;
