@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Third-party MCP clients: the official conformance suite, the Inspector, the TypeScript SDK, Vercel's client."""
+"""Third-party MCP clients: the official conformance suite, the Inspector, the TypeScript SDK, LangChain's adapter, Vercel's client."""
 
 import json
 import os
@@ -105,6 +105,13 @@ def test_the_inspector_uses_stdio(daemon, tmp_path):
 
 def test_vercels_client_holds_a_conversation(daemon, url, tmp_path):
     done = run(["node", CLIENTS / "vercel.mjs", url], tmp_path)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert json.loads(done.stdout)["tools"] == len(DEFAULT)
+
+
+@pytest.mark.skipif(not (CLIENTS / "venv/complete").exists(), reason="the adapter is not installed: tools/setup test")
+def test_langchains_adapter_holds_a_conversation(daemon, url, tmp_path):
+    done = run([CLIENTS / "venv/bin/python", CLIENTS / "langchain_conversation.py", url], tmp_path)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     assert json.loads(done.stdout)["tools"] == len(DEFAULT)
 
