@@ -173,6 +173,14 @@ def test_a_session_has_one_tool(mcp):
     refused(mcp.call("manage_session", action="create", session_id="a b"), "session_id")
 
 
+def test_errors_name_tools_and_arguments(mcp, session):
+    refused(mcp.call("read_file", session_id="nobody", path="a"), "Call manage_session")
+    refused(mcp.call("read_file", session_id=session, path="nope"), "Call list_files")
+    refused(mcp.call("execute_code", code="1", sesion_id="x"), "did you mean 'session_id'?", "more_tools")
+    refused(mcp.call("read_output", execution_id="exec_none"), "execution_id")
+    refused(mcp.call("execute_code", code="1", language="pyhton"), "language", "available: python, shell")
+
+
 def test_a_command_needs_no_session(mcp):
     assert text(mcp.call("exec_command", command="echo $((6 * 7))")) == "42\n"
 

@@ -423,12 +423,35 @@ void tool_finish(struct call *call, const char *text, json_t *structured, json_t
 	end_tool(call, text, structured, content ? content : json_array(), NULL, is_error);
 }
 
+/* What a model can do about it, in tools and arguments. Others are for people as well. */
+static const char *find_remedy(const struct call *call, enum error_code code)
+{
+	static const struct {
+		enum error_code code;
+		const char *text;
+	} remedies[] = {
+		{ERR_INVALID, "Correct this argument and call the tool again."},
+		{ERR_UNKNOWN_FIELD, "Leave it out; more_tools with the tool's name as query "
+	                            "describes every argument."},
+		{ERR_SESSION_NOT_FOUND, "Call manage_session: action list shows your sessions, "
+	                                "create makes one."},
+		{ERR_FILE_NOT_FOUND, "Call list_files to see the files of the session."},
+		{ERR_EXECUTION_NOT_FOUND, "Use the execution_id that a shortened result names, "
+	                                  "or run the program again."},
+	};
+
+	for (size_t i = 0; call->brief && i < ARRAY_SIZE(remedies); i++)
+		if (remedies[i].code == code)
+			return remedies[i].text;
+	return error_solution(code);
+}
+
 void tool_refuse(struct call *call, const struct error *err)
 {
 	cleanup_json json_t *error = reply_error_object(err, call->request_id);
 	const char *detail = json_string_value(json_object_get(error, "error_detail"));
 	cleanup_free char *text = xasprintf("Error: %s %s\n%s", error_describe(err->code), detail,
-	                                    error_solution(err->code));
+	                                    find_remedy(call, err->code));
 	json_t *structured = json_object();
 	char ctx[REPLY_CTX_LEN];
 
