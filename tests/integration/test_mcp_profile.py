@@ -132,6 +132,12 @@ def test_a_client_that_shows_only_the_structure_shows_output_and_error(mcp, sess
     assert wrong["status"] == "error" and wrong["code"] == "Sandbox.FileNotFound" and "nope" in wrong["error"]
 
 
+def test_a_lowered_limit_is_in_the_structure(make_daemon):
+    daemon = make_daemon(config="limits: {timeout_max: 5s, timeout: 5s}\n").start()
+    with Mcp(daemon.socket) as m:
+        assert "5" in good(m.call("execute_code", code="print(1)", timeout=60))["warnings"]
+
+
 def test_files_and_binary_content_are_in_the_structure(mcp, session):
     made = good(mcp.call("exec_command", session_id=session, command="printf '\\377' > b; echo 42 > t"))
     assert sorted(made["files"]) == ["b", "t"]

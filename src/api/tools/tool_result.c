@@ -353,7 +353,7 @@ static json_t *make_brief(struct summary *t, json_t *content)
 {
 	cleanup_buf struct buf output = BUF_INIT(TEXT_MAX + 2 * t->room),
 			       error = BUF_INIT(TEXT_MAX + 2 * t->room),
-			       result = BUF_INIT(TEXT_MAX + t->room);
+			       result = BUF_INIT(TEXT_MAX + t->room), cuts = BUF_INIT(TEXT_MAX);
 	json_t *j = json_object();
 
 	json_decref(split_results(t, content));
@@ -365,6 +365,8 @@ static json_t *make_brief(struct summary *t, json_t *content)
 	json_set(j, "output", json_text(output.data ? output.data : "", output.len));
 	set_text(j, "result", &result);
 	set_text(j, "error", &error);
+	tool_add_cuts(&cuts, t->run->cuts);
+	set_text(j, "warnings", &cuts);
 	json_set(j, "limit",
 	         outcome_limit_name(t->o->limit) ? json_string(outcome_limit_name(t->o->limit))
 	                                         : json_null());

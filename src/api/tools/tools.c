@@ -134,6 +134,7 @@ static const struct fields run_out = OUTPUT(
 	{"language", FIELD_STRING},
 	{"files", FIELD_STRINGS, BRIEF, .description = "Made or changed"},
 	{"isolation", FIELD_STRING, BRIEF, .description = "If not strict"},
+	{"warnings", FIELD_STRING, BRIEF, .description = "Limits that were lowered"},
 	{"outcome", FIELD_STRING, FULL, .description = "success, failed, timeout, crashed or cancelled, with or without a session"},
 	{"exit_code", FIELD_INTEGER, FULL, .description = "-1 if the program did not exit by itself"},
 	{"stdout", FIELD_STRING, FULL, .description = "Shortened if long: see output_truncated"},
