@@ -12,7 +12,9 @@ from support import host
 from support.egress import (A, CLOSED, ECH, GREETING, OPEN, TALK, Network, connect, extension, get, hello, read_all,
                             run_outside, send_outside, server_names, socks_address, socks_name, status_of)  # fmt: skip
 
-pytestmark = pytest.mark.phases("system", "user", "subid")
+pytestmark = pytest.mark.phases("system")
+#: What depends on how the daemon makes boxes and starts the proxy.
+every_phase = pytest.mark.phases("system", "user", "subid")
 
 RULES = {
     "net": [f"{OPEN}/32:PORT", "*.test:PORT", "GET *.plain:PORT/open/*", "TCP *.raw:PORT"],
@@ -63,6 +65,7 @@ def reached(net, talks, address=OPEN):
     return [data for _, data in seen]
 
 
+@every_phase
 def test_every_way_leads_to_what_is_allowed(net):
     """The control of most tests below."""
     reached(net, [*ways("open.test", net.port), [get(f"http://{OPEN}:{net.port}/")],
@@ -70,6 +73,7 @@ def test_every_way_leads_to_what_is_allowed(net):
                   [get(f"http://host.plain:{net.port}/open/a")], tunnel("host.raw", b"\0not TLS", net.port)])  # fmt: skip
 
 
+@every_phase
 def test_what_no_rule_names_is_refused(net):
     """Another host, port, method and path; a tunnel where rules look into requests; plain requests where they do not."""
     got = refused(net, [*ways("open.example", net.port), *ways("open.test", net.port + 1), *ways("test", net.port),
@@ -108,6 +112,7 @@ def host_socket(name):
         yield listener
 
 
+@every_phase
 def test_no_connection_passes_the_proxy_by(net):
     tries = [f"attempt('AF_INET', 'SOCK_STREAM', ({OPEN!r}, {net.port}))"]
     tries += [f"attempt('AF_INET{'6' if ':' in a else ''}', 'SOCK_STREAM', ({a!r}, {net.port}))" for a in CLOSED]
@@ -119,6 +124,7 @@ def test_no_connection_passes_the_proxy_by(net):
     assert len(net.server.take()) == 3
 
 
+@every_phase
 def test_no_name_server_answers_a_box(net):
     """NET-5: names are resolved outside; a box cannot even ask."""
     query = b"\0\1\1\0\0\1\0\0\0\0\0\0\4open\4test\0\0\1\0\1"
@@ -130,6 +136,7 @@ def test_no_name_server_answers_a_box(net):
     assert run_outside(code)[0] == "reached"
 
 
+@every_phase
 def test_sockets_below_tcp_do_not_exist(net):
     kinds = [("AF_INET", "SOCK_RAW", 1), ("AF_INET6", "SOCK_RAW", 58), ("AF_PACKET", "SOCK_RAW", 768), ("AF_PACKET", "SOCK_DGRAM", 768)]
     code = f"{DIRECT}\nprint(json.dumps([{', '.join(f'attempt({f!r}, {k!r}, None, {p})' for f, k, p in kinds)}]))"
@@ -140,6 +147,7 @@ def test_sockets_below_tcp_do_not_exist(net):
         assert run_outside(code) == ["reached"] * 4
 
 
+@every_phase
 def test_an_abstract_socket_of_the_host_is_out_of_reach(net):
     """NET-6."""
     name = f"\0egress-{os.getpid()}"
@@ -211,6 +219,7 @@ NOT_PUBLIC = ["127.0.0.2", "10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1"
               "fec0::1", "ff02::1"]  # fmt: skip
 
 
+@every_phase
 def test_a_name_of_an_address_that_is_not_public_is_refused(net):
     names = {f"n{i}.test": address for i, address in enumerate(NOT_PUBLIC)}
     net.resolver.script.update({name: [[address]] for name, address in names.items()})
@@ -460,6 +469,7 @@ print(json.dumps(found))
 """
 
 
+@every_phase
 def test_nothing_of_the_proxy_but_its_listener_is_in_a_box(net):
     with net.daemon.client() as client:
         inside = json.loads(client.python(LOOK)["stdout"])
@@ -475,6 +485,7 @@ def test_the_proxy_is_no_way_to_itself_or_the_daemon(net):
     refused(net, [*ways(OPEN, 3128)[:2], [get(f"http://open.test:{net.resolver.port}/")]], "network.allow")
 
 
+@every_phase
 def test_a_listener_is_its_box(net):
     """Another box with other rules gets other answers at the same address, and a box without network none."""
     request = get(f"http://open.test:{net.port}/")
@@ -498,6 +509,7 @@ if os.fork() == 0:
 """
 
 
+@every_phase
 def test_the_next_boxes_find_no_listener(net):
     """A box ends while its connection is open: its network namespace is not used again."""
     part = connect(f"host.raw:{net.port}").hex()

@@ -15,7 +15,9 @@ from support.client import Client
 from support.egress import OPEN, TALK, Network, code_of, connect, get, status_of
 from support.sessions import Session
 
-pytestmark = pytest.mark.phases("system", "user", "subid")
+pytestmark = pytest.mark.phases("system")
+#: What depends on how the daemon makes boxes and starts the proxy.
+every_phase = pytest.mark.phases("system", "user", "subid")
 
 RULES = {"net": [f"{OPEN}/32:PORT", "*.test:PORT", "TCP *.raw:PORT"]}
 MIB = 1 << 20
@@ -106,6 +108,7 @@ def test_half_open_connections(net, data):
     assert passes(net)
 
 
+@every_phase
 def test_ten_thousand_connections(net):
     """Twelve processes hold 10,000 at the same time, as far as the kernel lets them."""
     with box(net) as session:
@@ -175,6 +178,7 @@ def tunnels(net, session, count):
     session.run(HOLD + f"hold({count}, {connect(f'host.raw:{net.port}')!r})")
 
 
+@every_phase
 def test_the_limits_on_connections():
     """Of a box and of its tenant; what is more waits, and is served when another ends."""
     with network(max_connections=4, max_connections_per_tenant=6) as net, box(net) as first, box(net) as second:
@@ -246,6 +250,7 @@ def kill_proxy(net):
     host.wait_until(lambda: net.proxy_pid() not in (None, old), 20, "another proxy")
 
 
+@every_phase
 def test_sessions_outlive_the_proxy(net):
     with box(net) as session:
         request = code_of([[get(f"http://open.test:{net.port}/")]])
@@ -263,6 +268,7 @@ def test_sessions_outlive_the_proxy(net):
     net.server.take()
 
 
+@every_phase
 def test_a_session_keeps_its_network_over_the_end_of_the_daemon():
     with network() as net:
         session = Session(Client(net.daemon.socket), mode="persistent")
@@ -295,6 +301,7 @@ def status(pid):
     return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
 
 
+@every_phase
 def test_the_proxy_has_no_privilege(net):
     proxy = net.proxy_pid()
     starter = host.proc_stat(proxy)[0]
@@ -308,7 +315,6 @@ def test_the_proxy_has_no_privilege(net):
         assert int(status(os.getpid())["CapEff"], 16) and status(os.getpid())["Uid"].split()[0] == "0", "control"
 
 
-@pytest.mark.skipif(not host.is_root(), reason="needs root: the process is not dumpable")
 def test_the_proxy_has_only_sockets(net):
     """No file, no directory, and no socket of another box than those that are open."""
     links = [os.readlink(f"/proc/{net.proxy_pid()}/fd/{fd}") for fd in os.listdir(f"/proc/{net.proxy_pid()}/fd")]
@@ -318,6 +324,7 @@ def test_the_proxy_has_only_sockets(net):
     assert sum(link.startswith("socket") for link in links) == 1, "without a box it has its daemon's"
 
 
+@every_phase
 def test_the_proxy_hides_from_its_own_user(net):
     """Not dumpable: no other process of the daemon's user can trace it or read its memory."""
     owner = os.stat(f"/proc/{net.proxy_pid()}/mem").st_uid
@@ -325,6 +332,7 @@ def test_the_proxy_hides_from_its_own_user(net):
     assert os.stat(f"/proc/{os.getpid()}/mem").st_uid == os.geteuid(), "control"
 
 
+@every_phase
 def test_nothing_of_a_box_stays_with_the_proxy(net):
     proxy = net.proxy_pid()
     before = descriptors(proxy)
