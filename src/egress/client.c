@@ -192,6 +192,13 @@ void client_recheck(struct client *c)
 	if (c->state == CLIENT_READ || c->state == CLIENT_DRAIN)
 		return;
 	reason = judge(c, &rule);
+	if (reason == EGRESS_REASON_NONE && c->is_raw &&
+	    !rules_allow_raw(c->box->rules, &c->target))
+		reason = EGRESS_NO_TLS;
+	if (reason == EGRESS_REASON_NONE && dial_refusal(c)) {
+		reason = EGRESS_ADDRESS;
+		rule = dial_refusal(c);
+	}
 	if (reason == EGRESS_REASON_NONE)
 		return;
 	control_denied(c->box, reason, &c->target, rule ? rule : "");

@@ -199,3 +199,8 @@ void dial_stop(struct client *c)
 	c->dial.timer = NULL;
 	c->dial.fd = fd_close(c->dial.fd);
 }
+
+const char *dial_refusal(const struct client *c)
+{
+	return c->dial.next > 0 ? refusal_of(c, &c->dial.addresses[c->dial.next - 1]) : NULL;
+}

@@ -142,6 +142,9 @@ void relay_resume_paused(void *egress);
 /* dial.c */
 void dial_start(struct client *c);
 void dial_stop(struct client *c);
+/** dial_refusal - the class of the address that @c is connected or connecting to, if the rules do
+ * not allow it any more, or NULL. */
+const char *dial_refusal(const struct client *c);
 
 /* control.c */
 void control_open(struct egress *e, int fd);

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""millibox-egress without a daemon: this test gives the orders. Rules change under open connections, orders that make no
+sense are refused, and idle connections cost little."""
+
+import contextlib
+import os
+import socket
+import struct
+import subprocess
+
+import pytest
+from support import host
+from support.daemon import BUILD, is_sanitized
+from support.egress import OPEN, Resolver, Server, connect, get, read_all
+
+pytestmark = pytest.mark.phases("system", "user")
+
+OPEN_BOX, RULES, CLOSE, DENIED, USED, CLOSED_BOX = 1, 2, 3, 4, 5, 6
+ORDER = "=IIIIQ" + 2 * "IIQQ"
+EVENT = "=IIIHH254s256s2xQQQQ"
+ADDRESS, NO_HOST, NO_TLS = 8, 3, 9
+
+
+class Proxy:
+    """One millibox-egress, and a listener for each box that it serves."""
+
+    def __init__(self, resolver):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        def place():
+            os.dup2(theirs.fileno(), 3)
+            os.set_inheritable(3, True)
+
+        command = [BUILD / "millibox-egress", "--resolver", f"{OPEN}:{resolver.port}"]
+        self.process = subprocess.Popen(command, close_fds=False, preexec_fn=place, stderr=subprocess.DEVNULL)
+        theirs.close()
+        self.starter = ours
+        self.listeners = []
+        self.take()
+
+    def take(self):
+        """The socket of the proxy that serves now."""
+        self.starter.settimeout(20)
+        _, fds, _, _ = socket.recv_fds(self.starter, 1, 1)
+        self.control = socket.socket(fileno=fds[0])
+        self.control.settimeout(20)
+
+    def order(self, op, number, rules=(), connections=64, listener=None, count=None, cut=None):
+        limits = (connections, 60000, 0, 0)
+        data = struct.pack(ORDER, op, number, 1, len(rules) if count is None else count, 0, *limits, *limits)
+        data += b"".join(rule.encode() + b"\0" for rule in rules)
+        socket.send_fds(self.control, [data[:cut]], [listener.fileno()] if listener else [])
+
+    def open(self, number, rules, **kw):
+        """Return: the address of a new box's listener."""
+        listener = socket.create_server((OPEN, 0), backlog=2048)
+        self.listeners.append(listener)
+        self.order(OPEN_BOX, number, rules, listener=listener, **kw)
+        return listener.getsockname()
+
+    def denial(self):
+        """(reason, host, detail) of the next event DENIED."""
+        while True:
+            op, _, reason, _, _, name, detail = struct.unpack(EVENT, self.control.recv(4096))[:7]
+            if op == DENIED:
+                return reason, name.split(b"\0")[0].decode(), detail.split(b"\0")[0].decode()
+
+    def pid(self):
+        return host.children(self.process.pid)[0]
+
+    def close(self):
+        for sock in [self.starter, self.control, *self.listeners]:
+            sock.close()
+        assert self.process.wait(20) == 0
+
+
+@pytest.fixture
+def place():
+    """A proxy, and a server that it may reach."""
+    with contextlib.ExitStack() as stack:
+        resolver, server = Resolver(), Server()
+        stack.callback(server.close)
+        stack.callback(resolver.close)
+        resolver.script.update({"a.test": [[OPEN]], "b.test": [[OPEN]]})
+        proxy = Proxy(resolver)
+        stack.callback(proxy.close)
+        yield proxy, server
+
+
+def ask(address, data):
+    with socket.create_connection(address, 20) as sock:
+        sock.sendall(data)
+        return read_all(sock)
+
+
+def tunnel(address, target):
+    sock = socket.create_connection(address, 20)
+    sock.sendall(connect(target))
+    assert sock.recv(100).startswith(b"HTTP/1.1 200"), target
+    return sock
+
+
+def test_an_event_has_the_size_that_this_test_expects(place):
+    proxy, _ = place
+    address = proxy.open(1, [])
+    assert ask(address, get("http://a.test/")).startswith(b"HTTP/1.1 403")
+    assert proxy.denial() == (NO_HOST, "a.test", "")
+
+
+@pytest.mark.parametrize("left, reason", [(["TCP b.test:PORT", "127.0.0.0/8:PORT"], NO_HOST), (["a.test:PORT", "TCP b.test:PORT",
+                         "127.0.0.0/8:PORT"], NO_TLS), (["TCP a.test:PORT", "TCP b.test:PORT"], ADDRESS)])  # fmt: skip
+def test_connections_that_new_rules_refuse_end(place, left, reason):
+    """The host is gone from the rules, may be reached with TLS only, or its address is open no more."""
+    proxy, server = place
+    rules = ["TCP a.test:PORT", "TCP b.test:PORT", "127.0.0.0/8:PORT"]
+    with_port = [rule.replace("PORT", str(server.port)) for rule in rules]
+    address, other = proxy.open(1, with_port), proxy.open(2, with_port)
+    changed, neighbour = tunnel(address, f"a.test:{server.port}"), tunnel(other, f"a.test:{server.port}")
+    kept = tunnel(address, f"b.test:{server.port}")
+    proxy.order(RULES, 1, [rule.replace("PORT", str(server.port)) for rule in left])
+    assert read_all(changed) == b""
+    assert proxy.denial()[0] == reason
+    for sock in (neighbour, *([kept] if reason != ADDRESS else [])):
+        sock.sendall(b"\0")
+        assert read_all(sock) == b"reached"
+    for sock in (changed, neighbour, kept):
+        sock.close()
+    server.take()
+
+
+def test_a_box_that_is_closed_is_served_no_more(place):
+    proxy, server = place
+    rules = [f"TCP a.test:{server.port}", f"127.0.0.0/8:{server.port}"]
+    address, other = proxy.open(1, rules), proxy.open(2, rules)
+    held = tunnel(address, f"a.test:{server.port}")
+    proxy.order(CLOSE, 1)
+    assert read_all(held) == b""
+    held.close()
+    tunnel(other, f"a.test:{server.port}").close()
+    proxy.order(CLOSE, 1)  # again: no harm
+    tunnel(other, f"a.test:{server.port}").close()
+    server.take()
+
+
+def test_orders_that_make_no_sense_are_refused(place):
+    proxy, server = place
+    address = proxy.open(1, [f"{OPEN}:{server.port}"])
+    before = proxy.pid()
+    with socket.create_server((OPEN, 0)) as listener:
+        proxy.order(OPEN_BOX, 2, ["a.test"])  # no socket
+        proxy.order(OPEN_BOX, 1, ["a.test"], listener=listener)  # is open
+        proxy.order(OPEN_BOX, 0, ["a.test"], listener=listener)
+        proxy.order(OPEN_BOX, 3, ["a.test"], listener=listener, count=5)
+        proxy.order(OPEN_BOX, 3, ["a.test"], listener=listener, count=2**32 - 1)
+        proxy.order(OPEN_BOX, 3, ["a.test"], listener=listener, cut=-1)
+        proxy.order(OPEN_BOX, 3, ["not a rule!"], listener=listener)
+        proxy.order(RULES, 9, ["a.test"])
+        proxy.order(RULES, 1, ["not a rule!"])  # the old ones stay
+        proxy.order(99, 1)
+        proxy.order(OPEN_BOX, 1, cut=3)
+    assert ask(address, get(f"http://{OPEN}:{server.port}/")).endswith(b"reached")
+    assert proxy.pid() == before
+    server.take()
+
+
+def test_a_proxy_that_dies_is_replaced_and_ends_with_its_daemon(place):
+    proxy, server = place
+    proxy.open(1, [])
+    before = proxy.pid()
+    os.kill(before, 9)
+    proxy.take()
+    address = proxy.open(1, [f"{OPEN}:{server.port}"])
+    assert ask(address, get(f"http://{OPEN}:{server.port}/")).endswith(b"reached")
+    assert proxy.pid() != before
+    server.take()
+
+
+def test_a_thousand_idle_connections_cost_little(place):
+    proxy, server = place
+    address = proxy.open(1, [f"{OPEN}:{server.port}"], connections=2000)
+    tunnel(address, f"{OPEN}:{server.port}").close()
+    pid = proxy.pid()
+    before = host.rss_kib(pid)
+    held = [tunnel(address, f"{OPEN}:{server.port}") for _ in range(1000)]
+    assert is_sanitized() or host.rss_kib(pid) - before <= 20 << 10, (before, host.rss_kib(pid))
+    for sock in held:
+        sock.close()
+    server.take()
