@@ -41,11 +41,13 @@ enum box_network {
 
 const char *box_network_name(enum box_network network);
 
-#define BOX_RULES_MAX 1024 /* rules of a box */
+#define BOX_RULES_MAX   1024 /* rules of a box */
+#define BOX_RULES_BYTES (128u * 1024)
 
 struct box_network_limits {
 	uint32_t connections; /* at the same time */
 	uint32_t idle_ms;     /* a connection without a byte ends */
+	uint32_t opened;      /* new connections per second; 0: no limit */
 	uint64_t bytes;       /* both directions, over the life of the box; 0: no limit */
 	uint64_t rate;        /* bytes per second; 0: no limit */
 };

@@ -16,6 +16,8 @@
 
 /* Distinct denials that a port keeps until they are taken. */
 #define DENIALS_MAX 32
+/* Events received at once; more than the socket holds. */
+#define EVENTS_MAX 1024
 
 static_assert(EGRESS_HOST_LEN == BOX_HOST_LEN && EGRESS_RULE_LEN == BOX_DETAIL_LEN, "texts fit");
 
@@ -44,11 +46,15 @@ struct egress_port {
 	int listener; /* borrowed */
 	char tenant[BOX_TENANT_LEN];
 	struct box_rules *rules;
+	enum egress_op due; /* order that waits for room in the socket; EGRESS_OP_NONE: none */
+	bool is_closed;     /* only its CLOSE is due */
 	struct box_denial denials[DENIALS_MAX];
 	size_t denials_count;
 	/* Of the present proxy, and of those that died. */
 	struct box_network_usage usage, before;
 };
+
+static void free_port(struct egress_port *p);
 
 static void drop_proxy(struct egress_link *l)
 {
@@ -60,6 +66,9 @@ static void drop_proxy(struct egress_link *l)
 	LIST_FOREACH (p, &l->ports, struct egress_port, node) {
 		egress_port_usage(p, &p->before);
 		p->usage = (struct box_network_usage){0};
+		p->due = EGRESS_OP_NONE;
+		if (p->is_closed)
+			free_port(p);
 	}
 }
 
@@ -68,9 +77,30 @@ static struct egress_limits limits_of(const struct box_network_limits *limits)
 	return (struct egress_limits){
 		.connections = limits->connections,
 		.idle_ms = limits->idle_ms,
+		.opened = limits->opened,
 		.bytes = limits->bytes,
 		.rate = limits->rate,
 	};
+}
+
+static void take_tenant(struct egress_link *l, const char *name)
+{
+	struct tenant_number *t = map_get(l->tenants, name);
+
+	if (!t) {
+		t = NEW(struct tenant_number);
+		t->number = ++l->last_tenant;
+		(void)!map_put(l->tenants, name, t); /* was not there */
+	}
+	t->ports++;
+}
+
+static void drop_tenant(struct egress_link *l, const char *name)
+{
+	struct tenant_number *t = map_get(l->tenants, name);
+
+	if (--t->ports == 0)
+		free(map_remove(l->tenants, name));
 }
 
 static uint32_t number_of(const struct egress_port *p)
@@ -80,17 +110,13 @@ static uint32_t number_of(const struct egress_port *p)
 	return t->number;
 }
 
-/* A proxy that does not receive is as good as dead; the next one gets everything again. */
-static void send_order(struct egress_port *p, enum egress_op op)
+static int send_order(const struct egress_port *p)
 {
-	struct egress_link *l = p->link;
-	const struct box_rules *rules = op == EGRESS_CLOSE ? NULL : p->rules;
-	struct egress_order order = {.op = op, .box = p->number, .tenant = number_of(p)};
+	const struct box_rules *rules = p->due == EGRESS_CLOSE ? NULL : p->rules;
+	struct egress_order order = {.op = p->due, .box = p->number, .tenant = number_of(p)};
 	cleanup_buf struct buf message = BUF_INIT(EGRESS_MESSAGE_MAX);
 	int r;
 
-	if (l->proxy < 0)
-		return;
 	if (rules) {
 		order.rule_count = (uint32_t)rules->count;
 		order.limits = limits_of(&rules->limits);
@@ -100,13 +126,51 @@ static void send_order(struct egress_port *p, enum egress_op op)
 	r = buf_add(&message, &order, sizeof(order));
 	for (size_t i = 0; rules && i < rules->count && r >= 0; i++)
 		r = buf_add(&message, rules->texts[i], strlen(rules->texts[i]) + 1);
-	if (r >= 0)
-		r = fd_send(l->proxy, message.data, message.len, &p->listener,
-		            op == EGRESS_OPEN ? 1 : 0);
-	if (r >= 0)
-		return;
-	log_warn("millibox-egress does not take an order (%s), starting another", strerror(-r));
-	drop_proxy(l);
+	return r < 0 ? r
+	             : fd_send(p->link->proxy, message.data, message.len, &p->listener,
+	                       p->due == EGRESS_OPEN ? 1 : 0);
+}
+
+static void free_port(struct egress_port *p)
+{
+	list_remove(&p->node);
+	drop_tenant(p->link, p->tenant);
+	box_rules_unref(p->rules);
+	free(p);
+}
+
+/* The orders of one port never overtake each other: only the latest is due. */
+static void send_due(struct egress_link *l)
+{
+	struct egress_port *p;
+	bool is_full = false;
+
+	LIST_FOREACH (p, &l->ports, struct egress_port, node) {
+		int r;
+
+		if (p->due == EGRESS_OP_NONE || l->proxy < 0)
+			continue;
+		r = send_order(p);
+		is_full = r == -EAGAIN;
+		if (is_full)
+			break;
+		/* Its end of the socket is closed: the next proxy gets everything again. */
+		if (r < 0)
+			log_warn("order to millibox-egress: %s, ignoring", strerror(-r));
+		p->due = EGRESS_OP_NONE;
+		if (p->is_closed)
+			free_port(p);
+	}
+	if (l->proxy_watch)
+		watch_set(l->proxy_watch, is_full ? WATCH_READ | WATCH_WRITE : WATCH_READ);
+}
+
+static void order(struct egress_port *p, enum egress_op op)
+{
+	/* A port that the proxy does not know yet is opened with its latest rules. */
+	if (p->due != EGRESS_OPEN)
+		p->due = op;
+	send_due(p->link);
 }
 
 static struct egress_port *find_port(struct egress_link *l, uint32_t number)
@@ -178,8 +242,12 @@ static bool receive_event(struct egress_link *l)
 
 static void on_event(void *ctx, int events)
 {
-	(void)events;
-	(void)receive_event(ctx);
+	struct egress_link *l = ctx;
+
+	if (events & WATCH_WRITE)
+		send_due(l);
+	if (events & WATCH_READ)
+		(void)receive_event(l);
 }
 
 static void on_proxy(void *ctx, int events)
@@ -209,7 +277,8 @@ static void on_proxy(void *ctx, int events)
 	l->proxy_watch = watch_new(l->loop, l->proxy, on_event, l);
 	watch_set(l->proxy_watch, WATCH_READ);
 	LIST_FOREACH (p, &l->ports, struct egress_port, node)
-		send_order(p, EGRESS_OPEN);
+		p->due = EGRESS_OPEN;
+	send_due(l);
 }
 
 struct egress_link *egress_link_new(struct loop *loop, int starter, void (*on_lost)(void *ctx),
@@ -230,32 +299,12 @@ void egress_link_free(struct egress_link *l)
 {
 	if (!l)
 		return;
-	assert(list_is_empty(&l->ports));
 	drop_proxy(l);
+	assert(list_is_empty(&l->ports));
 	watch_free(l->starter_watch);
 	(void)fd_close(l->starter);
 	map_free(l->tenants);
 	free(l);
-}
-
-static void take_tenant(struct egress_link *l, const char *name)
-{
-	struct tenant_number *t = map_get(l->tenants, name);
-
-	if (!t) {
-		t = NEW(struct tenant_number);
-		t->number = ++l->last_tenant;
-		(void)!map_put(l->tenants, name, t); /* was not there */
-	}
-	t->ports++;
-}
-
-static void drop_tenant(struct egress_link *l, const char *name)
-{
-	struct tenant_number *t = map_get(l->tenants, name);
-
-	if (--t->ports == 0)
-		free(map_remove(l->tenants, name));
 }
 
 struct egress_port *egress_port_open(struct egress_link *l, int listener, const char *tenant,
@@ -268,7 +317,7 @@ struct egress_port *egress_port_open(struct egress_link *l, int listener, const 
 	p->rules = box_rules_ref(rules);
 	take_tenant(l, p->tenant);
 	list_append(&l->ports, &p->node);
-	send_order(p, EGRESS_OPEN);
+	order(p, EGRESS_OPEN);
 	return p;
 }
 
@@ -278,25 +327,27 @@ void egress_port_change(struct egress_port *p, struct box_rules *rules)
 
 	p->rules = box_rules_ref(rules);
 	box_rules_unref(old);
-	send_order(p, EGRESS_RULES);
+	order(p, EGRESS_RULES);
 }
 
 void egress_port_close(struct egress_port *p)
 {
 	if (!p)
 		return;
-	send_order(p, EGRESS_CLOSE);
-	list_remove(&p->node);
-	drop_tenant(p->link, p->tenant);
-	box_rules_unref(p->rules);
-	free(p);
+	if (p->link->proxy < 0 || p->due == EGRESS_OPEN) { /* no proxy knows it */
+		free_port(p);
+		return;
+	}
+	p->is_closed = true;
+	p->listener = -1; /* the caller's, who closes it */
+	order(p, EGRESS_CLOSE);
 }
 
 size_t egress_port_denials(struct egress_port *p, struct box_denial *ret, size_t max)
 {
 	size_t count;
 
-	while (receive_event(p->link))
+	for (int i = 0; i < EVENTS_MAX && receive_event(p->link); i++)
 		;
 	count = p->denials_count < max ? p->denials_count : max;
 	memcpy(ret, p->denials, count * sizeof(*ret));

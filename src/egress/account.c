@@ -6,11 +6,34 @@
 #define MILLION 1000000ULL
 /* A second's worth may be used at once. */
 #define BURST_US USEC_PER_SEC
-#define ROOM_MAX (1u << 30)
+/* Seconds' worth of new connections that may be opened at once. */
+#define OPENED_BURST 10ULL
+#define ROOM_MAX     (1u << 30)
 
 bool account_has_connection(const struct account *a)
 {
 	return a->connections < a->limits.connections;
+}
+
+bool account_may_open(struct account *a, uint64_t now_us)
+{
+	uint64_t rate = a->limits.opened, elapsed = now_us - a->opened_us, paid;
+
+	if (rate == 0)
+		return true;
+	if (elapsed > OPENED_BURST * USEC_PER_SEC)
+		elapsed = OPENED_BURST * USEC_PER_SEC;
+	paid = rate * elapsed;
+	a->opened = a->opened > paid ? a->opened - paid : 0;
+	a->opened_us = now_us;
+	return a->opened + MILLION <= rate * OPENED_BURST * MILLION;
+}
+
+void account_open(struct account *a)
+{
+	a->connections++;
+	if (a->limits.opened > 0)
+		a->opened += MILLION;
 }
 
 bool account_is_used_up(const struct account *a)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "egress/egress.h"
+#include "io/timer.h"
 #include "io/watch.h"
 #include <errno.h>
 
 /* Connections accepted in one turn, so that a box that floods does not keep others waiting. */
-#define ACCEPT_TURN 16
+#define ACCEPT_TURN     16
+#define ACCEPT_AGAIN_US (50 * USEC_PER_MS)
 
 bool box_is_below_shared_limits(const struct box *box)
 {
@@ -38,13 +41,35 @@ void box_resume_all(struct egress *e)
 		box_resume(box);
 }
 
+void box_accept_again(void *egress)
+{
+	box_resume_all(egress);
+}
+
+/* Each connection leaves a port of this host unusable for a minute. */
+static bool is_within_rate(struct box *box)
+{
+	uint64_t now = clock_us();
+
+	if (account_may_open(&box->account, now) && account_may_open(&box->tenant->account, now))
+		return true;
+	timer_start(box->egress->accept, ACCEPT_AGAIN_US);
+	return false;
+}
+
 static void on_connection(void *ctx, int events)
 {
 	struct box *box = ctx;
 
 	(void)events;
 	for (int i = 0; i < ACCEPT_TURN && may_accept(box); i++) {
-		int fd = fd_accept(box->listener);
+		int fd;
+
+		if (!is_within_rate(box)) {
+			box_pause(box);
+			return;
+		}
+		fd = fd_accept(box->listener);
 
 		if (fd < 0)
 			break;

@@ -34,8 +34,8 @@ void client_start(struct box *box, int fd)
 	c->dial.fd = -1;
 	list_append(&box->clients, &c->node);
 	list_init(&c->paused);
-	box->account.connections++;
-	box->tenant->account.connections++;
+	account_open(&box->account);
+	account_open(&box->tenant->account);
 	box->egress->connections++;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	c->in_watch = watch_new(box->egress->loop, fd, on_in, c);
@@ -105,7 +105,9 @@ static void refuse(struct client *c, enum egress_reason reason, const char *deta
 		socks_reply(answer_socks(reason), bytes);
 		send_answer(c, bytes, sizeof(bytes));
 	} else {
-		send_answer(c, text, answer_http(reason, &c->target, detail, text));
+		send_answer(c, text,
+		            answer_http(reason, &c->target, reason == EGRESS_ADDRESS ? "" : detail,
+		                        text));
 	}
 	client_drain(c);
 }

@@ -13,7 +13,8 @@
 #include <sys/socket.h>
 
 /* How often the daemon learns what boxes have used. */
-#define REPORT_US USEC_PER_SEC
+#define REPORT_US   USEC_PER_SEC
+#define ORDERS_TURN 64
 
 struct message {
 	struct egress_order order;
@@ -22,9 +23,9 @@ struct message {
 static_assert(sizeof(struct message) == EGRESS_MESSAGE_MAX, "no padding");
 
 /* A daemon that does not receive loses events, not the proxy. */
-static void send_event(struct egress *e, const struct egress_event *event)
+static bool send_event(struct egress *e, const struct egress_event *event)
 {
-	(void)!send(e->control_fd, event, sizeof(*event), MSG_DONTWAIT | MSG_NOSIGNAL);
+	return send(e->control_fd, event, sizeof(*event), MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
 }
 
 void control_denied(struct box *box, enum egress_reason reason, const struct target *target,
@@ -42,7 +43,7 @@ void control_denied(struct box *box, enum egress_reason reason, const struct tar
 	static_assert(sizeof(event.host) == sizeof(target->host), "a host fits");
 	memcpy(event.host, target->host, sizeof(event.host));
 	(void)snprintf(event.detail, sizeof(event.detail), "%s", detail);
-	send_event(box->egress, &event);
+	(void)send_event(box->egress, &event);
 }
 
 void control_used(struct box *box, enum egress_op op)
@@ -56,8 +57,7 @@ void control_used(struct box *box, enum egress_op op)
 		.denied = box->denied,
 	};
 
-	box->is_changed = false;
-	send_event(box->egress, &event);
+	box->is_changed = !send_event(box->egress, &event);
 }
 
 static void on_report(void *ctx)
@@ -108,14 +108,18 @@ static struct rules *take_rules(const struct message *m, size_t len, struct erro
 static int open_box(struct egress *e, const struct message *m, size_t len, int listener,
                     struct error *err)
 {
+	cleanup_close int own = -1;
 	struct rules *rules;
 
 	if (listener < 0 || find_box(e, m->order.box))
 		return error_set(err, ERR_INVALID, 0, "no socket, or the box is already open");
+	own = fd_dup(listener);
+	if (own < 0)
+		return error_set(err, ERR_SYSTEM, -own, "keep the socket of a box");
 	rules = take_rules(m, len, err);
 	if (!rules)
 		return -1;
-	(void)!box_new(e, &m->order, rules, fd_dup(listener));
+	(void)!box_new(e, &m->order, rules, TAKE_FD(own));
 	return 0;
 }
 
@@ -167,25 +171,32 @@ static void obey(struct egress *e, const struct message *m, size_t len, int fd)
 		log_error("the daemon's order", &err);
 }
 
-static void on_order(void *ctx, int events)
+/* Return: whether there may be more. */
+static bool take_order(struct egress *e)
 {
 	static struct message message;
-	struct egress *e = ctx;
 	int fds[FD_PASS_MAX];
 	size_t count = 0;
 	ssize_t n = fd_recv(e->control_fd, &message, sizeof(message), fds, &count);
 
-	(void)events;
 	if (n == -EAGAIN || n == -EINTR)
-		return;
+		return false;
 	if (n <= 0) {
 		/* Without its daemon the proxy serves nobody. */
 		loop_stop(e->loop);
-		return;
+		return false;
 	}
 	obey(e, &message, (size_t)n, count > 0 ? fds[0] : -1);
 	for (size_t i = 0; i < count; i++)
 		(void)fd_close(fds[i]);
+	return true;
+}
+
+static void on_order(void *ctx, int events)
+{
+	(void)events;
+	for (int i = 0; i < ORDERS_TURN && take_order(ctx); i++)
+		;
 }
 
 void control_open(struct egress *e, int fd)
@@ -194,6 +205,7 @@ void control_open(struct egress *e, int fd)
 	list_init(&e->tenants);
 	list_init(&e->paused);
 	e->control_fd = fd;
+	e->accept = timer_new(e->loop, box_accept_again, e);
 	e->resume = timer_new(e->loop, relay_resume_paused, e);
 	e->report = timer_new(e->loop, on_report, e);
 	e->control = watch_new(e->loop, fd, on_order, e);
@@ -208,6 +220,7 @@ void control_close(struct egress *e)
 	LIST_FOREACH (box, &e->boxes, struct box, node)
 		box_free(box);
 	watch_free(e->control);
+	timer_free(e->accept);
 	timer_free(e->resume);
 	timer_free(e->report);
 }

@@ -21,6 +21,8 @@
 
 /* An address that does not answer leaves time for the next ones. */
 #define ADDRESS_US (3 * USEC_PER_SEC)
+/* Kernel memory of a connection to a server; not counted for the box. */
+#define SOCKET_BYTES (256 * 1024)
 
 union address {
 	struct sockaddr any;
@@ -41,28 +43,49 @@ static socklen_t make_address(const struct in6_addr *a, uint16_t port, union add
 	return sizeof(ret->v6);
 }
 
-/* An address of this host: packets to it would come from it. Asks without sending one. */
-static bool is_own(const struct in6_addr *a)
+static bool can_bind(const struct in6_addr *a)
+{
+	union address own;
+	socklen_t len = make_address(a, 0, &own);
+	cleanup_close int fd = fd_socket(own.any.sa_family, SOCK_DGRAM, 0);
+
+	return fd < 0 || bind(fd, &own.any, len) == 0;
+}
+
+/* Packets to an address of this host would come from it. Sends none. */
+static bool is_source_of(const struct in6_addr *a)
 {
 	union address to, own = {.any = {.sa_family = AF_UNSPEC}};
 	socklen_t len = make_address(a, 9, &to), own_len = sizeof(own);
 	cleanup_close int fd = fd_socket(to.any.sa_family, SOCK_DGRAM, 0);
 	struct in6_addr from;
 
-	return fd >= 0 && connect(fd, &to.any, len) == 0 &&
-	       getsockname(fd, &own.any, &own_len) == 0 && address_from(&own.any, &from) == 0 &&
-	       memcmp(&from, a, sizeof(from)) == 0;
+	return fd < 0 ||
+	       (connect(fd, &to.any, len) == 0 && getsockname(fd, &own.any, &own_len) == 0 &&
+	        address_from(&own.any, &from) == 0 && memcmp(&from, a, sizeof(from)) == 0);
+}
+
+/*
+ * Of this host. A second address of an interface is not the source of packets to it, but a socket
+ * can be bound to it; where the host lets sockets be bound to any address, that tells nothing.
+ */
+static bool is_own(const struct in6_addr *a)
+{
+	static const struct in6_addr nobodys = {
+		.s6_addr = {[10] = 0xff, [11] = 0xff, [12] = 192, [14] = 2, [15] = 1}};
+
+	return is_source_of(a) || (can_bind(a) && !can_bind(&nobodys));
 }
 
 /* Return: the class of an address that must not be reached, or NULL. */
 static const char *refusal_of(const struct client *c, const struct in6_addr *a)
 {
-	const char *why;
+	const struct rules *rules = c->box->rules;
+	uint16_t port = c->target.port;
 
-	if (rules_allow_address(c->box->rules, a, c->target.port))
-		return NULL;
-	why = address_refusal(a);
-	return why ? why : is_own(a) ? "own" : NULL;
+	if (is_own(a) && !rules_allow_address(rules, a, port, true))
+		return address_refusal(a) ? address_refusal(a) : "own";
+	return rules_allow_address(rules, a, port, false) ? NULL : address_refusal(a);
 }
 
 static void print_address(const struct in6_addr *a, char *ret_text, size_t size)
@@ -129,7 +152,7 @@ static bool connect_to(struct client *c, const struct in6_addr *a)
 	union address to;
 	socklen_t len = make_address(a, c->target.port, &to);
 	const char *why = refusal_of(c, a);
-	const int one = 1;
+	const int one = 1, bytes = SOCKET_BYTES;
 	int fd;
 
 	if (why) {
@@ -142,6 +165,8 @@ static bool connect_to(struct client *c, const struct in6_addr *a)
 		return false;
 	}
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	if (connect(fd, &to.any, len) < 0 && errno != EINPROGRESS) {
 		set_reason(c, EGRESS_UNREACHABLE, strerror(errno), a);
 		(void)fd_close(fd);

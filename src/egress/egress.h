@@ -39,7 +39,8 @@ struct egress {
 	int control_fd;
 	struct watch *control;
 	struct list boxes, tenants;
-	struct list paused; /* connections that wait for their rate */
+	struct list paused;   /* connections that wait for their rate */
+	struct timer *accept; /* boxes wait for their rate of new connections */
 	struct timer *resume;
 	struct timer *report; /* sends USED */
 	uint32_t connections, connections_max;
@@ -110,6 +111,8 @@ struct client {
 
 /* box.c */
 void box_pause(struct box *box);
+/** box_accept_again - some boxes may have waited long enough. */
+void box_accept_again(void *egress);
 /** box_resume - accept again if limits permit it. */
 void box_resume(struct box *box);
 /** box_resume_all - the same for every box, after a connection within a limit that they share. */

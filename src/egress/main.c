@@ -81,6 +81,7 @@ static int serve(const char *servers, int control, struct error *err)
 		loop_run(e.loop);
 		control_close(&e);
 	}
+	loop_run_once(e.loop, false); /* answers of name servers that wait for delivery */
 	resolver_free(e.resolver);
 	loop_free(e.loop);
 	return r;
@@ -133,9 +134,12 @@ int main(int argc, char **argv)
 	while ((pid = start_proxy(servers)) > 0) {
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
-		if (WIFEXITED(status))
+		/* It could not start: so could no other. */
+		if (WIFEXITED(status) && WEXITSTATUS(status) != EXIT_SUCCESS)
 			return WEXITSTATUS(status);
-		log_warn("the proxy ended with signal %d, starting another", WTERMSIG(status));
+		if (WIFSIGNALED(status))
+			log_warn("the proxy ended with signal %d, starting another",
+			         WTERMSIG(status));
 		(void)usleep(RESTART_US);
 	}
 	return EXIT_SUCCESS;

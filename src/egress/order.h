@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define EGRESS_SOCKET_FD   3
-#define EGRESS_MESSAGE_MAX (64u * 1024)
+#define EGRESS_MESSAGE_MAX (144u * 1024) /* less than a socket of this kind holds */
 #define EGRESS_HOST_LEN    254
 #define EGRESS_RULE_LEN    256
 
@@ -36,8 +36,10 @@ enum egress_op {
 struct egress_limits {
 	uint32_t connections; /* at the same time; at least 1 */
 	uint32_t idle_ms;     /* without a byte in either direction */
-	uint64_t bytes;       /* both directions together, over the life of the box */
-	uint64_t rate;        /* bytes per second, both directions together */
+	uint32_t opened;      /* new connections per second; ten times as many at once */
+	uint32_t unused;
+	uint64_t bytes; /* both directions together, over the life of the box */
+	uint64_t rate;  /* bytes per second, both directions together */
 };
 
 struct egress_order {

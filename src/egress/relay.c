@@ -62,6 +62,8 @@ void relay_start(struct client *c)
 	account_add(&c->box->tenant->account, c->input.len);
 	c->box->sent += c->input.len;
 	c->up.waiting = c->input;
+	if (c->up.waiting.max < FLOW_CHUNK)
+		c->up.waiting.max = FLOW_CHUNK;
 	c->input = BUF_INIT(HEAD_MAX);
 	timer_start(c->timer, (uint64_t)c->box->account.limits.idle_ms * USEC_PER_MS);
 	relay_pump(c);

@@ -377,12 +377,16 @@ enum rules_verdict rules_match(const struct rules *r, const struct target *targe
 	return best;
 }
 
-bool rules_allow_address(const struct rules *r, const struct in6_addr *a, uint16_t port)
+bool rules_allow_address(const struct rules *r, const struct in6_addr *a, uint16_t port,
+                         bool by_itself)
 {
-	for (size_t i = 0; i < r->count; i++)
-		if (r->rules[i].is_cidr && port_matches(&r->rules[i], port) &&
-		    address_opened_by(a, &r->rules[i].cidr))
+	for (size_t i = 0; i < r->count; i++) {
+		const struct rule *rule = &r->rules[i];
+
+		if (rule->is_cidr && port_matches(rule, port) &&
+		    (!by_itself || rule->cidr.bits == 128) && address_opened_by(a, &rule->cidr))
 			return true;
+	}
 	return false;
 }
 

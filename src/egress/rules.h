@@ -65,9 +65,12 @@ enum rules_verdict {
 enum rules_verdict rules_match(const struct rules *r, const struct target *target,
                                const char *method, const char *path, size_t path_len,
                                const char **ret_rule);
-/** rules_allow_address - whether a CIDR rule opens an address that is not public, for this port.
+/**
+ * rules_allow_address - whether a CIDR rule opens an address that is not public, for this port.
+ * @by_itself: a rule for this one address.
  */
-bool rules_allow_address(const struct rules *r, const struct in6_addr *a, uint16_t port);
+bool rules_allow_address(const struct rules *r, const struct in6_addr *a, uint16_t port,
+                         bool by_itself);
 /** rules_allow_raw - whether a tunnel may carry anything: a rule "TCP HOST:PORT", or a CIDR rule
  * for a literal address. Other tunnels must be TLS. */
 bool rules_allow_raw(const struct rules *r, const struct target *target);

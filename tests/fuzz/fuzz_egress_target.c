@@ -92,7 +92,7 @@ static void check_rules(const char *const *texts, size_t count, const struct tar
 		check_allowed(rule, t);
 		require(!strchr(rule, ' '));
 	}
-	if (rules_allow_address(r, &t->address, t->port))
+	if (rules_allow_address(r, &t->address, t->port, false))
 		require(address_refusal(&t->address));
 	rules_free(r);
 }

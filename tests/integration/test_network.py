@@ -337,6 +337,22 @@ def test_the_proxy_is_started_again(daemon, client, certificates, server):
     host.wait_until(lambda: host.children(starter) not in ([], [proxy]), 10, "another proxy")
 
 
+def test_a_new_proxy_gets_the_sockets_of_many_boxes(server):
+    """With long rules, a few boxes fill the socket to a proxy that has just started."""
+    rules = [f"{HOST}:{server}", f"127.0.0.1/32:{server}", *(f"{'x' * 60}.{'y' * 60}.{i}.test" for i in range(200))]
+    code = f"curl -s -o /dev/null -w '%{{http_connect}}' https://{HOST}:{server}/; true"
+    with resolver(HOST) as names, daemon_with(rules, config=f"egress: {{resolver: '{names}'}}\n") as daemon:
+        with daemon.client() as client:
+            sessions = [Session(client, mode="persistent", language="shell", resources={"memory": "32Mi", "disk": "1Mi"})
+                        for _ in range(24)]
+            for session in sessions:
+                assert session.run("true")["exit_code"] == 0
+            [starter] = [pid for pid in host.children(daemon.pid) if host.comm(pid) == "millibox-egress"]
+            [proxy] = host.children(starter)
+            subprocess.run(["kill", "-9", str(proxy)], check=True)
+            assert [session.run(code)["stdout"] for session in sessions] == ["200"] * len(sessions)
+
+
 def test_without_a_proxy_a_network_is_refused(server):
     with daemon_with([f"{HOST}:{server}"]) as daemon, daemon.client() as client:
         starter = next(pid for pid in host.children(daemon.pid) if host.comm(pid) == "millibox-egress")

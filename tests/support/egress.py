@@ -318,7 +318,8 @@ class Network:
             allow = json.dumps([text.replace("PORT", str(self.port)) for text in texts])
             self.write_policy(name, f"network: {{mode: allowlist, allow: {allow}}}")
         self.write_policy("offline", "network: {mode: none}")
-        egress = {"resolver": f"{OPEN}:{self.resolver.port}", **(settings or {})}
+        # Tests that flood would wait for the rate.
+        egress = {"resolver": f"{OPEN}:{self.resolver.port}", "max_new_connections_per_tenant": 100000, **(settings or {})}
         selectable = ", ".join([*rules, "offline"])
         self.daemon = Daemon(config=f"policy: {{dir: {self.folder}, default: net, selectable: [{selectable}]}}\n"
                                     f"sessions: {{survive: 30s}}\negress: {json.dumps(egress)}\n")

@@ -109,7 +109,7 @@ struct config {
 	uint64_t mcp_text_bytes;
 	/* networks of boxes */
 	char *egress_resolver; /* "": the host's name servers */
-	uint64_t egress_connections, egress_connections_tenant;
+	uint64_t egress_connections, egress_connections_tenant, egress_opened_tenant;
 	uint64_t egress_idle_us, egress_bytes, egress_rate, egress_rate_tenant;
 	char **egress_pypi, **egress_npm, **egress_crates, **egress_golang, **egress_maven,
 		**egress_debian, **egress_github; /* NULL-terminated: rules */

@@ -131,6 +131,7 @@ static const struct setting table[] = {
 	{"egress.resolver", SETTING_TEXT, AT(egress_resolver), "", 0, 0, "Name servers for boxes with network allowlist, ADDRESS[:PORT] with commas between; \"\" for the host's"},
 	{"egress.max_connections", SETTING_UINT, AT(egress_connections), "64", 1, 65536, "Concurrent connections of a box to its network; more wait"},
 	{"egress.max_connections_per_tenant", SETTING_UINT, AT(egress_connections_tenant), "512", 1, 65536, "The same for all boxes of a tenant"},
+	{"egress.max_new_connections_per_tenant", SETTING_UINT, AT(egress_opened_tenant), "200", 1, 100000, "New connections per second of all boxes of a tenant, ten times as many at once; more wait. Each keeps a port of this host busy for a minute"},
 	{"egress.idle_timeout", SETTING_DURATION, AT(egress_idle_us), "5m", SEC, 24 * HOUR, "A connection without a byte for this long ends"},
 	{"egress.max_bytes", SETTING_SIZE, AT(egress_bytes), "0", 0, 1024 * TIB, "Bytes that a box may send and receive; 0 for no limit"},
 	{"egress.max_rate", SETTING_SIZE, AT(egress_rate), "0", 0, 1 * TIB, "Bytes per second of a box; 0 for no limit"},

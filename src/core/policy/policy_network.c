@@ -34,7 +34,7 @@ static char *const *find_set(const struct config *config, const char *name)
 
 struct texts {
 	const char *all[BOX_RULES_MAX];
-	size_t count;
+	size_t count, bytes;
 };
 
 static void add_text(struct texts *to, const char *text)
@@ -42,9 +42,11 @@ static void add_text(struct texts *to, const char *text)
 	for (size_t i = 0; i < to->count; i++)
 		if (str_equal(to->all[i], text))
 			return;
-	/* A policy's list is shorter; what a set adds beyond is not allowed. */
-	if (to->count < BOX_RULES_MAX)
-		to->all[to->count++] = text;
+	/* A policy's list is shorter; what sets add beyond is not allowed. */
+	if (to->count == BOX_RULES_MAX || to->bytes + strlen(text) + 1 > BOX_RULES_BYTES)
+		return;
+	to->all[to->count++] = text;
+	to->bytes += strlen(text) + 1;
 }
 
 static void add_policy(const struct config *config, const struct policy *p, struct texts *to)
@@ -80,7 +82,7 @@ static struct box_rules *rules_for(const struct config *c, const struct policy *
 	struct box_rules *rules;
 
 	for (size_t i = 0; i < count; i++) {
-		other.count = 0;
+		other.count = other.bytes = 0;
 		add_policy(c, policies[i], i == 0 ? &texts : &other);
 		if (i > 0)
 			keep_common(&texts, &other);
@@ -94,6 +96,7 @@ static struct box_rules *rules_for(const struct config *c, const struct policy *
 	};
 	rules->tenant_limits = rules->limits;
 	rules->tenant_limits.connections = (uint32_t)c->egress_connections_tenant;
+	rules->tenant_limits.opened = (uint32_t)c->egress_opened_tenant;
 	rules->tenant_limits.rate = c->egress_rate_tenant;
 	rules->tenant_limits.bytes = 0;
 	return rules;

@@ -100,6 +100,24 @@ static void the_largest_rate_does_not_overflow(void **state)
 	assert_true(account_room(&a, 2 * SECOND) > 0);
 }
 
+static void new_connections_have_a_rate(void **state)
+{
+	struct account a = {.limits = {.connections = 1000, .opened = 5}};
+	uint64_t now = SECOND;
+	int opened = 0;
+
+	(void)state;
+	while (account_may_open(&a, now) && opened < 1000) {
+		account_open(&a);
+		opened++;
+	}
+	assert_int_equal(opened, 50); /* ten seconds' worth */
+	assert_false(account_may_open(&a, now + SECOND / 10));
+	assert_true(account_may_open(&a, now + SECOND / 5 + SECOND / 10));
+	a.limits.opened = 0;
+	assert_true(account_may_open(&a, now));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -110,6 +128,7 @@ int main(void)
 		cmocka_unit_test(a_rate_loses_nothing_to_rounding),
 		cmocka_unit_test(a_debt_beyond_the_burst_is_paid_first),
 		cmocka_unit_test(the_largest_rate_does_not_overflow),
+		cmocka_unit_test(new_connections_have_a_rate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -330,7 +330,7 @@ static void without_rules_nothing_is_allowed(void **state)
 	assert_int_equal(rules_match(r, &name, NULL, NULL, 0, &rule), RULES_NO_HOST);
 	assert_int_equal(rules_match(r, &address, NULL, NULL, 0, &rule), RULES_ADDRESS);
 	assert_null(rule);
-	assert_false(rules_allow_address(r, &address.address, 443));
+	assert_false(rules_allow_address(r, &address.address, 443, false));
 	rules_free(NULL);
 }
 
@@ -381,7 +381,7 @@ static void addresses_that_are_not_public_need_a_rule_of_their_own(void **state)
 		struct target t = target_of(rows[i].target);
 
 		assert_non_null(address_refusal(&t.address));
-		if (rules_allow_address(r, &t.address, t.port) != rows[i].allowed)
+		if (rules_allow_address(r, &t.address, t.port, false) != rows[i].allowed)
 			fail_msg("%s", rows[i].target);
 	}
 }
