@@ -176,7 +176,8 @@ static int release_inside(pid_t pid, const struct ids *ids, int link, struct err
 	return r < 0 ? error_set(err, ERR_UNAVAILABLE, -r, "release the engine") : 0;
 }
 
-static long clone_inside(const struct ids *ids, int group, int *ret_pidfd)
+/* The kernel writes *@ret_pidfd. */
+static long clone_inside(const struct ids *ids, int group, int *ret_pidfd) // NOLINT
 {
 	struct clone_args args = {.flags = INSIDE | CLONE_PIDFD,
 	                          .exit_signal = SIGCHLD,

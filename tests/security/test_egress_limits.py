@@ -274,8 +274,7 @@ def test_sessions_outlive_the_proxy(net):
 def test_a_session_keeps_its_network_over_the_end_of_the_daemon():
     with network() as net:
         session = Session(Client(net.daemon.socket), mode="persistent")
-        request = code_of([[get(f"http://open.test:{net.port}/")], [get("http://nobody.example/")]])
-        session.run("x = 7")
+        request = "x = 7\n" + code_of([[get(f"http://open.test:{net.port}/")], [get("http://nobody.example/")]])
 
         def check():
             result = session.run(request)

@@ -16,7 +16,7 @@ from support.egress import OPEN, Resolver, Server, connect, get, read_all
 pytestmark = pytest.mark.phases("system", "user")
 
 OPEN_BOX, RULES, CLOSE, DENIED, USED, CLOSED_BOX = 1, 2, 3, 4, 5, 6
-ORDER = "=IIIIQ" + 2 * "IIQQ"
+ORDER = "=IIIIQ" + 2 * "IIIIQQ"
 EVENT = "=IIIHH254s256s2xQQQQ"
 ADDRESS, NO_HOST, NO_TLS = 8, 3, 9
 
@@ -45,7 +45,7 @@ class Proxy:
         self.control.settimeout(20)
 
     def order(self, op, number, rules=(), connections=64, listener=None, count=None, cut=None):
-        limits = (connections, 60000, 0, 0)
+        limits = (connections, 60000, 0, 0, 0, 0)
         data = struct.pack(ORDER, op, number, 1, len(rules) if count is None else count, 0, *limits, *limits)
         data += b"".join(rule.encode() + b"\0" for rule in rules)
         socket.send_fds(self.control, [data[:cut]], [listener.fileno()] if listener else [])
@@ -106,12 +106,12 @@ def test_an_event_has_the_size_that_this_test_expects(place):
     assert proxy.denial() == (NO_HOST, "a.test", "")
 
 
-@pytest.mark.parametrize("left, reason", [(["TCP b.test:PORT", "127.0.0.0/8:PORT"], NO_HOST), (["a.test:PORT", "TCP b.test:PORT",
-                         "127.0.0.0/8:PORT"], NO_TLS), (["TCP a.test:PORT", "TCP b.test:PORT"], ADDRESS)])  # fmt: skip
+@pytest.mark.parametrize("left, reason", [(["TCP b.test:PORT", "127.0.0.1/32:PORT"], NO_HOST), (["a.test:PORT", "TCP b.test:PORT",
+                         "127.0.0.1/32:PORT"], NO_TLS), (["TCP a.test:PORT", "TCP b.test:PORT"], ADDRESS)])  # fmt: skip
 def test_connections_that_new_rules_refuse_end(place, left, reason):
     """The host is gone from the rules, may be reached with TLS only, or its address is open no more."""
     proxy, server = place
-    rules = ["TCP a.test:PORT", "TCP b.test:PORT", "127.0.0.0/8:PORT"]
+    rules = ["TCP a.test:PORT", "TCP b.test:PORT", "127.0.0.1/32:PORT"]
     with_port = [rule.replace("PORT", str(server.port)) for rule in rules]
     address, other = proxy.open(1, with_port), proxy.open(2, with_port)
     changed, neighbour = tunnel(address, f"a.test:{server.port}"), tunnel(other, f"a.test:{server.port}")
@@ -129,7 +129,7 @@ def test_connections_that_new_rules_refuse_end(place, left, reason):
 
 def test_a_box_that_is_closed_is_served_no_more(place):
     proxy, server = place
-    rules = [f"TCP a.test:{server.port}", f"127.0.0.0/8:{server.port}"]
+    rules = [f"TCP a.test:{server.port}", f"127.0.0.1/32:{server.port}"]
     address, other = proxy.open(1, rules), proxy.open(2, rules)
     held = tunnel(address, f"a.test:{server.port}")
     proxy.order(CLOSE, 1)

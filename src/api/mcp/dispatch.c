@@ -365,7 +365,7 @@ static void call_tool(struct mcp_request *q)
 		(void)tool_unknown(q->call.router->config, name ? name : "", &err);
 	else if (arguments && !json_is_object(arguments))
 		(void)error_set(&err, ERR_INVALID, 0, "arguments of %s must be an object", name);
-	if (error_is_set(&err)) {
+	if (!tool || error_is_set(&err)) {
 		fail_request(q, &err);
 		return;
 	}

@@ -48,6 +48,7 @@ static void finish_page(struct call *call, const struct buf *kept)
 	cleanup_free char *text = utf8_sanitize(kept->data ? kept->data : "", kept->len, &size);
 	cleanup_buf struct buf b = BUF_INIT(call->router->config->mcp_text_bytes + 256);
 	struct error err = {0};
+	json_int_t next;
 	json_t *j;
 
 	if (call->args.offset > size) {
@@ -62,8 +63,8 @@ static void finish_page(struct call *call, const struct buf *kept)
 	j = json_object();
 	json_set(j, "output", json_text(text + at, len));
 	json_set(j, "offset", json_integer((json_int_t)at));
-	json_set(j, "next_offset",
-	         at + len < size ? json_integer((json_int_t)(at + len)) : json_null());
+	next = (json_int_t)at + (json_int_t)len;
+	json_set(j, "next_offset", at + len < size ? json_integer(next) : json_null());
 	json_set(j, "size", json_integer((json_int_t)size));
 	(void)!buf_add(&b, text + at, len);
 	if (at + len < size)

@@ -505,7 +505,7 @@ static struct pool *find_neediest(struct pools *p, uint64_t now_us, uint64_t *re
 	struct pool *pool, *best = NULL;
 	double best_lack = 0;
 
-	LIST_FOREACH (pool, &p->list, struct pool, node) {
+	LIST_FOREACH (pool, &p->list, struct pool, node) { // NOLINT: a freed one is on no list
 		size_t target = target_of(pool, now_us);
 		size_t have = count_alive(pool->counts);
 		double lack = target > have ? (double)(target - have) / (double)target : 0;

@@ -457,14 +457,14 @@ static bool is_full(const struct imports *all, const char *tenant)
 {
 	size_t max = all->config.config->imports_queued;
 	size_t own = count_of(all, tenant, true);
-	size_t tenants = own == 0;
+	size_t others = 0; /* tenants that wait */
 	const struct import *i;
 
 	if (all->waiting < max)
 		return false;
 	LIST_FOREACH (i, &all->all, struct import, node)
-		tenants += first_waiting(all, i->tenant) == i ? 1 : 0;
-	return max == 0 || own >= (max > tenants ? max / tenants : 1);
+		others += first_waiting(all, i->tenant) == i && !str_equal(i->tenant, tenant);
+	return max == 0 || own >= (max > others + 1 ? max / (others + 1) : 1);
 }
 
 /* Called before the body is read, to spare the caller a useless upload. */

@@ -112,7 +112,7 @@ static void add_state(void *ctx, const char *path)
 {
 	uint64_t *state = ctx;
 	struct stat st = {0};
-	uint64_t numbers[4];
+	uint64_t numbers[4] = {0};
 	const unsigned char *bytes = (const unsigned char *)numbers;
 
 	if (stat(path, &st) < 0)
