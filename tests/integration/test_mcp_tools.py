@@ -98,6 +98,13 @@ def test_operators_choose_the_tools(make_daemon):
         assert text(m.call("execute_code", code="echo 1")) == "1\n"
 
 
+def test_a_disabled_tool_has_no_other_name(make_daemon):
+    daemon = make_daemon(config="mcp: {disabled_tools: [create_sandbox]}\n").start()
+    with Mcp(daemon.socket) as m:
+        assert "create_sandbox is disabled here" in text(m.call("manage_session", action="create"))
+        assert not m.call("manage_session", action="list").get("isError")
+
+
 def test_an_unknown_tool_cannot_be_enabled(make_daemon):
     daemon = make_daemon(config="mcp: {disabled_tools: [exec_comand]}\n")
     daemon.start(ready=False)

@@ -182,6 +182,19 @@ def test_unacknowledged_runs_end_before_newer_requests(mortal, obeys):
     assert session.delete().status == 200
 
 
+@pytest.mark.parametrize("runs", [1, 2, 3, 5])
+def test_runs_that_were_just_answered_cost_no_session(mortal, runs):
+    """The store lags behind: it has begun the first and does not know the last when the daemon is killed."""
+    session = Session(Client(mortal.socket), mode="persistent")
+    for i in range(runs):
+        assert session.run(f"x = {i}; print(x)")["stdout"] == f"{i}\n"
+    mortal.kill()
+    mortal.start()
+    session.client = Client(mortal.socket)
+    assert session.run("print(x)")["stdout"] == f"{runs - 1}\n"
+    session.delete()
+
+
 def test_a_stream_continues_where_it_was_cut(mortal):
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("x = 5")

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/str.h"
+#include "core/config/config.h"
 #include "core/session/session.h"
 #include "core/template/templates.h"
 
@@ -297,11 +298,12 @@ void tool_manage_session(struct call *call)
 	static const struct {
 		tool_fn *run;
 		enum scope scope;
+		const char *tool; /* does the same: an operator may have disabled it */
 	} actions[] = {
-		[TOOL_CREATE] = {tool_create_sandbox, SCOPE_SESSIONS},
-		[TOOL_LIST] = {tool_list_sandboxes, SCOPE_READ},
-		[TOOL_INTERRUPT] = {tool_interrupt, SCOPE_SESSIONS},
-		[TOOL_END] = {tool_terminate_sandbox, SCOPE_SESSIONS},
+		[TOOL_CREATE] = {tool_create_sandbox, SCOPE_SESSIONS, "create_sandbox"},
+		[TOOL_LIST] = {tool_list_sandboxes, SCOPE_READ, "list_sandboxes"},
+		[TOOL_INTERRUPT] = {tool_interrupt, SCOPE_SESSIONS, "interrupt"},
+		[TOOL_END] = {tool_terminate_sandbox, SCOPE_SESSIONS, "terminate_sandbox"},
 	};
 	enum tool_action action = call->args.action;
 	struct error err = {0};
@@ -310,6 +312,8 @@ void tool_manage_session(struct call *call)
 	if (!scope_allows(call->principal->scopes, actions[action].scope))
 		(void)error_set(&err, ERR_NO_SCOPE, 0, "this needs scope %s",
 		                scope_name(actions[action].scope));
+	else if (str_list_has(call->router->config->mcp_disabled_tools, actions[action].tool))
+		(void)error_set(&err, ERR_DENIED, 0, "%s is disabled here", actions[action].tool);
 	else if (action == TOOL_CREATE)
 		(void)!take_own_id(call, &err);
 	else if (action != TOOL_LIST && (!call->args.sandbox_id || !*call->args.sandbox_id))

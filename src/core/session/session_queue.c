@@ -218,8 +218,7 @@ static struct run *next_run(const struct session *session)
 {
 	struct run *run;
 
-	if (session->current || session->reattaching || session->unknown_runs > 0 ||
-	    session->service->leaving ||
+	if (session->current || session->reattaching || session->service->leaving ||
 	    (session->state != SESSION_READY && session->state != SESSION_RUNNING))
 		return NULL;
 	/* File operations wait for the next box. */
@@ -229,7 +228,10 @@ static struct run *next_run(const struct session *session)
 	if (session->unacked >= BOX_UNACKED_MAX)
 		return NULL;
 	run = LIST_FIRST(&session->queue, struct run, queue_node);
-	return run && !run->held ? run : NULL;
+	if (!run || run->held)
+		return NULL;
+	/* A run that is in the box gets its events now, whatever else is there. */
+	return session->unknown_runs == 0 || run->reattached ? run : NULL;
 }
 
 void session_pump(struct session *session)
