@@ -28,7 +28,7 @@ class _Site:
             site.main()
         if has_user:
             sys.meta_path.remove(_Site)
-            site.addsitedir(user)
+            sys.path.append(user)  # without its .pth files, which run code
         for finder in sys.meta_path:
             if finder is not _Site and (spec := finder.find_spec(name, path, target)) is not None:
                 return spec

@@ -140,7 +140,7 @@ static char **find_files(const char *path)
 	return list;
 }
 
-/* Return: 0, 1: no head file, or -1. */
+/* Return: 0, 1: no head file, or an empty one, or -1. */
 static int read_head(const char *path, struct chain_head *ret_head, struct error *err)
 {
 	cleanup_free char *name = xasprintf("%s%s", path, HEAD_SUFFIX);
@@ -153,6 +153,8 @@ static int read_head(const char *path, struct chain_head *ret_head, struct error
 	if (fd < 0)
 		return error_set(err, ERR_SYSTEM, -fd, "open %s", name);
 	n = fd_read_all(fd, text, sizeof(text));
+	if (n == 0) /* nothing was settled yet */
+		return 1;
 	if (n < 0 || chain_head_parse(text, (size_t)n, ret_head) < 0)
 		return error_set(err, ERR_INVALID, 0, "%s: %s", name,
 		                 chain_fault_text(CHAIN_BAD_HEAD));

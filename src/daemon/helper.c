@@ -91,6 +91,21 @@ int helpers_find(struct helpers *h, const struct config *config, struct error *e
 	return find_program(&h->egress, config->engine_path, "millibox-egress", err);
 }
 
+/* Waits until millibox-import accepts requests. */
+static void check_importer(const struct helpers *h)
+{
+	struct pollfd ready = {.fd = h->import.sock, .events = POLLIN};
+	char byte = 0;
+	int r;
+
+	do
+		r = poll(&ready, 1, START_TIMEOUT_MS);
+	while (r < 0 && errno == EINTR);
+	/* Its only message. */
+	if (r <= 0 || fd_recv(h->import.sock, &byte, sizeof(byte), NULL, NULL) != 1)
+		log_warn("millibox-import ended when it was started: images cannot be imported");
+}
+
 int helpers_start(struct helpers *h, const struct config *config, const char *roots,
                   struct helper_group *group, struct error *err)
 {
@@ -106,7 +121,10 @@ int helpers_start(struct helpers *h, const struct config *config, const char *ro
 
 	if (start_program(&h->import, import, err) < 0 || limit_program(&h->import, group, err) < 0)
 		return -1;
-	return start_program(&h->egress, egress, err);
+	if (start_program(&h->egress, egress, err) < 0)
+		return -1;
+	check_importer(h);
+	return 0;
 }
 
 static void end_program(struct helper *h)
@@ -118,25 +136,6 @@ static void end_program(struct helper *h)
 	while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	h->pid = 0;
-}
-
-int helpers_check(const struct helpers *h, struct error *err)
-{
-	struct pollfd ready = {.fd = h->import.sock, .events = POLLIN};
-	char byte = 0;
-	int r;
-
-	do
-		r = poll(&ready, 1, START_TIMEOUT_MS);
-	while (r < 0 && errno == EINTR);
-	if (r == 0)
-		return error_set(err, ERR_UNAVAILABLE, ETIMEDOUT, "millibox-import is not ready");
-	/* Its only message. */
-	if (r > 0 && fd_recv(h->import.sock, &byte, sizeof(byte), NULL, NULL) == 1)
-		return 0;
-	return error_set(err, ERR_UNAVAILABLE, 0,
-	                 "millibox-import ended when it was started: try %s",
-	                 "millibox-import --help, and see the log");
 }
 
 void helpers_end(struct helpers *h)

@@ -37,7 +37,5 @@ int helpers_find(struct helpers *h, const struct config *config, struct error *e
  */
 int helpers_start(struct helpers *h, const struct config *config, const char *roots,
                   struct helper_group *group, struct error *err) attr_must_check;
-/** helpers_check - wait until millibox-import accepts requests. */
-int helpers_check(const struct helpers *h, struct error *err) attr_must_check;
 /** helpers_end - wait for them, after their sockets were closed. */
 void helpers_end(struct helpers *h);

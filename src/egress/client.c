@@ -91,8 +91,8 @@ void client_drain(struct client *c)
 /* Reports, then answers: when the program reads the answer, the daemon has the event. */
 static void refuse(struct client *c, enum egress_reason reason, const char *detail)
 {
-	char text[ANSWER_MAX];
-	unsigned char bytes[SOCKS_REPLY_LEN];
+	char text[ANSWER_MAX] = "";
+	unsigned char bytes[SOCKS_REPLY_LEN] = {0};
 
 	dial_stop(c);
 	control_denied(c->box, reason, &c->target, detail);
@@ -335,7 +335,7 @@ static void on_in(void *ctx, int events)
 static void answer_connected(struct client *c)
 {
 	static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
-	unsigned char bytes[SOCKS_REPLY_LEN];
+	unsigned char bytes[SOCKS_REPLY_LEN] = {0};
 
 	if (!c->is_socks) {
 		send_answer(c, established, sizeof(established) - 1);

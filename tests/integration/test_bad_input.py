@@ -113,6 +113,7 @@ def test_resources_must_be_an_object(client, value):
     assert "resources" in json.dumps(refused(client, {**GOOD, "resources": value}))
 
 
+@pytest.mark.boxes
 def test_disk_that_memory_cannot_hold_is_cut_and_named(client):
     answer = client.post("/api/v1/execute", {**GOOD, "resources": {"memory": "64Mi", "disk": "1Gi"}})
     assert answer.status == 200

@@ -206,7 +206,7 @@ def test_explaining_creates_nothing(daemon, client):
         ({"language": "python", "kind": "both"}, "kind"), ({"language": "python", "kind": 5}, "kind"),
         ({"language": "python", "kind": "session\0"}, "kind"), ({"kind": "session", "code": "1"}, "code"),
         ({"language": "python", "lifetime": 5}, "lifetime"), ({"language": "python", "timeout": "x"}, "timeout"),
-        ({}, "language"), ({"language": "python", "policy": "Not A Name"}, "policy"),
+        ({"language": 5}, "language"), ({"language": "python", "policy": "Not A Name"}, "policy"),
     ],
 )  # fmt: skip
 def test_malformed_explain_requests_are_errors(client, body, field):

@@ -78,7 +78,7 @@ static void settle_template(const struct templates *all, struct template *t)
 }
 
 /* What it lacked may have been installed since. An imported root does not change. */
-static struct template *current(const struct templates *all, const struct slot *slot)
+static struct template *refreshed(const struct templates *all, const struct slot *slot)
 {
 	struct template *t = slot->now;
 
@@ -92,7 +92,7 @@ struct template *templates_find(const struct templates *all, const char *tenant,
 {
 	const struct slot *slot = find_slot(all, tenant, id);
 
-	return slot ? current(all, slot) : NULL;
+	return slot ? refreshed(all, slot) : NULL;
 }
 
 static bool is_seen_by(const struct slot *slot, const char *tenant)
@@ -106,7 +106,8 @@ struct template *templates_at(const struct templates *all, const char *tenant, s
 
 	LIST_FOREACH (slot, &all->slots, struct slot, node)
 		if (is_seen_by(slot, tenant) && index-- == 0)
-			return current(all, slot);
+			// cppcheck-suppress CastIntegerToAddressAtReturn ; it is a pointer
+			return refreshed(all, slot);
 	return NULL;
 }
 
@@ -119,7 +120,8 @@ struct template *templates_next(const struct templates *all, const char *tenant,
 		const struct slot *slot = LIST_ENTRY(node, struct slot, node);
 
 		if (is_seen_by(slot, tenant))
-			return current(all, slot);
+			// cppcheck-suppress CastIntegerToAddressAtReturn ; it is a pointer
+			return refreshed(all, slot);
 	}
 	return NULL;
 }
