@@ -2,6 +2,7 @@
 """What tests of a box's network need: a server that records what reaches it, a name server with a script, ClientHellos,
 and a daemon whose policies open them."""
 
+import errno
 import ipaddress
 import json
 import pathlib
@@ -33,6 +34,17 @@ def read_all(sock):
     return data
 
 
+def free_port(opened):
+    """What @opened returns. It needs one port for several sockets, which another program may have for one of them."""
+    for _ in range(20):
+        try:
+            return opened()
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+    return opened()
+
+
 class Server:
     """Answers every connection, ends it, and keeps what came: the bytes of an HTTP request and all that follow it, or of
     anything else. A path /redirect?URL leads there, /endless sends until nobody listens, /size?N sends N bytes."""
@@ -45,15 +57,24 @@ class Server:
         self._stopped = False
         self._listeners = []
         self.port = 0
-        for address in (OPEN, *CLOSED):
-            self._listeners.append(self._listen(address))
+        self._listeners = free_port(self._open)
+        self.port = self._listeners[0].getsockname()[1]
+        for listener, address in zip(self._listeners, (OPEN, *CLOSED)):
+            threading.Thread(target=self._accept, args=(listener, address), daemon=True).start()
 
-    def _listen(self, address):
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        listener = socket.create_server((address, self.port), family=family, backlog=4096)
-        self.port = listener.getsockname()[1]
-        threading.Thread(target=self._accept, args=(listener, address), daemon=True).start()
-        return listener
+    @staticmethod
+    def _open():
+        opened = []
+        try:
+            for address in (OPEN, *CLOSED):
+                family = socket.AF_INET6 if ":" in address else socket.AF_INET
+                port = opened[0].getsockname()[1] if opened else 0
+                opened.append(socket.create_server((address, port), family=family, backlog=4096))
+        except OSError:
+            for listener in opened:
+                listener.close()
+            raise
+        return opened
 
     def _accept(self, listener, address):
         while not self._stopped:
@@ -135,12 +156,20 @@ class Resolver:
     def __init__(self):
         self.script = {}
         self.asked = []  # (name, type)
-        self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._udp.bind((OPEN, 0))
+        self._udp, self._tcp = free_port(self._open)
         self.port = self._udp.getsockname()[1]
-        self._tcp = socket.create_server((OPEN, self.port), backlog=64)
         threading.Thread(target=self._serve_udp, daemon=True).start()
         threading.Thread(target=self._serve_tcp, daemon=True).start()
+
+    @staticmethod
+    def _open():
+        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        udp.bind((OPEN, 0))
+        try:
+            return udp, socket.create_server((OPEN, udp.getsockname()[1]), backlog=64)
+        except OSError:
+            udp.close()
+            raise
 
     def _answer(self, query, limit):
         """Return: the answer, cut off with the bit that says so if it is longer than @limit; None: none is given."""
