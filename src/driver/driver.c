@@ -240,13 +240,6 @@ size_t box_denials(struct box *box, struct box_denial *ret, size_t max)
 	return box->egress ? egress_port_denials(box->egress, ret, max) : 0;
 }
 
-void box_network_usage(const struct box *box, struct box_network_usage *ret)
-{
-	*ret = (struct box_network_usage){0};
-	if (box->egress)
-		egress_port_usage(box->egress, ret);
-}
-
 void box_destroy(struct box *box)
 {
 	box->driver->ops->destroy(box);

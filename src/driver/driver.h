@@ -157,8 +157,6 @@ const char *box_id(const struct box *box);
 void box_set_rules(struct box *box, struct box_rules *rules);
 /** box_denials - move up to @max connections that were refused to @ret. Return: their number. */
 size_t box_denials(struct box *box, struct box_denial *ret, size_t max);
-/** box_network_usage - what a box has used; zero without a network. */
-void box_network_usage(const struct box *box, struct box_network_usage *ret);
 
 /*
  * Files of the workspace. Operations run in the box with the payload's rights, at most
