@@ -7,7 +7,9 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -151,6 +153,11 @@ int fd_epoll(void)
 	return or_errno(epoll_create1(EPOLL_CLOEXEC));
 }
 
+int fd_eventfd(void)
+{
+	return or_errno(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+}
+
 int fd_inotify(void)
 {
 	return or_errno(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
@@ -160,6 +167,23 @@ int fd_dup(int fd)
 {
 	/* Never 0, 1 or 2: those are stdio even when closed. */
 	return or_errno(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+}
+
+int fd_terminal(const char *ptmx, int *ret_end)
+{
+	cleanup_close int fd = fd_open(ptmx, O_RDWR | O_NOCTTY | O_NONBLOCK, 0);
+	const int unlocked = 0;
+	int end;
+
+	if (fd < 0)
+		return fd;
+	if (ioctl(fd, TIOCSPTLCK, &unlocked) < 0)
+		return -errno;
+	end = ioctl(fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (end < 0)
+		return -errno;
+	*ret_end = end;
+	return TAKE_FD(fd);
 }
 
 int fd_pidfd_open(pid_t pid)

@@ -42,6 +42,11 @@ int fd_memfd(const char *name, unsigned flags) attr_must_check;
 int fd_signalfd(const int *signals, size_t count) attr_must_check;
 int fd_epoll(void) attr_must_check;
 int fd_dup(int fd) attr_must_check; /* never 0, 1 or 2 */
+/**
+ * fd_terminal - a new pseudo terminal of @ptmx. Both ends become no process's terminal by being
+ * opened. Return: the controlling end, non-blocking.
+ */
+int fd_terminal(const char *ptmx, int *ret_end) attr_must_check;
 int fd_pidfd_open(pid_t pid) attr_must_check;
 int fd_pidfd_kill(int pidfd, int signo);
 /**
@@ -50,6 +55,7 @@ int fd_pidfd_kill(int pidfd, int signo);
  * now.
  */
 int fd_peer_pidfd(int sock) attr_must_check;
+int fd_eventfd(void) attr_must_check; /* non-blocking */
 int fd_inotify(void) attr_must_check; /* non-blocking */
 
 int fd_set_nonblock(int fd, bool on) attr_must_check;
@@ -59,7 +65,7 @@ int fd_write_all(int fd, const void *data, size_t len) attr_must_check;
 /** fd_read_all - Return: bytes read; less than @len only at EOF. */
 ssize_t fd_read_all(int fd, void *data, size_t len) attr_must_check;
 
-#define FD_PASS_MAX 8
+#define FD_PASS_MAX 9
 /** fd_send - one message on a Unix socket; the caller keeps the descriptors. */
 int fd_send(int sock, const void *data, size_t len, const int *fds, size_t count) attr_must_check;
 /**

@@ -22,6 +22,15 @@ int parse_size(const char *text, uint64_t *ret_bytes) attr_must_check;
 int parse_cpu(const char *text, uint64_t *ret_millicores) attr_must_check;
 /** parse_duration - "30", "1.5", "500ms", "30s", "5m", "1h" into microseconds. */
 int parse_duration(const char *text, uint64_t *ret_us) attr_must_check;
+/** parse_hex_digit - Return: 0 to 15, or -1. */
+static inline int parse_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
 /** parse_bool - true/false, yes/no, on/off, 1/0. */
 int parse_bool(const char *text, bool *ret_value) attr_must_check;
 

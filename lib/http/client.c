@@ -1,31 +1,87 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/client.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include <curl/curl.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
-/* The easy interface cannot poll cancel_fd, so each transfer has its own multi handle. */
+/* The easy interface cannot poll cancel_fd, so each client has a multi handle, which keeps the
+ * connection. */
+
+struct http_client {
+	CURL *easy;
+	CURLM *multi;
+	bool busy; /* a request is running */
+};
 
 struct transfer {
 	const struct http_client_request *request;
+	struct http_client *kept; /* borrowed: has the handles; NULL: they are ours */
 	CURL *easy;
 	CURLM *multi;
+	size_t sent; /* bytes of the request's body */
 	struct curl_slist *headers;
 	bool stopped;
 	char detail[CURL_ERROR_SIZE];
 	uint64_t ticked_us;
 };
 
+/* Of the process: libcurl has one state, and threads may come here at the same time. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static CURLcode started;
+
+static void start_curl(void)
+{
+	started = curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static void close_handles(CURL *easy, CURLM *multi)
+{
+	curl_easy_cleanup(easy);
+	(void)curl_multi_cleanup(multi);
+}
+
+void http_client_free(struct http_client *kept)
+{
+	if (!kept)
+		return;
+	close_handles(kept->easy, kept->multi);
+	free(kept);
+}
+
+struct http_client *http_client_new(void)
+{
+	struct http_client *kept = NEW(struct http_client);
+
+	(void)pthread_once(&once, start_curl);
+	if (started == CURLE_OK) {
+		kept->easy = curl_easy_init();
+		kept->multi = curl_multi_init();
+	}
+	if (kept->easy && kept->multi)
+		return kept;
+	close_handles(kept->easy, kept->multi);
+	free(kept);
+	return NULL;
+}
+
 static void transfer_done(struct transfer *t)
 {
 	if (t->multi && t->easy)
 		(void)curl_multi_remove_handle(t->multi, t->easy);
-	curl_easy_cleanup(t->easy);
-	(void)curl_multi_cleanup(t->multi);
+	if (t->kept) {
+		curl_easy_reset(t->easy);
+		t->kept->busy = false;
+	} else {
+		close_handles(t->easy, t->multi);
+	}
 	curl_slist_free_all(t->headers);
 }
 #define cleanup_transfer attr_cleanup(transfer_done)
@@ -53,6 +109,43 @@ static size_t on_read(char *data, size_t size, size_t count, void *ctx)
 		return (size_t)n;
 	t->stopped = true;
 	return CURL_READFUNC_ABORT;
+}
+
+static size_t on_body_bytes(char *data, size_t size, size_t count, void *ctx)
+{
+	struct transfer *t = ctx;
+	size_t left = t->request->body_len - t->sent;
+	size_t n = left < size * count ? left : size * count;
+
+	if (n > 0)
+		memcpy(data, t->request->body + t->sent, n);
+	t->sent += n;
+	return n;
+}
+
+/* libcurl sends a request again if a kept connection ends without a response. The daemon may have
+ * run the program. */
+static int refuse_rewind(void *ctx, curl_off_t offset attr_unused, int origin attr_unused)
+{
+	const struct transfer *t = ctx;
+
+	return t->sent == 0 ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
+}
+
+static void set_body(struct transfer *t)
+{
+	const struct http_client_request *request = t->request;
+
+	(void)curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_len);
+	if (!t->kept) {
+		(void)curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, request->body);
+		return;
+	}
+	(void)curl_easy_setopt(t->easy, CURLOPT_POST, 1L);
+	(void)curl_easy_setopt(t->easy, CURLOPT_READFUNCTION, on_body_bytes);
+	(void)curl_easy_setopt(t->easy, CURLOPT_READDATA, t);
+	(void)curl_easy_setopt(t->easy, CURLOPT_SEEKFUNCTION, refuse_rewind);
+	(void)curl_easy_setopt(t->easy, CURLOPT_SEEKDATA, t);
 }
 
 static void add_header(struct transfer *t, const char *text)
@@ -110,11 +203,8 @@ static void set_options(struct transfer *t)
 	if (request->timeout_us)
 		(void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
 		                       (long)(request->timeout_us / 1000 + 1));
-	if (request->body) {
-		(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
-		                       (curl_off_t)request->body_len);
-		(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body);
-	}
+	if (request->body)
+		set_body(t);
 	if (request->on_body) {
 		(void)curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
 		(void)curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
@@ -135,6 +225,13 @@ static void report_progress(struct transfer *t)
 	t->ticked_us = clock_us();
 }
 
+static bool is_cancelled(const struct http_client_request *request)
+{
+	struct pollfd cancel = {.fd = request->cancel_fd, .events = POLLIN};
+
+	return request->cancel_fd > 0 && poll(&cancel, 1, 0) > 0;
+}
+
 /* Return: 0 and *ret_code at the end, -ECANCELED, or -EIO. */
 static int run_transfer(struct transfer *t, CURLcode *ret_code)
 {
@@ -144,6 +241,9 @@ static int run_transfer(struct transfer *t, CURLcode *ret_code)
 	const CURLMsg *msg;
 	int active = 1, left;
 
+	/* A server may answer before the first poll: what was cancelled earlier is not sent. */
+	if (is_cancelled(t->request))
+		return -ECANCELED;
 	t->ticked_us = clock_us();
 	while (active) {
 		if (curl_multi_perform(t->multi, &active) != CURLM_OK)
@@ -163,21 +263,22 @@ static int run_transfer(struct transfer *t, CURLcode *ret_code)
 	return 0;
 }
 
-static const char *tls_hint(CURLcode code)
+static const char *failure_hint(CURLcode code)
 {
-	static const char plain[] = "is not a TLS server, or no compatible one; without a "
-				    "certificate its address starts with "
-				    "http://";
-	static const char tls[] = "does not answer with HTTP; with a certificate its address "
+	static const char plain[] =
+		"is not a TLS server, or shares no TLS version or cipher with this "
+		"client; without TLS its address starts with http://";
+	static const char tls[] = "does not answer with HTTP; with TLS its address "
 				  "starts with https://";
+	static const char broken[] = "closed the connection without a response; it may have "
+				     "carried out the request";
 	static const struct {
 		CURLcode code;
 		const char *hint;
 	} hints[] = {
-		{CURLE_SSL_CONNECT_ERROR, plain},
-		{CURLE_GOT_NOTHING, tls},
-		{CURLE_UNSUPPORTED_PROTOCOL, tls},
-		{CURLE_WEIRD_SERVER_REPLY, tls},
+		{CURLE_SSL_CONNECT_ERROR, plain},  {CURLE_GOT_NOTHING, tls},
+		{CURLE_UNSUPPORTED_PROTOCOL, tls}, {CURLE_WEIRD_SERVER_REPLY, tls},
+		{CURLE_SEND_FAIL_REWIND, broken},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
@@ -211,11 +312,28 @@ static int report_failure(const struct transfer *t, int r, CURLcode code, struct
 	if (code == CURLE_COULDNT_CONNECT && request->unreached)
 		return error_set(err, ERR_UNAVAILABLE, (int)sys, "cannot connect to %s; %s", where,
 		                 request->unreached);
-	hint = tls_hint(code);
+	hint = failure_hint(code);
 	if (hint)
 		return error_set(err, ERR_UNAVAILABLE, 0, "%s %s (%s)", where, hint,
 		                 t->detail[0] ? t->detail : curl_easy_strerror(code));
 	return error_set(err, ERR_UNAVAILABLE, (int)sys, "%s: %s", where, curl_easy_strerror(code));
+}
+
+static int take_handles(struct transfer *t)
+{
+	struct http_client *kept = t->request->kept;
+
+	(void)pthread_once(&once, start_curl);
+	if (kept && !kept->busy) {
+		kept->busy = true;
+		t->kept = kept;
+		t->easy = kept->easy;
+		t->multi = kept->multi;
+		return 0;
+	}
+	t->easy = started == CURLE_OK ? curl_easy_init() : NULL;
+	t->multi = started == CURLE_OK ? curl_multi_init() : NULL;
+	return t->easy && t->multi ? 0 : -ENOMEM;
 }
 
 int http_client_run(const struct http_client_request *request, int *ret_status, struct error *err)
@@ -225,12 +343,7 @@ int http_client_run(const struct http_client_request *request, int *ret_status, 
 	long status = 0;
 	int r;
 
-	/* Idempotent; the program has one thread. */
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-		return error_set(err, ERR_SYSTEM, 0, "start libcurl");
-	t.easy = curl_easy_init();
-	t.multi = curl_multi_init();
-	if (!t.easy || !t.multi)
+	if (take_handles(&t) < 0)
 		return error_set(err, ERR_SYSTEM, ENOMEM, "start libcurl");
 	if (add_headers(&t, err) < 0)
 		return -1;

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * DOC: blocking HTTP client over TCP or a Unix socket, for the CLI: libcurl (only lib/http includes
- * its header).
+ * DOC: blocking HTTP client over TCP or a Unix socket, for the command line and libmillibox:
+ * libcurl (only lib/http includes its header). Threads may run requests at the same time, each with
+ * a kept connection of its own.
  */
 
 #include "base/attr.h"
@@ -11,6 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+struct http_client;
+
+/** http_client_new - a connection that requests may share. Return: NULL: out of memory. */
+void http_client_free(struct http_client *kept);
+struct http_client *http_client_new(void) attr_owned(http_client_free);
 
 struct http_client_request {
 	const char *method;
@@ -35,6 +42,9 @@ struct http_client_request {
 	void (*on_tick)(void *ctx, uint64_t sent);
 	uint64_t tick_us;
 	void *ctx;
+	/* Reuses its connection; NULL, or in use by the request whose callback this is: a new one.
+	 * A request whose body was sent is not sent twice, even if the connection breaks. */
+	struct http_client *kept;
 };
 
 /**

@@ -570,10 +570,15 @@ static void cut_matching(struct http_server *s, const struct http_request *kept,
 {
 	struct http_conn *c;
 
-	LIST_FOREACH (c, &s->conns, struct http_conn, node)
-		if (c->req && c->req != kept && !c->ws && c->req->phase >= REQUEST_WAITING &&
-		    fn(ctx, c->req))
+	LIST_FOREACH (c, &s->conns, struct http_conn, node) {
+		if (!c->req || c->req == kept || c->req->phase < REQUEST_WAITING ||
+		    !fn(ctx, c->req))
+			continue;
+		if (c->ws)
+			http_ws_close(c->ws, HTTP_WS_POLICY);
+		else
 			conn_cut(c);
+	}
 }
 
 void http_cut_others(const struct http_request *req,

@@ -240,8 +240,8 @@ int http_stream_write(struct http_request *req, const char *data, size_t len) at
 void http_stream_end(struct http_request *req);
 
 /**
- * http_cut_others - cut connections of @req's server whose request is with a handler and matches
- * @fn; never @req's own or a WebSocket.
+ * http_cut_others - cut connections of @req's server whose request is with a handler, or became
+ * a WebSocket, and matches @fn; never @req's own.
  */
 void http_cut_others(const struct http_request *req,
                      bool (*fn)(void *ctx, const struct http_request *other), void *ctx);

@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "http/internal.h"
+#include "http/ws_proof.h"
 #include "io/loop.h"
 #include "io/timer.h"
 #include <errno.h>
-#include <gnutls/crypto.h>
 #include <string.h>
 #include <strings.h>
 #include <wslay/wslay.h>
@@ -26,10 +26,8 @@
  * the stack.
  */
 
-#define MAGIC      "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 #define KEY_LEN    24
 #define NONCE_LEN  16
-#define SHA1_LEN   20
 #define PING_US    (54 * USEC_PER_SEC)
 #define SILENCE_US (120 * USEC_PER_SEC) /* two pings unanswered */
 #define CLOSE_US   (5 * USEC_PER_SEC)   /* for the client's close */
@@ -59,10 +57,13 @@ struct http_ws {
 	size_t turn_messages, turn_bytes;
 	bool inside; /* wslay is on the stack */
 	bool closing, ending, aborted;
-	bool lost; /* the client disconnected */
+	bool lost;    /* the client disconnected */
+	bool held;    /* read nothing */
+	bool sending; /* on_sent is due */
 };
 
 static void continue_receiving(void *arg);
+static void report_sent(void *arg);
 
 static void ws_free(struct http_ws *ws)
 {
@@ -85,6 +86,7 @@ static void finish_ws(void *arg)
 	if (!ws->aborted && !l->is_tls && wslay_event_get_close_sent(ws->wslay))
 		linger_start(l->server, ws->fd);
 	loop_cancel(ws->loop, continue_receiving, ws);
+	loop_cancel(ws->loop, report_sent, ws);
 	watch_free(TAKE_PTR(ws->watch));
 	(void)MHD_upgrade_action(ws->urh, MHD_UPGRADE_ACTION_CLOSE); /* cannot fail for this one */
 	listener_run_soon(l);
@@ -125,6 +127,11 @@ static bool is_behind(const struct http_ws *ws)
 	return wslay_event_get_queued_msg_count(ws->wslay) > BEHIND_MESSAGES;
 }
 
+static bool can_read(const struct http_ws *ws)
+{
+	return !ws->held && !is_behind(ws);
+}
+
 static size_t waiting_bytes(const struct http_ws *ws)
 {
 	return wslay_event_get_queued_msg_length(ws->wslay) +
@@ -140,7 +147,8 @@ static ssize_t on_recv(wslay_event_context_ptr ctx, uint8_t *room, size_t len, i
 
 	(void)flags;
 	len = len < PIECE_BYTES ? len : PIECE_BYTES;
-	if (ws->ending || ws->turn_messages >= TURN_MESSAGES || ws->turn_bytes >= TURN_BYTES) {
+	if (ws->ending || ws->held || ws->turn_messages >= TURN_MESSAGES ||
+	    ws->turn_bytes >= TURN_BYTES) {
 		wslay_event_set_error(ctx, WSLAY_ERR_WOULDBLOCK);
 		return -1;
 	}
@@ -186,6 +194,15 @@ static void queue_close(struct http_ws *ws, enum http_ws_code code)
 	(void)wslay_event_queue_close(ws->wslay, (uint16_t)code, NULL, 0);
 }
 
+static void take_message(struct http_ws *ws, void (*taker)(void *ctx, const char *data, size_t len),
+                         const struct wslay_event_on_msg_recv_arg *arg)
+{
+	if (taker)
+		taker(ws->events.ctx, (const char *)arg->msg, arg->msg_length);
+	else
+		queue_close(ws, HTTP_WS_BAD_KIND);
+}
+
 static void on_msg(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_recv_arg *arg,
                    void *user)
 {
@@ -196,9 +213,9 @@ static void on_msg(wslay_event_context_ptr ctx, const struct wslay_event_on_msg_
 		return;
 	ws->turn_messages++;
 	if (arg->opcode == WSLAY_TEXT_FRAME)
-		ws->events.on_message(ws->events.ctx, (const char *)arg->msg, arg->msg_length);
+		take_message(ws, ws->events.on_message, arg);
 	else if (arg->opcode == WSLAY_BINARY_FRAME)
-		queue_close(ws, HTTP_WS_NOT_TEXT);
+		take_message(ws, ws->events.on_binary, arg);
 	else if (arg->opcode == WSLAY_CONNECTION_CLOSE)
 		ws->closing = true;
 }
@@ -218,10 +235,23 @@ static void pump_ws(struct http_ws *ws)
 		end_ws(ws);
 		return;
 	}
-	watch_set(ws->watch, (wslay_event_want_read(ws->wslay) && !is_behind(ws) ? WATCH_READ : 0) |
+	watch_set(ws->watch, (wslay_event_want_read(ws->wslay) && can_read(ws) ? WATCH_READ : 0) |
 	                             (wslay_event_want_write(ws->wslay) ? WATCH_WRITE : 0));
+	if (ws->sending && ws->events.on_sent && wslay_event_get_queued_msg_count(ws->wslay) == 0) {
+		ws->sending = false;
+		loop_defer(ws->loop, report_sent, ws);
+	}
 	if (ws->closing)
 		timer_start(ws->timer, CLOSE_US);
+}
+
+static void report_sent(void *arg)
+{
+	struct http_ws *ws = arg;
+
+	/* Sending again: reported later. */
+	if (!ws->closing && !ws->ending && !ws->sending)
+		ws->events.on_sent(ws->events.ctx);
 }
 
 static void receive_messages(struct http_ws *ws)
@@ -240,7 +270,7 @@ static void receive_messages(struct http_ws *ws)
 	else
 		pump_ws(ws);
 	/* The socket does not signal bytes of the handshake. */
-	if (!ws->ending && ws->early_off < ws->early_len)
+	if (!ws->ending && !ws->held && ws->early_off < ws->early_len)
 		loop_defer(ws->loop, continue_receiving, ws);
 }
 
@@ -269,6 +299,9 @@ static void on_timer(void *ctx)
 	struct http_ws *ws = ctx;
 	const struct wslay_event_msg ping = {.opcode = WSLAY_PING, .msg = NULL, .msg_length = 0};
 
+	/* Unread pongs prove nothing. */
+	if (ws->held)
+		ws->heard_us = clock_us();
 	if (ws->closing || clock_us() - ws->heard_us > SILENCE_US ||
 	    wslay_event_queue_msg(ws->wslay, &ping) != 0) {
 		end_ws(ws);
@@ -278,18 +311,49 @@ static void on_timer(void *ctx)
 	pump_ws(ws);
 }
 
-void http_ws_send(struct http_ws *ws, const char *text, size_t len)
+static void send_message(struct http_ws *ws, uint8_t opcode, const char *data, size_t len)
 {
 	const struct wslay_event_msg msg = {
-		.opcode = WSLAY_TEXT_FRAME, .msg = (const uint8_t *)text, .msg_length = len};
+		.opcode = opcode, .msg = (const uint8_t *)data, .msg_length = len};
 
 	if (!ws->urh || ws->closing || ws->ending)
 		return;
 	if (waiting_bytes(ws) > ws->config.max_waiting ||
-	    wslay_event_queue_msg(ws->wslay, &msg) != 0)
+	    wslay_event_queue_msg(ws->wslay, &msg) != 0) {
 		end_ws(ws);
-	else
-		pump_ws(ws);
+		return;
+	}
+	ws->sending = true;
+	pump_ws(ws);
+}
+
+void http_ws_send(struct http_ws *ws, const char *text, size_t len)
+{
+	send_message(ws, WSLAY_TEXT_FRAME, text, len);
+}
+
+void http_ws_send_binary(struct http_ws *ws, const char *data, size_t len)
+{
+	send_message(ws, WSLAY_BINARY_FRAME, data, len);
+}
+
+void http_ws_hold(struct http_ws *ws, bool hold)
+{
+	if (ws->held == hold)
+		return;
+	ws->held = hold;
+	ws->heard_us = clock_us();
+	if (!ws->urh || ws->ending)
+		return;
+	pump_ws(ws);
+	/* The socket does not signal bytes that were already read. */
+	if (!hold)
+		loop_defer(ws->loop, continue_receiving, ws);
+}
+
+bool http_ws_closed_by_client(const struct http_ws *ws)
+{
+	return ws->wslay && wslay_event_get_close_received(ws->wslay);
 }
 
 void http_ws_close(struct http_ws *ws, enum http_ws_code code)
@@ -332,6 +396,8 @@ static void on_upgraded(void *cls, struct MHD_Connection *mhd, void *req_cls, co
 	timer_start(ws->timer, PING_US);
 	if (ws->closing)
 		queue_close(ws, HTTP_WS_GOING_AWAY);
+	else if (ws->events.on_opened)
+		ws->events.on_opened(ws->events.ctx);
 	receive_messages(ws);
 }
 
@@ -352,7 +418,7 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-static int check_handshake(const struct http_request *req, struct error *err)
+int http_ws_check(const struct http_request *req, struct error *err)
 {
 	const char *version = http_header(req, "Sec-WebSocket-Version");
 	const char *key = http_header(req, "Sec-WebSocket-Key");
@@ -374,29 +440,15 @@ static int check_handshake(const struct http_request *req, struct error *err)
 	return 0;
 }
 
-/* Sec-WebSocket-Accept. Return: owned. */
-static char *make_accept_key(const char *key)
-{
-	char text[KEY_LEN + sizeof(MAGIC)];
-	uint8_t digest[SHA1_LEN];
-	int r;
-
-	(void)snprintf(text, sizeof(text), "%s" MAGIC, key);
-	r = gnutls_hash_fast(GNUTLS_DIG_SHA1, text, strlen(text), digest);
-	assert(r == 0);
-	(void)r;
-	return base64_encode(digest, sizeof(digest));
-}
-
 int http_ws_accept(struct http_request *req, const struct http_ws_config *config,
                    const struct http_ws_events *events, struct http_ws **ret_ws, struct error *err)
 {
 	cleanup_free char *proof = NULL;
 	struct http_ws *ws;
 
-	if (check_handshake(req, err) < 0)
+	if (http_ws_check(req, err) < 0)
 		return -1;
-	proof = make_accept_key(http_header(req, "Sec-WebSocket-Key"));
+	proof = ws_proof(http_header(req, "Sec-WebSocket-Key"));
 	http_add_header(req, "Upgrade", "websocket");
 	http_add_header(req, "Sec-WebSocket-Accept", proof);
 	if (config->protocol &&
