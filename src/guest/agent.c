@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int agent_fail(struct agent *a, uint32_t id, const struct error *err)
+int agent_send_failed(struct agent *a, uint32_t id, const struct error *err)
 {
 	struct msg_failed msg = {
 		.code = err->code,
@@ -13,11 +13,16 @@ int agent_fail(struct agent *a, uint32_t id, const struct error *err)
 		.text = wire_str(err->msg),
 	};
 
+	return msg_failed_encode(&a->ch.out, id, &msg);
+}
+
+int agent_fail(struct agent *a, uint32_t id, const struct error *err)
+{
 	a->failed = id;
 	/* A runner may fail while another execution's files arrive. */
 	if (a->put.id == id)
 		put_close(&a->put);
-	return msg_failed_encode(&a->ch.out, id, &msg);
+	return agent_send_failed(a, id, err);
 }
 
 int agent_send_hello(struct agent *a)
@@ -54,4 +59,13 @@ int agent_open_run_dir(const struct agent *a, bool open)
 	if (a->setup.uid != getuid())
 		return 0;
 	return fchmod(a->run_dir, open ? 0755 : 0555) < 0 ? -errno : 0;
+}
+
+void agent_remove_source(const struct agent *a, const char *name)
+{
+	/* Closed while anything runs, if payload and agent share an id. */
+	if (agent_open_run_dir(a, true) < 0)
+		return;
+	(void)unlinkat(a->run_dir, name, 0);
+	(void)!agent_open_run_dir(a, false);
 }

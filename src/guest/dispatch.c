@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "guest/agent.h"
+#include "guest/beside.h"
 #include "guest/files.h"
 #include "guest/landlock.h"
+#include "guest/ports.h"
 #include "guest/prepared.h"
 #include "guest/resident.h"
 
@@ -24,6 +26,12 @@ static bool is_skipped(const struct agent *a, const struct frame *frame)
 static bool is_current(const struct agent *a, const struct frame *frame)
 {
 	return a->proc.state != PROC_IDLE && a->proc.id == frame->id;
+}
+
+/* Messages of both would have one id. */
+static bool is_taken(struct agent *a, const struct frame *frame)
+{
+	return is_current(a, frame) || beside_find(a, frame->id) || resident_find(a, frame->id);
 }
 
 static int complete_ruleset(const struct agent *a, struct error *err)
@@ -108,7 +116,8 @@ static int on_exec(struct agent *a, const struct frame *frame)
 		return VIOLATION;
 	if (is_skipped(a, frame))
 		return 0;
-	if (a->put.state != PUT_IDLE || journal_begin(&a->journal, frame->id, 0, msg.keep != 0) < 0)
+	if (a->put.state != PUT_IDLE || is_taken(a, frame) ||
+	    journal_begin(&a->journal, frame->id, 0, msg.keep != 0) < 0)
 		return VIOLATION;
 	int r = msg.keep ? resident_start(a, frame->id, &msg, &err)
 	                 : proc_start(a, frame->id, &msg, &err);
@@ -150,7 +159,7 @@ static int on_run(struct agent *a, const struct frame *frame)
 		return 0;
 	if (msg.runner == frame->id)
 		return begin_prepared(a, frame, &msg);
-	if (a->put.state != PUT_IDLE ||
+	if (a->put.state != PUT_IDLE || is_taken(a, frame) ||
 	    journal_begin(&a->journal, frame->id, msg.runner, false) < 0)
 		return VIOLATION;
 	if (proc_run(a, frame->id, &msg, &err) < 0)
@@ -161,23 +170,27 @@ static int on_run(struct agent *a, const struct frame *frame)
 static int on_stdin(struct agent *a, const struct frame *frame)
 {
 	struct msg_stdin_data msg;
+	struct input *in;
 
 	if (msg_stdin_data_decode(frame, &msg) < 0)
 		return VIOLATION;
+	in = proc_input(a, frame->id);
 	/* The program may have ended meanwhile. */
-	if (!is_current(a, frame))
+	if (!in)
 		return 0;
-	return a->proc.in.ended ? VIOLATION : input_add(&a->proc.in, &msg.data);
+	return in->ended ? VIOLATION : input_add(in, &msg.data);
 }
 
 static int on_stdin_end(struct agent *a, const struct frame *frame)
 {
 	struct msg_stdin_end msg;
+	struct input *in;
 
 	if (msg_stdin_end_decode(frame, &msg) < 0)
 		return VIOLATION;
-	if (is_current(a, frame))
-		input_end(&a->proc.in);
+	in = proc_input(a, frame->id);
+	if (in)
+		input_end(in);
 	return 0;
 }
 
@@ -185,16 +198,58 @@ static int on_signal(struct agent *a, const struct frame *frame)
 {
 	struct msg_signal msg;
 	struct resident *runner = resident_find(a, frame->id);
+	const struct beside *beside = beside_find(a, frame->id);
 
 	if (msg_signal_decode(frame, &msg) < 0 || msg.signo < 1 || msg.signo > SIGNAL_MAX)
 		return VIOLATION;
 	if (!runner && is_current(a, frame))
 		runner = a->proc.runner;
-	if (runner)
+	if (beside)
+		beside_signal(a, beside, (int)msg.signo);
+	else if (runner)
 		resident_signal(a, runner, (int)msg.signo);
 	else if (is_current(a, frame))
 		proc_signal(a, (int)msg.signo);
 	return 0;
+}
+
+static int on_beside(struct agent *a, const struct frame *frame)
+{
+	struct msg_beside msg;
+	struct error err = {0};
+
+	if (msg_beside_decode(frame, &msg) < 0 || (msg.rows == 0) != (msg.cols == 0))
+		return VIOLATION;
+	if (is_skipped(a, frame))
+		return 0;
+	if (a->put.state != PUT_IDLE || is_taken(a, frame) ||
+	    journal_begin(&a->journal, frame->id, 0, false) < 0)
+		return VIOLATION;
+	if (msg.rows > 0)
+		journal_skip_output(&a->journal, frame->id);
+	return beside_start(a, frame->id, &msg, &err) < 0 ? agent_fail(a, frame->id, &err) : 0;
+}
+
+static int on_resize(struct agent *a, const struct frame *frame)
+{
+	struct msg_resize msg;
+	struct beside *b = beside_find(a, frame->id);
+
+	if (msg_resize_decode(frame, &msg) < 0 || msg.rows == 0 || msg.cols == 0)
+		return VIOLATION;
+	if (b)
+		beside_resize(b, msg.rows, msg.cols);
+	return 0;
+}
+
+static int on_output_grant(struct agent *a, const struct frame *frame)
+{
+	struct msg_output_grant msg;
+	struct beside *b = beside_find(a, frame->id);
+
+	if (msg_output_grant_decode(frame, &msg) < 0)
+		return VIOLATION;
+	return b ? beside_grant(b, msg.bytes) : 0;
 }
 
 static int on_label(struct agent *a, const struct frame *frame)
@@ -252,6 +307,15 @@ static const struct rule rules[MSG_COUNT] = {
 	[MSG_FILE_END] = {files_end, 0},
 	[MSG_FILE_GRANT] = {files_grant, 0},
 	[MSG_FILE_CANCEL] = {files_cancel, 0},
+	[MSG_PORT_OPEN] = {ports_open, 0},
+	[MSG_PORT_SEND] = {ports_send, 0},
+	[MSG_PORT_FINISH] = {ports_finish, 0},
+	[MSG_PORT_GRANT] = {ports_grant, 0},
+	[MSG_PORT_RESET] = {ports_reset, 0},
+	[MSG_PORT_LIST] = {port_list, 0},
+	[MSG_BESIDE] = {on_beside, 0},
+	[MSG_RESIZE] = {on_resize, 0},
+	[MSG_OUTPUT_GRANT] = {on_output_grant, 0},
 	[MSG_BYE] = {on_bye, BEFORE_SETUP | OF_BOX},
 };
 

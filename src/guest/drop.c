@@ -8,6 +8,7 @@
 #include <linux/capability.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -47,6 +48,8 @@ static int step_stdio(const struct drop_plan *plan)
 	for (int fd = 0; fd < 3; fd++)
 		if (dup2(plan->stdio[fd], fd) < 0)
 			return -errno;
+	if (plan->terminal && ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0)
+		return -errno;
 	/* Descriptor 3 is the agent's control socket until here. 4 is the reattach socket or an
 	 * early descriptor of the agent; the plan's descriptors were opened later. */
 	if (plan->channel > 0 && dup2(plan->channel, DROP_CHANNEL) < 0)

@@ -22,8 +22,9 @@ struct drop_plan {
 	int stdin_end; /* becomes DROP_STDIN, beside a channel; 0: none */
 	int workspace;
 	int ruleset;
-	int status;  /* socket to the agent; close-on-exec */
-	bool notify; /* refused calls go to the agent, over @status */
+	int status;    /* socket to the agent; close-on-exec */
+	bool notify;   /* refused calls go to the agent, over @status */
+	bool terminal; /* stdio is one: it becomes the session's */
 };
 
 /**

@@ -259,7 +259,7 @@ static int file_stat(const struct file_job *job, struct file_out *out, struct er
 	if (r >= 0)
 		r = read_target(fd, &st, target, sizeof(target));
 	if (r < 0)
-		return file_worker_error(err, -r, "look at", job->path);
+		return file_worker_error(err, -r, "get the attributes of", job->path);
 	return file_worker_send_entry(out, &(struct file_found){"", &st, target, NULL}, err);
 }
 
@@ -429,7 +429,7 @@ static int file_move(const struct file_job *job, struct file_out *out, struct er
 	if (syscall(SYS_renameat2, from, from_name, to, to_name, replaces ? 0 : NO_REPLACE) < 0)
 		return file_worker_error(err, errno, "move", errno == EEXIST ? job->to : job->path);
 	if (fstatat(to, to_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return file_worker_error(err, errno, "look at", job->to);
+		return file_worker_error(err, errno, "get the attributes of", job->to);
 	return file_worker_send_entry(out, &(struct file_found){"", &st, NULL, NULL}, err);
 }
 

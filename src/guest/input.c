@@ -22,10 +22,15 @@ int input_open(struct input *in, int *ret_end)
 		(void)fd_close(ends[1]);
 		return r;
 	}
-	*in = (struct input){.fd = ends[1], .opened = true};
-	buf_init(&in->pending, WIRE_STDIN_WINDOW);
+	input_take(in, ends[1]);
 	*ret_end = ends[0];
 	return 0;
+}
+
+void input_take(struct input *in, int fd)
+{
+	*in = (struct input){.fd = fd, .opened = true};
+	buf_init(&in->pending, WIRE_STDIN_WINDOW);
 }
 
 void input_close(struct input *in)

@@ -24,6 +24,8 @@ struct input {
 
 /** input_open - *ret_end, the program's end, is the caller's. */
 int input_open(struct input *in, int *ret_end) attr_must_check;
+/** input_take - @fd, non-blocking, is where the bytes go; it is owned from now on. */
+void input_take(struct input *in, int fd);
 void input_close(struct input *in);
 /** input_add - Return: 0, or -EPROTO: more than the window. */
 int input_add(struct input *in, const struct wire_bytes *data) attr_must_check;

@@ -53,6 +53,14 @@ int journal_begin(struct journal *j, uint32_t id, uint32_t runner, bool keep)
 	return 0;
 }
 
+void journal_skip_output(struct journal *j, uint32_t id)
+{
+	struct journal_entry *e = find_entry(j, id);
+
+	if (e)
+		e->fleeting = true;
+}
+
 /* Also moves the cursor. */
 static void remove_frames(struct journal *j, uint32_t id)
 {
@@ -128,7 +136,7 @@ static int note_frame(struct journal *j, const struct frame *frame, const char *
 	struct journal_entry *e = is_kept(frame) ? find_entry(j, frame->id) : NULL;
 	int r = 0;
 
-	if (!e)
+	if (!e || (e->fleeting && frame->type == MSG_OUTPUT))
 		return 0;
 	r = buf_add(&j->frames, data, len);
 	if (r < 0)

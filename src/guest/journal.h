@@ -25,7 +25,8 @@ struct journal_entry {
 	uint32_t runner; /* of a RUN */
 	bool begun;      /* EXEC or RUN received */
 	bool keep;
-	bool ended; /* DONE or FAILED sent */
+	bool ended;    /* DONE or FAILED sent */
+	bool fleeting; /* its OUTPUT is not kept */
 	char label[WIRE_LABEL_MAX + 1];
 };
 
@@ -45,6 +46,8 @@ void journal_done(struct journal *j);
 int journal_label(struct journal *j, uint32_t id, const struct wire_bytes *text) attr_must_check;
 /** journal_begin - on EXEC or RUN. Return: 0, or -EPROTO: no label, or already begun. */
 int journal_begin(struct journal *j, uint32_t id, uint32_t runner, bool keep) attr_must_check;
+/** journal_skip_output - of @id, a terminal: it has no end, and what it showed is past. */
+void journal_skip_output(struct journal *j, uint32_t id);
 /** journal_ack - drop it. Return: 0, or -EPROTO: not ended. */
 int journal_ack(struct journal *j, uint32_t id) attr_must_check;
 /** journal_detach - the host is gone: drop what has not begun. */

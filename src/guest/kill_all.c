@@ -26,6 +26,9 @@
  * session that reuses an earlier number, 32768 forks later, is mistaken for the old one and
  * survives, in its creator's own box.
  *
+ * Beside other programs only the processes of its own session are known to be a program's: one that
+ * made a session could be another's. It lives on, until the box ends or nothing else runs in it.
+ *
  * Pids ascend and wrap at the kernel's maximum, 32768 by default: the walk always covers that. With
  * a maximum in the millions, a box needs that many forks before a process can be above the last pid
  * and be missed.
@@ -70,14 +73,16 @@ static pid_t last_pid(void)
 	return end ? parse_pid(end + 1) : -1;
 }
 
-typedef bool is_meant_fn(const struct agent *a, pid_t pid);
+/* @sid: what is meant, if it is one session. */
+typedef bool is_meant_fn(const struct agent *a, pid_t pid, pid_t sid);
 
-static bool is_no_helper(const struct agent *a, pid_t pid)
+static bool is_no_helper(const struct agent *a, pid_t pid, pid_t sid)
 {
+	(void)sid;
 	return !is_helper(a, pid);
 }
 
-static bool signal_all(const struct agent *a, is_meant_fn *is_meant, int signo)
+static bool signal_all(const struct agent *a, is_meant_fn *is_meant, pid_t sid, int signo)
 {
 	for (int i = 0; i < ROUNDS_MAX; i++) {
 		pid_t before = last_pid(), last = before < PIDS_ALWAYS ? PIDS_ALWAYS : before;
@@ -85,7 +90,7 @@ static bool signal_all(const struct agent *a, is_meant_fn *is_meant, int signo)
 		if (before < 0)
 			return false;
 		for (pid_t pid = 2; pid <= last; pid++)
-			if (is_meant(a, pid))
+			if (is_meant(a, pid, sid))
 				(void)kill(pid, signo);
 		/* Others would be delivered twice. */
 		if (signo != SIGKILL || last_pid() == before)
@@ -98,7 +103,7 @@ void kill_all_signal(const struct agent *a, int signo)
 {
 	bool has_helpers = files_any(a) || a->put.child.status >= 0;
 
-	if (!has_helpers || !signal_all(a, is_no_helper, signo))
+	if (!has_helpers || !signal_all(a, is_no_helper, 0, signo))
 		(void)kill(-1, signo);
 }
 
@@ -127,10 +132,11 @@ void kill_all_take_snapshot(struct agent *a)
 	}
 }
 
-static bool is_since(const struct agent *a, pid_t pid)
+static bool is_since(const struct agent *a, pid_t pid, pid_t unused)
 {
 	pid_t sid = getsid(pid);
 
+	(void)unused;
 	if (sid <= 0 || is_helper(a, pid) || resident_has(a, pid) || resident_has(a, sid))
 		return false;
 	/* Its first process may be older than the snapshot. */
@@ -139,5 +145,16 @@ static bool is_since(const struct agent *a, pid_t pid)
 
 bool kill_all_since_snapshot(const struct agent *a)
 {
-	return a->snapshot.known && signal_all(a, is_since, SIGKILL);
+	return a->snapshot.known && signal_all(a, is_since, 0, SIGKILL);
+}
+
+static bool is_of_session(const struct agent *a, pid_t pid, pid_t sid)
+{
+	(void)a;
+	return getsid(pid) == sid;
+}
+
+bool kill_all_session(const struct agent *a, pid_t sid)
+{
+	return sid > 0 && signal_all(a, is_of_session, sid, SIGKILL);
 }

@@ -37,3 +37,5 @@ void kill_all_take_snapshot(struct agent *a);
  * whether it was possible.
  */
 bool kill_all_since_snapshot(const struct agent *a) attr_must_check;
+/** kill_all_session - kill every process of session @sid. Return: whether it was possible. */
+bool kill_all_session(const struct agent *a, pid_t sid) attr_must_check;

@@ -63,6 +63,8 @@ static const struct place places[] = {
 	{"/dev/null", NODE | FS_IOCTL_DEV},
 	{"/dev/full", NODE | FS_IOCTL_DEV},
 	{"/dev/tty", NODE | FS_IOCTL_DEV},
+	/* Its terminals; it may not open ptmx, which belongs to the agent. */
+	{"/dev/pts", NODE | FS_IOCTL_DEV},
 	{"/dev/random", NODE},
 	{"/dev/urandom", NODE},
 	{"/dev/shm", READ_RUN | CHANGE},

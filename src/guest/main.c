@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,7 +36,7 @@
 
 #if SANITIZED
 /*
- * Leak detection at exit needs ptrace, which nothing in a box has. Nobody reads its output, and PID
+ * Leak detection at exit needs ptrace, which nothing in a box has. Its output is not read, and PID
  * 1 cannot abort: a finding is an exit status that no agent has otherwise, which the daemon logs.
  */
 #define FOUND "exitcode=99"
@@ -65,7 +66,9 @@ enum source {
 	SOURCE_RESIDENTS = SOURCE_PROC + PROC_SOURCES,
 	SOURCE_DISCARD = SOURCE_RESIDENTS + RESIDENT_SOURCES,
 	SOURCE_FILES = SOURCE_DISCARD + DISCARD_MAX,
-	SOURCE_COUNT = SOURCE_FILES + FILES_SOURCES
+	SOURCE_PORTS = SOURCE_FILES + FILES_SOURCES,
+	SOURCE_BESIDES = SOURCE_PORTS + PORTS_SOURCES, /* last: usually there are none */
+	SOURCE_COUNT = SOURCE_BESIDES + WIRE_BESIDE_MAX * BESIDE_SOURCES
 };
 
 static void log_fatal(struct agent *a, const char *text)
@@ -155,13 +158,16 @@ static int reap_children(struct agent *a)
 	a->reap_again = false;
 	for (int i = 0; i < REAP_BATCH; i++) {
 		int status = 0;
-		pid_t pid = waitpid(-1, &status, WNOHANG);
+		struct rusage usage;
+		pid_t pid = wait4(-1, &status, WNOHANG, &usage);
 		int r = 0;
 		if (pid <= 0)
 			return 0;
 		r = proc_reaped(a, pid, status);
 		if (r >= 0)
 			r = resident_reaped(a, pid, status);
+		if (r >= 0)
+			r = beside_reaped(a, pid, status, &usage);
 		files_reaped(a, pid);
 		put_reaped(&a->put, pid);
 		if (r < 0)
@@ -216,6 +222,8 @@ static void fill_pollfds(const struct agent *a, struct pollfd *fds)
 	resident_watch(a, &fds[SOURCE_RESIDENTS]);
 	discard_watch(&a->discard, &fds[SOURCE_DISCARD]);
 	files_watch(a, &fds[SOURCE_FILES]);
+	ports_watch(a, &fds[SOURCE_PORTS]);
+	beside_watch(a, &fds[SOURCE_BESIDES]);
 }
 
 static int pump_put(struct agent *a)
@@ -239,8 +247,12 @@ static int serve_children(struct agent *a, const struct pollfd *fds)
 	/* After the runners: one that has just answered need not wait. */
 	if (r >= 0)
 		r = proc_pump(a, &fds[SOURCE_PROC]);
+	if (r >= 0)
+		r = beside_pump(a, &fds[SOURCE_BESIDES]);
 	/* Programs' output goes first. */
-	return r < 0 ? r : files_pump(a, &fds[SOURCE_FILES]);
+	if (r >= 0)
+		r = files_pump(a, &fds[SOURCE_FILES]);
+	return r < 0 ? r : ports_pump(a, &fds[SOURCE_PORTS]);
 }
 
 /* Return: 0; 1: the host is done with us; negative: fatal. */
@@ -281,6 +293,37 @@ static int serve_round(struct agent *a, const struct pollfd *fds)
 	return r;
 }
 
+static int timeout_ms(const struct agent *a)
+{
+	int one = proc_timeout_ms(a), other = beside_timeout_ms(a);
+
+	if (a->reap_again)
+		return 0;
+	return one < 0 || (other >= 0 && other < one) ? other : one;
+}
+
+/* The kernel refuses more entries than descriptors may be open: it gets those in use. */
+static int wait_for_events(const struct agent *a, struct pollfd *fds)
+{
+	struct pollfd used[SOURCE_COUNT];
+	uint16_t sources[SOURCE_COUNT];
+	size_t all = SOURCE_BESIDES + a->besides_end * BESIDE_SOURCES;
+	nfds_t count = 0;
+
+	for (size_t i = 0; i < all; i++) {
+		fds[i].revents = 0;
+		if (fds[i].fd < 0)
+			continue;
+		used[count] = fds[i];
+		sources[count++] = (uint16_t)i;
+	}
+	if (poll(used, count, timeout_ms(a)) < 0)
+		return -errno;
+	for (nfds_t i = 0; i < count; i++)
+		fds[sources[i]].revents = used[i].revents;
+	return 0;
+}
+
 static int run_loop(struct agent *a)
 {
 	struct pollfd fds[SOURCE_COUNT];
@@ -288,12 +331,11 @@ static int run_loop(struct agent *a)
 
 	while (r == 0) {
 		fill_pollfds(a, fds);
-		if (poll(fds, SOURCE_COUNT, a->reap_again ? 0 : proc_timeout_ms(a)) < 0) {
-			if (errno != EINTR)
-				return -errno;
-			continue;
-		}
-		r = serve_round(a, fds);
+		r = wait_for_events(a, fds);
+		if (r == 0)
+			r = serve_round(a, fds);
+		else if (r == -EINTR)
+			r = 0;
 	}
 	return r;
 }
@@ -310,6 +352,7 @@ int main(int argc, char **argv)
 	resident_init(a);
 	discard_init(&a->discard);
 	files_init(a);
+	ports_init(a);
 	if (reattach_open(a, argc, argv) < 0 || inject_open(a, argv) < 0 ||
 	    channel_init(&a->ch, AGENT_SOCKET) < 0)
 		return 1;
@@ -319,6 +362,7 @@ int main(int argc, char **argv)
 	}
 	r = run_loop(a);
 	resident_kill_all(a);
+	beside_kill_all(a);
 	proc_signal(a, SIGKILL);
 	return r < 0 ? 1 : 0;
 }

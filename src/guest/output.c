@@ -32,7 +32,9 @@ void output_close(struct output *o)
 
 bool output_wants(const struct output *o, const struct channel *ch)
 {
-	return o->fd >= 0 && (o->produced >= o->max || !channel_is_full(ch));
+	if (o->fd < 0)
+		return false;
+	return o->produced >= o->max ? !o->waits : !channel_is_full(ch);
 }
 
 uint32_t output_account(struct output *o, uint32_t len)
@@ -46,7 +48,9 @@ uint32_t output_account(struct output *o, uint32_t len)
 int output_pump(struct output *o, struct channel *ch, uint32_t id)
 {
 	struct msg_output msg = {.stream = (uint8_t)o->stream};
-	ssize_t n = read(o->fd, ch->scratch, sizeof(ch->scratch));
+	uint64_t room = o->waits ? o->max - o->produced : sizeof(ch->scratch);
+	size_t most = room < sizeof(ch->scratch) ? (size_t)room : sizeof(ch->scratch);
+	ssize_t n = read(o->fd, ch->scratch, most);
 	int r = 0;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))

@@ -3,8 +3,8 @@
 
 /*
  * DOC: one output stream of a program: a pipe whose bytes are forwarded up to a maximum, then only
- * counted. One chunk is read per call, and none while the channel is full unless the maximum has
- * been forwarded.
+ * counted; or a terminal, which is read up to what was granted, and then its program waits. One
+ * chunk is read per call, and none while the channel is full unless the maximum has been forwarded.
  */
 
 #include "base/attr.h"
@@ -17,6 +17,7 @@ struct output {
 	enum wire_stream stream;
 	uint64_t max;      /* to forward */
 	uint64_t produced; /* seen */
+	bool waits;        /* at the maximum it is not read; else counted */
 };
 
 /** output_open - *ret_end, the program's end, is the caller's. */

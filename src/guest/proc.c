@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "guest/agent.h"
+#include "guest/beside.h"
 #include "guest/file_clock.h"
 #include "guest/fsid.h"
 #include "guest/job.h"
@@ -160,16 +161,6 @@ static int fail_execution(struct agent *a, const struct error *err)
 	return agent_fail(a, id, err);
 }
 
-/* Once read, nothing else frees its small directory. */
-static void remove_source(const struct agent *a, const char *name)
-{
-	/* Closed while anything runs, if payload and agent share an id. */
-	if (agent_open_run_dir(a, true) < 0)
-		return;
-	(void)unlinkat(a->run_dir, name, 0);
-	(void)!agent_open_run_dir(a, false);
-}
-
 static int start_run(struct agent *a, uint32_t id, const struct msg_run *msg, struct error *err)
 {
 	struct proc *p = &a->proc;
@@ -200,7 +191,7 @@ int proc_run(struct agent *a, uint32_t id, const struct msg_run *msg, struct err
 	if (resident_check_source(&msg->source, source, err) < 0)
 		return -1;
 	if (p->state != PROC_IDLE) {
-		remove_source(a, source);
+		agent_remove_source(a, source);
 		return error_set(err, ERR_CONFLICT, 0, "another execution is running");
 	}
 	p->runner = resident_find(a, msg->runner);
@@ -208,7 +199,7 @@ int proc_run(struct agent *a, uint32_t id, const struct msg_run *msg, struct err
 		(void)error_set(err, ERR_NOT_FOUND, 0, "no runner %u", msg->runner);
 	if (!p->runner || start_run(a, id, msg, err) < 0) {
 		proc_close(p);
-		remove_source(a, source);
+		agent_remove_source(a, source);
 		return -1;
 	}
 	p->id = id;
@@ -258,7 +249,7 @@ void proc_run_over(struct agent *a, int wait_status, bool lost)
 
 int proc_run_failed(struct agent *a, const struct error *err)
 {
-	remove_source(a, a->proc.source);
+	agent_remove_source(a, a->proc.source);
 	return fail_execution(a, err);
 }
 
@@ -269,13 +260,14 @@ void proc_signal(const struct agent *a, int signo)
 	/*
 	 * From PID 1 "all" is the box without the agent: no process escapes with its own session.
 	 * Otherwise it would be the rest of the machine; beside resident runners it is every
-	 * process newer than the run.
+	 * process newer than the run, beside other programs every process of its session.
 	 */
-	if (a->is_init && !resident_any(a)) {
+	if (a->is_init && !resident_any(a) && !beside_any(a)) {
 		kill_all_signal(a, signo);
 		return;
 	}
-	if (signo == SIGKILL && a->is_init && kill_all_since_snapshot(a))
+	if (signo == SIGKILL && a->is_init &&
+	    (beside_any(a) ? kill_all_session(a, a->proc.child.pid) : kill_all_since_snapshot(a)))
 		return;
 	if (a->proc.child.pid > 0)
 		(void)kill(-a->proc.child.pid, signo);
@@ -378,7 +370,7 @@ static int leave_run(struct agent *a)
 	/* Before the cleanup. */
 	if (r >= 0)
 		r = agent_flush(a);
-	remove_source(a, source);
+	agent_remove_source(a, source);
 	return is_host_gone(r) ? 0 : r;
 }
 
@@ -428,6 +420,15 @@ static int read_child(struct agent *a)
 		}
 	}
 	return 0;
+}
+
+struct input *proc_input(struct agent *a, uint32_t id)
+{
+	struct beside *b = beside_find(a, id);
+
+	if (b)
+		return &b->in;
+	return a->proc.state != PROC_IDLE && a->proc.id == id ? &a->proc.in : NULL;
 }
 
 int proc_reaped(struct agent *a, pid_t pid, int wait_status)
@@ -508,6 +509,8 @@ static int pump_streams(struct agent *a, const struct pollfd *fds)
 		total += r;
 	}
 	if (report_fd(&p->report, &a->ch) >= 0 && (!fds || fds[PROC_REPORT].revents)) {
+		/* The socket has a name that other programs of the box know. */
+		p->report.session = a->had_beside ? p->child.pid : 0;
 		int r = report_pump(&p->report, &a->ch, p->id);
 		if (r < 0)
 			return r;

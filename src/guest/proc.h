@@ -109,10 +109,12 @@ void proc_exit_announced(struct agent *a, int code);
 /** proc_fill_done - what the kernel knows; the caller adds the rest. */
 void proc_fill_done(struct msg_done *msg, int wait_status, uint64_t duration_us);
 /**
- * proc_signal - to the box except the agent and its file workers; beside resident runners to the
- * execution's process group.
+ * proc_signal - to the box except the agent and its file workers; beside resident runners or other
+ * programs to the execution's process group.
  */
 void proc_signal(const struct agent *a, int signo);
+/** proc_input - stdin of execution or program @id; NULL: it has ended. */
+struct input *proc_input(struct agent *a, uint32_t id);
 int proc_reaped(struct agent *a, pid_t pid, int wait_status) attr_must_check;
 /** proc_watch - unused entries get fd -1. */
 void proc_watch(const struct agent *a, struct pollfd *fds);

@@ -44,22 +44,23 @@ bool reattach_on_stream_lost(struct agent *a)
 	journal_detach(&a->journal);
 	drop_put(a);
 	files_reset(a);
+	ports_drop(a);
 	a->failed = 0;
 	a->proc.in.room = 0;
+	beside_detach(a);
 	return true;
 }
 
 static int describe_entry(struct agent *a, const struct journal_entry *e)
 {
-	bool is_current = a->proc.state != PROC_IDLE && a->proc.id == e->id;
-	const struct input *in = &a->proc.in;
+	const struct input *in = proc_input(a, e->id);
 	struct msg_describe msg = {
 		.keep = e->keep,
 		.runner = e->runner,
 		.text = wire_str(e->label),
 	};
 
-	if (is_current && in->opened && !in->ended) {
+	if (in && in->opened && !in->ended) {
 		msg.stdin_open = 1;
 		msg.stdin_room = WIRE_STDIN_WINDOW - (uint32_t)in->pending.len;
 		msg.stdin_bytes = in->taken;

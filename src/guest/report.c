@@ -11,6 +11,8 @@
 #include "base/fd.h"
 #include "base/str.h"
 
+#define BACKLOG 1
+
 static int listen_at(int fd, const char *path)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -21,7 +23,7 @@ static int listen_at(int fd, const char *path)
 	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return -errno;
 	/* Connecting needs write permission; the directory protects the name. */
-	if (chmod(addr.sun_path, 0666) < 0 || listen(fd, 1) < 0)
+	if (chmod(addr.sun_path, 0666) < 0 || listen(fd, BACKLOG) < 0)
 		return -errno;
 	return 0;
 }
@@ -58,6 +60,33 @@ int report_fd(const struct report *rep, const struct channel *ch)
 	return rep->left > 0 ? rep->listener : -1;
 }
 
+/* A process that has exited has no session: its pid is compared, too. */
+static bool may_report(const struct report *rep, int conn)
+{
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+
+	if (rep->session == 0)
+		return true;
+	if (getsockopt(conn, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.pid <= 0)
+		return false;
+	return peer.pid == rep->session || getsid(peer.pid) == rep->session;
+}
+
+/* Return: a connection, or -1. Those of strangers are closed, as many as can wait at a time. */
+static int accept_report(const struct report *rep)
+{
+	for (int i = 0; i < BACKLOG + 2 && rep->listener >= 0; i++) {
+		cleanup_close int fd = fd_accept(rep->listener);
+
+		if (fd < 0)
+			return -1;
+		if (may_report(rep, fd))
+			return TAKE_FD(fd);
+	}
+	return -1;
+}
+
 static void finish_report(struct report *rep)
 {
 	report_close(rep);
@@ -70,7 +99,7 @@ int report_pump(struct report *rep, struct channel *ch, uint32_t id)
 	int r = 0;
 
 	if (rep->conn < 0) {
-		int fd = rep->listener < 0 ? -1 : fd_accept(rep->listener);
+		int fd = accept_report(rep);
 
 		if (fd < 0)
 			return 0;

@@ -11,6 +11,7 @@
 #include "guest/channel.h"
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define REPORT_NAME "report.sock"
 
@@ -19,6 +20,7 @@ struct report {
 	int conn;      /* owned; -1: not connected */
 	int dir;       /* borrowed: directory of the socket */
 	uint32_t left; /* to forward */
+	pid_t session; /* whose processes may connect; 0: all */
 };
 
 /** report_open - listen on REPORT_NAME in @path, open as @dir. */

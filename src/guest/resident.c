@@ -227,7 +227,7 @@ static void kill_group(const struct resident *r, int signo)
 void resident_signal(const struct agent *a, const struct resident *r, int signo)
 {
 	bool alone = count_alive(a) == (is_alive(r) ? 1 : 0) &&
-	             (a->proc.state == PROC_IDLE || a->proc.runner == r);
+	             (a->proc.state == PROC_IDLE || a->proc.runner == r) && !beside_any(a);
 
 	if (inject_signal(a, &r->child, signo))
 		return;

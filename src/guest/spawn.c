@@ -71,7 +71,7 @@ enum spawn_news spawn_read_from(int status, int *ret_listener, struct ucred *ret
 {
 	struct drop_message msg = {0};
 	const struct iovec into = {.iov_base = &msg, .iov_len = sizeof(msg)};
-	int fds[FD_PASS_MAX] = {-1, -1, -1, -1, -1, -1, -1, -1};
+	int fds[FD_PASS_MAX] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
 	size_t count = 0;
 	ssize_t n = fd_recv_from(status, &into, fds, &count, ret_sender);
 

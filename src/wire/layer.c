@@ -26,7 +26,7 @@ static const struct {
 	[LAYER_CGROUP_MEMORY] = {"cgroup.memory", "memory is limited per process, not for the box", DELEGATE},
 	[LAYER_CGROUP_PIDS] = {"cgroup.pids", "processes are counted per user, not for the box", DELEGATE},
 	[LAYER_CGROUP_CPU] = {"cgroup.cpu", "a box can use every core there is", DELEGATE},
-	[LAYER_UID_RANGE] = {"uid_range", "agent, payload and other boxes share one host user", "start milliboxd as root, or give the user subordinate ids: apt install uidmap && usermod --add-subuids 200000-265535 --add-subgids 200000-265535 $USER"},
+	[LAYER_UID_RANGE] = {"uid_range", "agent, payload and other boxes share one host user", "start milliboxd as root, or give the user subordinate ids: sudo apt install uidmap && sudo usermod --add-subuids 200000-265535 --add-subgids 200000-265535 $USER"},
 	[LAYER_CAPS] = {"caps", "the program keeps capabilities", NEWER_KERNEL},
 	[LAYER_NO_NEW_PRIVS] = {"no_new_privs", "a setuid program can raise privilege", NEWER_KERNEL},
 	[LAYER_SECCOMP] = {"seccomp", "every system call of the kernel can be attacked", KERNEL_OPTION("CONFIG_SECCOMP_FILTER")},

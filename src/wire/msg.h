@@ -13,13 +13,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION      4
+#define WIRE_VERSION      5
 #define WIRE_STDIN_WINDOW (256 * 1024)
 #define WIRE_FILE_WINDOW  (256 * 1024)
-#define WIRE_FILES_MAX    8    /* concurrent file operations */
+#define WIRE_FILES_MAX    8 /* concurrent file operations */
+#define WIRE_PORT_WINDOW  (128 * 1024)
+#define WIRE_PORTS_MAX    64   /* concurrent connections to ports */
+#define WIRE_LISTED_MAX   256  /* ports of a listing */
 #define WIRE_STRS_MAX     1024 /* per list */
 #define WIRE_LABEL_MAX    64   /* bytes of a LABEL */
 #define WIRE_KEPT_MAX     256  /* executions and runners with an unacknowledged end */
+#define WIRE_BESIDE_MAX   16   /* programs beside the execution */
+/* Output of a terminal that may be on its way; at its end as much more may come. */
+#define WIRE_TERMINAL_WINDOW (256 * 1024)
 
 enum wire_place {
 	WIRE_PLACE_RUN,       /* /run/millibox: owned by the agent, read-only for the payload */
@@ -65,6 +71,14 @@ enum wire_file_type {
 	WIRE_FILE_LINK,
 	WIRE_FILE_OTHER, /* FIFOs, sockets */
 	WIRE_FILE_TYPE_COUNT
+};
+
+/* Addresses that a listening port is bound to. */
+enum wire_port_bound {
+	WIRE_BOUND_LOOPBACK = 1u << 0, /* of either family */
+	WIRE_BOUND_ANY = 1u << 1,
+	WIRE_BOUND_OTHER = 1u << 2, /* an address that no connection is made to */
+	WIRE_BOUND_ALL = (1u << 3) - 1
 };
 
 struct wire_bytes {
