@@ -28,7 +28,10 @@ static const step_fn step_fns[STEP_COUNT] = {
 	[STEP_CHANNELS] = step_channels,
 	[STEP_NET] = step_net,
 	[STEP_EGRESS] = step_egress,
+	[STEP_BRIDGE] = step_bridge,
+	[STEP_GATEWAY] = step_gateway,
 	[STEP_LAYERS] = step_layers,
+	[STEP_PACKAGES] = step_packages,
 	[STEP_CLONE] = step_clone,
 	[STEP_INJECT] = step_inject,
 	[STEP_DEATHSIG] = step_deathsig,
@@ -46,6 +49,9 @@ static const step_fn step_fns[STEP_COUNT] = {
 	[STEP_HOSTNAME] = step_hostname,
 	[STEP_ROOT] = step_root,
 	[STEP_WRITABLE] = step_writable,
+	[STEP_RESOLVER] = step_resolver,
+	[STEP_TERMINALS] = step_terminals,
+	[STEP_LISTEN] = step_listen,
 	[STEP_PROC] = step_proc,
 	[STEP_MASKS] = step_masks,
 	[STEP_PIVOT] = step_pivot,
@@ -84,7 +90,9 @@ void build_init(struct build *b, const struct host *host, struct netns_pool *net
 		.nets = nets,
 		.cgroup_pool = cgroup_pool,
 		.net = -1,
-		.egress = -1,
+		.network = -1,
+		.refusals = -1,
+		.gateway = -1,
 		.agent_host = -1,
 		.agent_box = -1,
 		.sync_host = -1,
@@ -102,7 +110,8 @@ void build_close(struct build *b)
 {
 	int *const fds[] = {&b->agent_host, &b->agent_box,    &b->sync_host,     &b->sync_box,
 	                    &b->pidfd,      &b->net,          &b->reattach_host, &b->reattach_box,
-	                    &b->inject_box, &b->inject_child, &b->egress};
+	                    &b->inject_box, &b->inject_child, &b->network,       &b->gateway,
+	                    &b->refusals};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		*fds[i] = fd_close(*fds[i]);

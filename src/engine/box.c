@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "engine/step_bridge.h"
 
 /*
  * Theory of operation. A box goes from BUILDING to RUNNING at EOF of its status socket, and from
@@ -49,7 +50,24 @@ static bool is_in(const struct box *box, uint32_t states)
 /* Each round visits these; the others may be thousands. */
 static bool has_deadline(const struct box *box)
 {
-	return !is_in(box, STATE_BIT(BOX_RUNNING) | STATE_BIT(BOX_ENDED));
+	return box->freeze_seq || !is_in(box, STATE_BIT(BOX_RUNNING) | STATE_BIT(BOX_ENDED));
+}
+
+static void enter_due(struct boxes *boxes, struct box *box, bool had_deadline)
+{
+	if (had_deadline && !has_deadline(box))
+		list_remove(&box->due);
+	if (!had_deadline && has_deadline(box))
+		list_append(&boxes->due, &box->due);
+}
+
+static void set_freeze_seq(struct boxes *boxes, struct box *box, uint32_t seq)
+{
+	bool had_deadline = has_deadline(box);
+
+	box->freeze_seq = seq;
+	box->tries = 0;
+	enter_due(boxes, box, had_deadline);
 }
 
 static void set_state(struct boxes *boxes, struct box *box, enum box_state next)
@@ -58,10 +76,8 @@ static void set_state(struct boxes *boxes, struct box *box, enum box_state next)
 
 	assert(entered_from[next] & STATE_BIT(box->state));
 	box->state = next;
-	if (had_deadline && !has_deadline(box))
-		list_remove(&box->due);
-	if (!had_deadline && has_deadline(box))
-		list_append(&boxes->due, &box->due);
+	box->freeze_seq = 0; /* no longer RUNNING, or not yet asked */
+	enter_due(boxes, box, had_deadline);
 }
 
 #define STATES_OVER (STATE_BIT(BOX_ENDING) | STATE_BIT(BOX_SWEEPING) | STATE_BIT(BOX_GONE))
@@ -76,7 +92,8 @@ int boxes_init(struct boxes *boxes, const struct host *host, int epoll,
 	list_init(&boxes->due);
 	cgroup_pool_open(&boxes->groups, host);
 	zygotes_init(&boxes->zygotes, host, &boxes->groups, epoll, BOX_WATCH_ZYGOTES);
-	return netns_pool_open(&boxes->nets);
+	boxes->nets = netns_pool_empty();
+	return host->facts.host_network ? 0 : netns_pool_open(&boxes->nets, host->bridge);
 }
 
 static void box_free(struct boxes *boxes, struct box *box)
@@ -105,6 +122,28 @@ void boxes_done(struct boxes *boxes)
 	netns_pool_close(&boxes->nets);
 }
 
+void box_set_reach(struct boxes *boxes, struct box *box, bool connected, uint32_t ranges)
+{
+	struct build *b = &box->build;
+	int r;
+
+	if (!(b->plan.flags & ENGINE_FLAG_BRIDGE) || b->net < 0 || b->address == 0)
+		return;
+	r = connected ? bridge_change(b, ranges) : bridge_disconnect(b);
+	if (r >= 0)
+		return;
+	log_warn("cannot change the network of box %s (%s): ending it", b->id, strerror(-r));
+	box_end(boxes, box);
+}
+
+void boxes_disconnect(struct boxes *boxes)
+{
+	struct box *box;
+
+	LIST_FOREACH (box, &boxes->all, struct box, node)
+		box_set_reach(boxes, box, false, 0);
+}
+
 struct box *boxes_find(struct boxes *boxes, const char *id)
 {
 	return map_get(boxes->by_id, id);
@@ -129,8 +168,10 @@ static struct box *box_new(struct boxes *boxes, const struct engine_request *req
 	build_init(&box->build, boxes->host, &boxes->nets, &boxes->groups);
 	memcpy(box->build.id, req->box_id, sizeof(box->build.id));
 	memcpy(box->build.root_name, req->root, sizeof(box->build.root_name));
+	memcpy(box->build.packages, req->packages, sizeof(box->build.packages));
 	memcpy(box->build.tenant, req->tenant, sizeof(box->build.tenant));
 	box->build.slot = slot;
+	box->build.ranges = req->ranges;
 	box->create_seq = req->seq;
 	box->state = BOX_BUILDING;
 	box->deadline_us = clock_us() + BUILD_TIMEOUT_US;
@@ -264,6 +305,7 @@ size_t boxes_end_others(struct boxes *boxes)
 	size_t kept = 0;
 
 	LIST_FOREACH (box, &boxes->all, struct box, node) {
+		box_catch_up(boxes, box);
 		if (box_is_kept(box))
 			kept++;
 		else
@@ -304,11 +346,15 @@ static bool on_sync(struct boxes *boxes, struct box *box)
 	return true;
 }
 
-static void on_pidfd(struct boxes *boxes, struct box *box)
+void box_catch_up(struct boxes *boxes, struct box *box)
 {
-	/* Read the status socket first: it has the reason. */
 	while (box->state == BOX_BUILDING && on_sync(boxes, box))
 		;
+}
+
+static void on_pidfd(struct boxes *boxes, struct box *box)
+{
+	box_catch_up(boxes, box); /* the status socket has the reason */
 	reap_init(boxes, box);
 	if (box->state == BOX_RUNNING && box->reaped)
 		set_state(boxes, box, BOX_ENDED);
@@ -339,7 +385,44 @@ static void retry_later(struct box *box, uint64_t now)
 
 	box->deadline_us = now + (wait < RETRY_LAST_US ? wait : RETRY_LAST_US);
 	if (++box->tries == TRIES_WARN)
-		log_warn("box %s is not gone after %d tries, trying on", box->build.id, TRIES_WARN);
+		log_warn("box %s is not %s after %d tries, trying on", box->build.id,
+		         box->state == BOX_RUNNING ? "frozen" : "gone", TRIES_WARN);
+}
+
+int boxes_freeze(struct boxes *boxes, struct box *box, uint32_t seq, bool frozen)
+{
+	int r = groups_freeze(boxes->host, &box->build.groups, frozen);
+
+	if (r < 0)
+		return r;
+	box->frozen = frozen;
+	set_freeze_seq(boxes, box, seq);
+	box->deadline_us = 0; /* boxes_work follows */
+	return 0;
+}
+
+void boxes_forget_freezes(struct boxes *boxes)
+{
+	struct box *box;
+
+	LIST_FOREACH (box, &boxes->due, struct box, due)
+		if (box->freeze_seq)
+			set_freeze_seq(boxes, box, 0);
+}
+
+/* A process that sleeps in the kernel stops when it wakes: neither version reports it by itself.
+ * After a thaw there is nothing to wait for. */
+static void check_frozen(struct boxes *boxes, struct box *box, uint64_t now)
+{
+	int r = box->frozen ? groups_are_frozen(boxes->host, &box->build.groups) : 1;
+	uint32_t seq = box->freeze_seq;
+
+	if (r == 0) {
+		retry_later(box, now);
+		return;
+	}
+	set_freeze_seq(boxes, box, 0);
+	boxes->events.on_frozen(boxes->events.ctx, box, seq, r < 0 ? r : 0);
 }
 
 static void clean_up(struct boxes *boxes, struct box *box, uint64_t now)
@@ -359,8 +442,9 @@ static void clean_up(struct boxes *boxes, struct box *box, uint64_t now)
 		retry_later(box, now);
 		return;
 	}
-	/* Until the proxy has closed its copy of the socket, connections there are this box's. */
-	if (b->plan.flags & ENGINE_FLAG_EGRESS)
+	/* Until proxy and gateway have closed their copies of the sockets, connections there are
+	 * this box's. An interface disappears only with its namespace. */
+	if (b->plan.flags & (ENGINE_FLAG_EGRESS | ENGINE_FLAG_GATEWAY | ENGINE_FLAG_BRIDGE))
 		netns_pool_drop(&boxes->nets, b->net);
 	else
 		netns_pool_give(&boxes->nets, b->net);
@@ -378,6 +462,8 @@ static void run_box_timer(struct boxes *boxes, struct box *box, uint64_t now)
 		(void)error_set(&err, ERR_BOX_FAILED, ETIMEDOUT, "the box was not built in time");
 		fail_box(boxes, box, &err);
 	}
+	if (box->state == BOX_RUNNING)
+		check_frozen(boxes, box, now);
 	if (is_in(box, STATE_BIT(BOX_ENDING) | STATE_BIT(BOX_SWEEPING)))
 		clean_up(boxes, box, now);
 	if (box->state == BOX_GONE) {

@@ -42,10 +42,11 @@ struct box {
 	uint32_t destroy_seq;
 	bool announced; /* CREATED was sent: GONE will be */
 	bool reaped;
-	bool frozen;
+	bool frozen;         /* or being frozen */
+	uint32_t freeze_seq; /* RUNNING: until FROZEN was sent */
 	int wait_status;
 	uint32_t leftovers;
-	uint64_t deadline_us; /* BUILDING: timeout; ENDING, SWEEPING: next try */
+	uint64_t deadline_us; /* BUILDING: timeout; others: next try */
 	unsigned tries;
 };
 
@@ -54,6 +55,8 @@ struct boxes_events {
 	void (*on_created)(void *ctx, struct box *box);
 	void (*on_failed)(void *ctx, struct box *box, const struct error *err);
 	void (*on_gone)(void *ctx, const struct box *box);
+	/* The kernel has done what boxes_freeze asked for. @r: 0, or a negative errno. */
+	void (*on_frozen)(void *ctx, const struct box *box, uint32_t seq, int r);
 };
 
 struct boxes {
@@ -64,7 +67,7 @@ struct boxes {
 	struct box *by_slot[BOXES_MAX];
 	struct slots slots;
 	struct list all;
-	struct list due;  /* boxes that are neither RUNNING nor ENDED */
+	struct list due;  /* boxes with has_deadline() */
 	uint64_t calm_us; /* no refill before: the latest box is starting its program */
 	struct netns_pool nets;
 	struct cgroup_pool groups;
@@ -92,9 +95,21 @@ int boxes_create(struct boxes *boxes, const struct engine_request *req,
 struct box *boxes_find(struct boxes *boxes, const char *id);
 /** boxes_on_event - @value is epoll's; ignored if the box is gone. */
 void boxes_on_event(struct boxes *boxes, uint64_t value);
+/** box_catch_up - read whether its agent runs: the daemon may know that before this loop does. */
+void box_catch_up(struct boxes *boxes, struct box *box);
+/** boxes_freeze - a RUNNING box; on_frozen follows unless it ends first. A later call replaces an
+ * unfinished one. */
+int boxes_freeze(struct boxes *boxes, struct box *box, uint32_t seq, bool frozen) attr_must_check;
+/** boxes_forget_freezes - who asked is gone: on_frozen will not be called. */
+void boxes_forget_freezes(struct boxes *boxes);
 /** box_end - idempotent. */
 void box_end(struct boxes *boxes, struct box *box);
 void boxes_end_all(struct boxes *boxes);
+/** box_set_reach - give the interface of a box other ranges or, not @connected, remove it for good.
+ * Nothing if it has none; if it cannot be done, the box ends. */
+void box_set_reach(struct boxes *boxes, struct box *box, bool connected, uint32_t ranges);
+/** boxes_disconnect - remove all interfaces that millibox-bridge made. */
+void boxes_disconnect(struct boxes *boxes);
 /** box_is_kept - runs and outlives the daemon. */
 bool box_is_kept(const struct box *box);
 /** boxes_end_others - end all boxes that are not kept. Return: the number of kept ones. */

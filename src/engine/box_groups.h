@@ -42,7 +42,10 @@ int groups_make_import(struct host *host, uint64_t memory_bytes, struct error *e
 /** groups_kill - SIGKILL to all; lifts the CPU quota so that they die at once. */
 void groups_kill(const struct host *host, const struct box_groups *groups);
 void group_lift_quota(int dir);
+/** groups_freeze - asks for it: processes stop one after the other. */
 int groups_freeze(const struct host *host, const struct box_groups *groups, bool frozen);
+/** groups_are_frozen - Return: 1: no process runs any more; 0: some do; or a negative errno. */
+int groups_are_frozen(const struct host *host, const struct box_groups *groups) attr_must_check;
 int groups_open_kill(const struct host *host, const struct box_groups *groups);
 /** groups_dir - Return: borrowed directory with the files of @kind, or -1. */
 int groups_dir(const struct host *host, const struct box_groups *groups, enum cgroup_kind kind);

@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "engine/cgroup_io.h"
@@ -25,6 +26,10 @@
 #define ENGINE_NAME "engine"
 #define PROC_MAX    ((size_t)1024 * 1024)
 #define CONTROLLERS (CGROUP_BIT(CGROUP_MEMORY) | CGROUP_BIT(CGROUP_PIDS) | CGROUP_BIT(CGROUP_CPU))
+/* Shares of all boxes together: as many as these processes have on each core. */
+#define HOME_PROCESSES 4
+#define PROCESS_SHARES 1024
+#define CPU_SHARES_MAX 262144
 /* On v1 only without a v2 tree, which needs no controller for either. */
 #define V1_ONLY (CGROUP_BIT(CGROUP_CPUACCT) | CGROUP_BIT(CGROUP_FREEZER))
 
@@ -383,6 +388,22 @@ static void find_kill_and_freeze(struct cgroups *groups)
 	}
 }
 
+/* On v1 all boxes are one entity beside every single process at the root of the hierarchy: the
+ * daemon, its clients, whatever else the host runs. On each core they weigh as much as
+ * HOME_PROCESSES of those; the daemon weighs more (daemon.c). On v2 they are a group beside the
+ * daemon's, which is fair. A weight is not a limit: boxes run without it too. */
+static void weigh_home(const struct cgroup_tree *tree)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	long shares = PROCESS_SHARES * HOME_PROCESSES * (cores > 0 ? cores : 1);
+	char text[16];
+
+	(void)snprintf(text, sizeof(text), "%ld",
+	               shares < CPU_SHARES_MAX ? shares : CPU_SHARES_MAX);
+	if (file_write_at(tree->home, "cpu.shares", text) < 0)
+		log_warn("could not set cpu.shares: all boxes together weigh as one process");
+}
+
 void cgroups_enable(struct cgroups *groups)
 {
 	uint32_t kinds = v1_kinds(groups);
@@ -399,6 +420,9 @@ void cgroups_enable(struct cgroups *groups)
 	groups->kind = kind_of(groups);
 	if (groups->kind == ENGINE_CGROUP_NONE)
 		cgroups_close(groups);
+	for (size_t i = 0; i < groups->count; i++)
+		if (!groups->trees[i].v2 && (groups->trees[i].kinds & CGROUP_BIT(CGROUP_CPU)))
+			weigh_home(&groups->trees[i]);
 	find_kill_and_freeze(groups);
 }
 

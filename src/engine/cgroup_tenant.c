@@ -90,7 +90,7 @@ static int make_dir(const struct tenant_groups *all, const char *name, int *ret_
 	int r = open_dir(tree, name, &dir);
 
 	/* The guard, which is another user, removes what a killed engine left in it. The
-	 * directories above keep everybody else out. */
+	 * directories above keep all other users out. */
 	if (r >= 0 && fchmod(dir, 0777) < 0)
 		r = -errno;
 	if (r >= 0)

@@ -35,18 +35,31 @@
  *                   --handover NAME --lease MS --identity N
  *                   [--zygote FILE --zygote-forks N --zygote-memory BYTES --zygote-age MS]
  *                   [--roots DIR]...
+ *                   [--bridge FILE --bridge-subnet RANGE [--bridge-allow RANGE]...]
+ *                   [--host-network 1 --daemon-uid N] [--resolver ADDRESS]...
+ * With --host-network all its boxes share the network of the host, and it makes no others (ADR 12);
+ * --daemon-uid is then the owner of images, an id of the first engine.
+ *
  * Each subdirectory of a --roots DIR can be the root of a box. The daemon selects one by name,
  * never by path.
  */
 #define ENGINE_SOCKET_FD 3
 
-#define ENGINE_VERSION    6
-#define ENGINE_ID_LEN     32 /* box ids: [a-z0-9]{1,31} and NUL */
-#define ENGINE_TENANT_LEN 65 /* tenants: [A-Za-z0-9_-]{1,64} and NUL */
-#define ENGINE_ROOT_LEN   65 /* names of roots: [a-z0-9._-]{1,64}, no dot first, and NUL */
-#define ENGINE_BASES_MAX  8  /* --roots */
+#define ENGINE_VERSION      14
+#define ENGINE_ID_LEN       32 /* box ids: [a-z0-9]{1,31} and NUL */
+#define ENGINE_TENANT_LEN   65 /* tenants: [A-Za-z0-9_-]{1,64} and NUL */
+#define ENGINE_ROOT_LEN     65 /* names of roots: [a-z0-9._-]{1,64}, no dot first, and NUL */
+#define ENGINE_BASES_MAX    8  /* --roots */
+#define ENGINE_RUNNERS_MAX  8  /* --runners */
+#define ENGINE_RANGES_MAX   64 /* --bridge-allow, --resolver */
+#define ENGINE_RANGES_ALL   0x8000U
+#define ENGINE_RANGES_NAMED 15
 /* Where a box with ENGINE_FLAG_EGRESS finds its proxy. */
 #define ENGINE_EGRESS_PORT 3128
+/* The interface of a box with ENGINE_FLAG_BRIDGE. */
+#define ENGINE_INTERFACE "eth0"
+/* Where a box with ENGINE_FLAG_GATEWAY finds the tools of MCP servers: the path of its clients. */
+#define ENGINE_GATEWAY_NAME "tmp/mcp.sock"
 
 #define ENGINE_ZYGOTES_MAX 64
 #define ENGINE_COMMAND_LEN 64  /* FOLDER/FILE, each [a-z0-9._-], no dot first, and NUL */
@@ -73,6 +86,8 @@ enum engine_op {
 	ENGINE_ADOPTED, /* end of the list of KEPT */
 	ENGINE_ZYGOTE,  /* request: keep a zygote running; answered only by FAILED */
 	ENGINE_CLAIM,   /* request: clear ENGINE_FLAG_SPARE of a box; not answered */
+	ENGINE_REACH,   /* request: what a box with ENGINE_FLAG_BRIDGE reaches from now on; not
+	                 * answered. A box whose network cannot be changed is ended */
 	ENGINE_OP_COUNT
 };
 
@@ -94,8 +109,13 @@ enum engine_flag {
 	ENGINE_FLAG_KEEP = 1u << 2,           /* outlives its daemon: see Handover above */
 	ENGINE_FLAG_IMAGE = 1u << 3,          /* on the named root instead of the host's */
 	ENGINE_FLAG_SPARE = 1u << 4,          /* in a pool: KEEP takes effect after CLAIM */
-	ENGINE_FLAG_EGRESS = 1u << 5, /* a socket listens at ENGINE_EGRESS_PORT of its loopback */
-	ENGINE_FLAGS_ALL = (1u << 6) - 1,
+	ENGINE_FLAG_EGRESS = 1u << 5,   /* a socket listens at ENGINE_EGRESS_PORT of its loopback */
+	ENGINE_FLAG_GATEWAY = 1u << 6,  /* a Unix socket listens at ENGINE_GATEWAY_NAME */
+	ENGINE_FLAG_PACKAGES = 1u << 7, /* the named root is mounted as its packages, read-only */
+	ENGINE_FLAG_BRIDGE = 1u << 8,   /* an interface, connected by millibox-bridge */
+	ENGINE_FLAG_HOST_NETWORK =
+		1u << 9, /* the network of the host: all boxes of an engine or none */
+	ENGINE_FLAGS_ALL = (1u << 10) - 1,
 	/* Internal, not valid in a request: a zygote makes the first program. */
 	ENGINE_FLAG_INJECT = 1u << 31,
 };
@@ -115,13 +135,18 @@ struct engine_request {
 	uint32_t op;
 	uint32_t seq; /* echoed in the direct reply; not 0 */
 	char box_id[ENGINE_ID_LEN];
-	struct engine_limits limits;    /* CREATE */
-	uint32_t flags;                 /* CREATE: enum engine_flag */
-	uint32_t frozen;                /* FREEZE: 0 or 1 */
-	char root[ENGINE_ROOT_LEN];     /* CREATE with ENGINE_FLAG_IMAGE */
+	struct engine_limits limits; /* CREATE */
+	uint32_t flags;              /* CREATE: enum engine_flag. REACH: ENGINE_FLAG_BRIDGE, or 0:
+	                              * the box loses its interface */
+	uint32_t frozen;             /* FREEZE: 0 or 1 */
+	char root[ENGINE_ROOT_LEN];  /* CREATE with ENGINE_FLAG_IMAGE */
+	char packages[ENGINE_ROOT_LEN]; /* CREATE with ENGINE_FLAG_PACKAGES */
 	char tenant[ENGINE_TENANT_LEN]; /* CREATE: whose share of the CPU it uses; "": none */
 	uint8_t zygote;                 /* CREATE: 0, or the number of an earlier ZYGOTE */
-	uint8_t unused[1];
+	uint16_t ranges; /* CREATE and REACH with ENGINE_FLAG_BRIDGE: which of --bridge-allow it
+	                  * reaches: 0: none, ENGINE_RANGES_ALL, or a bit for each of the first
+	                  * ENGINE_RANGES_NAMED */
+	uint8_t unused[2];
 };
 
 /*
@@ -166,6 +191,8 @@ struct engine_probe {
 	uint64_t identity;   /* --identity, of the daemon that started the engine */
 	uint32_t images;     /* ENGINE_FLAG_IMAGE is supported */
 	uint32_t zygotes;    /* ENGINE_ZYGOTE is supported */
+	uint32_t bridge;     /* ENGINE_FLAG_BRIDGE is supported */
+	uint32_t unused;
 };
 
 /* Descriptors of ENGINE_CREATED and ENGINE_KEPT, in this order; engine_created.fds is the mask of
@@ -177,7 +204,11 @@ enum engine_fd {
 	ENGINE_FD_MEMORY, /* cgroup directories, for counters.h */
 	ENGINE_FD_PIDS,
 	ENGINE_FD_CPU,
-	ENGINE_FD_EGRESS, /* the listening socket of ENGINE_FLAG_EGRESS */
+	ENGINE_FD_NETWORK,  /* of ENGINE_FLAG_EGRESS the listening socket; of ENGINE_FLAG_BRIDGE the
+	                     * table net/dev of its network namespace, to read */
+	ENGINE_FD_GATEWAY,  /* that of ENGINE_FLAG_GATEWAY; listens once the box is ready */
+	ENGINE_FD_REFUSALS, /* of ENGINE_FLAG_BRIDGE a socket of millibox-bridge: what the box was
+	                     * refused (bridge/order.h) */
 	ENGINE_FD_COUNT
 };
 

@@ -33,8 +33,11 @@
 #define ROOT_BASES    "/roots"
 #define ROOT_SKELETON "/skeleton"
 #define ROOT_LOWER    "/lower"
+#define ROOT_PACKAGES "/packages"
 #define ROOT_AREA     "/area"
 #define ROOT_LAYERED  "/layered"
+/* Files of boxes that have name servers. */
+#define ROOT_RESOLVER "/resolver"
 
 #define BOXES_MAX         4096
 #define HANDOVER_NAME_MAX 64
@@ -42,7 +45,9 @@
 struct options {
 	int fd;
 	const char *agent;
-	const char *runners;
+	size_t runners_count;
+	const char *runners[ENGINE_RUNNERS_MAX];
+	const char *addon; /* native part of runners; NULL: none */
 	const char *runtime_dir;
 	uint64_t uid_base;
 	struct engine_limits maxima; /* of a box, set by the operator */
@@ -57,6 +62,11 @@ struct options {
 	uint64_t import_memory;              /* of all imports together; 0: no group for them */
 	uint64_t zygote_age_ms;              /* ... or at this age */
 	uint64_t io_bytes, io_ops;           /* of a tenant per second and disk; 0: no limit */
+	const char *bridge, *bridge_subnet;  /* millibox-bridge; NULL: boxes have no interface */
+	size_t bridge_allow_count, resolvers_count;
+	const char *bridge_allow[ENGINE_RANGES_MAX], *resolvers[ENGINE_RANGES_MAX];
+	uint32_t host_network, daemon_uid;  /* see engine.h */
+	const char *log_level, *log_format; /* for millibox-bridge */
 };
 
 /* Mapped after the ids of boxes: the owners of images' files, which are root and the daemon. */
@@ -86,6 +96,11 @@ struct privilege {
 struct bases {
 	size_t count;
 	int fds[ENGINE_BASES_MAX]; /* owned */
+};
+
+struct runner_dirs {
+	size_t count;
+	int fds[ENGINE_RUNNERS_MAX]; /* owned */
 };
 
 struct instance {
@@ -118,9 +133,11 @@ struct host {
 	struct handover handover;
 	uint64_t identity;
 	uint32_t landlock_abi;
-	int guard;      /* socket to the guard (guard.c); owned */
-	int agent_exe;  /* sealed memfd; owned */
-	int zygote_lib; /* sealed memfd; owned; -1: no zygotes */
+	int guard;        /* socket to the guard (guard.c); owned */
+	int bridge;       /* socket to millibox-bridge; owned; -1: none */
+	pid_t bridge_pid; /* 0: none */
+	int agent_exe;    /* sealed memfd; owned */
+	int zygote_lib;   /* sealed memfd; owned; -1: no zygotes */
 	uint32_t zygote_forks;
 	uint64_t zygote_memory;
 	uint64_t zygote_age_us;
@@ -139,8 +156,10 @@ struct build {
 	struct plan plan;
 	char id[ENGINE_ID_LEN];
 	char root_name[ENGINE_ROOT_LEN]; /* "": the host's root */
+	char packages[ENGINE_ROOT_LEN];  /* "": none */
 	char tenant[ENGINE_TENANT_LEN];  /* "": none */
-	uint32_t slot;
+	uint32_t slot, ranges;           /* ranges: see struct engine_request */
+	uint32_t address;                /* of its interface; 0: none */
 	struct box_groups groups;
 	int agent_host; /* daemon's end of the agent's socket; owned */
 	int agent_box;  /* agent's end; owned; closed in the engine after clone */
@@ -151,7 +170,9 @@ struct build {
 	struct zygote *zygote; /* borrowed; NULL: none */
 	int inject_box;        /* the agent's socket to the zygote's child; owned */
 	int inject_child;      /* the child's end; owned until it is sent */
-	int net, egress;       /* network namespace, and what listens in it or -1; owned */
+	int net, network;      /* namespace, and what listens or counts in it or -1; owned */
+	int refusals;          /* the daemon's end of the reader of refusals, or -1; owned */
+	int gateway;           /* listens at ENGINE_GATEWAY_NAME, or -1; owned */
 	int pidfd;             /* owned */
 	pid_t pid;
 	int root; /* in the child only: the new root */
@@ -208,8 +229,12 @@ int slots_take(struct slots *slots) attr_must_check;
 void slots_put(struct slots *slots, uint32_t slot);
 
 /* template.c: the tree that boxes clone, and the engine's own root */
-int template_build(int runners, const struct ids *ids, const struct bases *bases,
-                   struct error *err) attr_must_check;
+/** template_build - @addon: -1: none. */
+int template_build(const struct runner_dirs *runners, int addon, const struct ids *ids,
+                   const struct bases *bases, struct error *err) attr_must_check;
+/** template_add_resolvers - after template_build: what boxes with name servers have in /etc. */
+int template_add_resolvers(const char *const *addresses, size_t count,
+                           struct error *err) attr_must_check;
 /** template_load - copy a program or library into a sealed memfd. Return: the memfd, or -1. */
 int template_load(const char *path, struct error *err) attr_must_check;
 /** template_enter - pivot from the host's tree into the one that was built. */
@@ -221,6 +246,7 @@ int step_cgroup_make(struct build *b, struct error *err);
 int step_cgroup_limit(struct build *b, struct error *err);
 int step_channels(struct build *b, struct error *err);
 int step_layers(struct build *b, struct error *err);
+int step_packages(struct build *b, struct error *err);
 int step_clone(struct build *b, struct error *err);
 int step_deathsig(struct build *b, struct error *err);
 int step_cgroup_join(struct build *b, struct error *err);
@@ -236,8 +262,13 @@ int step_time_ns(struct build *b, struct error *err);
 int step_nesting(struct build *b, struct error *err);
 int step_hostname(struct build *b, struct error *err);
 int step_net(struct build *b, struct error *err), step_egress(struct build *b, struct error *err);
+int step_bridge(struct build *b, struct error *err);
+int step_resolver(struct build *b, struct error *err);
+int step_gateway(struct build *b, struct error *err);
+int step_listen(struct build *b, struct error *err);
 int step_root(struct build *b, struct error *err);
 int step_writable(struct build *b, struct error *err);
+int step_terminals(struct build *b, struct error *err);
 int step_proc(struct build *b, struct error *err);
 int step_masks(struct build *b, struct error *err);
 int step_pivot(struct build *b, struct error *err);

@@ -20,6 +20,8 @@
 #include "engine/start.h"
 
 #define DAY_MS (24 * 3600 * 1000ULL)
+/* Since this one it has scopes: Linux 6.12. */
+#define LANDLOCK_ABI_SCOPES 6
 
 /*
  * millibox-engine: the only privileged program. Three modes: serve a daemon (the default), print
@@ -102,8 +104,9 @@ static int load_zygote(const struct options *options, struct host *host, struct 
 /* What the phases after collect need, besides struct host. */
 struct collected {
 	struct bases bases;
-	int runners; /* owned */
-	int group;   /* of the engine itself, in the v2 tree; owned; -1: stays where it is */
+	struct runner_dirs runners;
+	int addon; /* sealed memfd; owned; -1: none */
+	int group; /* of the engine itself, in the v2 tree; owned; -1: stays where it is */
 };
 
 static int open_paths(const struct options *options, struct host *host, struct collected *ret,
@@ -112,10 +115,16 @@ static int open_paths(const struct options *options, struct host *host, struct c
 	host->agent_exe = template_load(options->agent, err);
 	if (host->agent_exe < 0 || load_zygote(options, host, err) < 0)
 		return -1;
-	ret->runners = fd_open(options->runners, O_RDONLY | O_DIRECTORY, 0);
-	if (ret->runners < 0)
-		return error_set(err, ERR_UNAVAILABLE, -ret->runners, "runners '%s'",
-		                 options->runners);
+	for (size_t i = 0; i < options->runners_count; i++) {
+		int fd = fd_open(options->runners[i], O_RDONLY | O_DIRECTORY, 0);
+
+		if (fd < 0)
+			return error_set(err, ERR_UNAVAILABLE, -fd, "runners '%s'",
+			                 options->runners[i]);
+		ret->runners.fds[ret->runners.count++] = fd;
+	}
+	if (options->addon && (ret->addon = template_load(options->addon, err)) < 0)
+		return -1;
 	host->bases_count = options->bases_count;
 	/* Only root can map the ids of files. */
 	return host->ids.mode == ENGINE_IDS_RANGE ? namespaces_stage_bases(options, &host->ids, err)
@@ -132,6 +141,23 @@ static void find_disks(const struct options *options, struct io_limits *ret_io)
 		io_limits_find_disks(ret_io, block);
 }
 
+/*
+ * Abstract Unix sockets belong to a network namespace. Only Landlock keeps programs from those of
+ * the host. And with the id of the user who started the engine a program would be that user for all
+ * services of the host that ask the kernel who connects.
+ */
+static int check_host_network(const struct host *host, struct error *err)
+{
+	if (host->ids.mode == ENGINE_IDS_SINGLE)
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "network host needs root or subordinate ids (/etc/subuid)");
+	if (host->landlock_abi < LANDLOCK_ABI_SCOPES)
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "network host needs Landlock of Linux 6.12: without it programs "
+		                 "reach abstract Unix sockets of the host");
+	return 0;
+}
+
 static int collect(const struct options *options, const struct privilege *privilege,
                    struct host *host, struct collected *ret, struct error *err)
 {
@@ -146,6 +172,8 @@ static int collect(const struct options *options, const struct privilege *privil
 	if (options->import_memory > 0 && groups_make_import(host, options->import_memory, err) < 0)
 		return -1;
 	host->ids = ids_of_instance(privilege, host->instance.number);
+	if (options->daemon_uid && host->ids.daemon_uid)
+		host->ids.daemon_uid = options->daemon_uid;
 	if (host->ids.mode == ENGINE_IDS_RANGE) {
 		int r = cgroups_delegate(&host->groups, host->ids.host_root, &ret->group);
 
@@ -160,15 +188,19 @@ static int collect(const struct options *options, const struct privilege *privil
 	host->slots = ids_slots(&host->ids);
 	if (host->slots > privilege_boxes_max())
 		host->slots = privilege_boxes_max();
-	if (open_paths(options, host, ret, err) < 0)
+	if (bridge_start(options, host, err) < 0 || open_paths(options, host, ret, err) < 0)
 		return -1;
 	proc_masks_find(host);
 	host->landlock_abi = probe_landlock_abi();
+	if (options->host_network && check_host_network(host, err) < 0)
+		return -1;
 	host->facts = (struct plan_facts){
 		.cgroup = host->groups.kind,
 		.cgroup_layers = host->groups.layers,
 		.has_v1 = host->groups.has_v1,
 		.has_time_ns = probe_has_time_ns(),
+		.has_bridge = host->bridge >= 0,
+		.host_network = options->host_network,
 		.ids = host->ids.mode,
 	};
 	return 0;
@@ -177,7 +209,9 @@ static int collect(const struct options *options, const struct privilege *privil
 static void release_collected(struct collected *c)
 {
 	bases_close(&c->bases);
-	c->runners = fd_close(c->runners);
+	while (c->runners.count > 0)
+		(void)fd_close(c->runners.fds[--c->runners.count]);
+	c->addon = fd_close(c->addon);
 	c->group = fd_close(c->group);
 }
 
@@ -190,7 +224,9 @@ static int leave(const struct options *options, struct host *host, struct collec
 
 	if (r < 0)
 		return -1;
-	if (template_build(c->runners, &host->ids, &c->bases, err) < 0 || template_enter(err) < 0)
+	if (template_build(&c->runners, c->addon, &host->ids, &c->bases, err) < 0 ||
+	    template_add_resolvers(options->resolvers, options->resolvers_count, err) < 0 ||
+	    template_enter(err) < 0)
 		return error_wrap(err, "template");
 	release_collected(c);
 	host->facts.has_images = roots_work();
@@ -249,6 +285,7 @@ static void close_engine_fds(const struct options *options, struct host *host)
 {
 	(void)fd_close(options->fd);
 	host->handover.listener = fd_close(host->handover.listener);
+	host->bridge = fd_close(host->bridge);
 	host->agent_exe = fd_close(host->agent_exe);
 	host->zygote_lib = fd_close(host->zygote_lib);
 	for (size_t i = 0; i < host->groups.count; i++)
@@ -261,10 +298,11 @@ static int mode_serve(const struct options *options)
 		.instance = {.dir = -1, .lock = -1},
 		.handover = {.listener = -1},
 		.guard = -1,
+		.bridge = -1,
 		.agent_exe = -1,
 		.zygote_lib = -1,
 	};
-	struct collected collected = {.runners = -1, .group = -1};
+	struct collected collected = {.addon = -1, .group = -1};
 	struct privilege privilege;
 	struct error err = {0};
 	int status = 1;
@@ -282,6 +320,9 @@ static int mode_serve(const struct options *options)
 	close_engine_fds(options, &host);
 	if (engine > 0)
 		status = guard_engine(&host, engine);
+	/* It has seen the end of the engine, and removes what it made on the host. */
+	if (host.bridge_pid > 0)
+		(void)wait_for_program(host.bridge_pid);
 	handover_remove(&host.handover, &host.instance);
 	/* A killed engine leaves groups; its processes die with its pid namespace. */
 	cgroups_sweep_ended(&host.groups);
@@ -299,6 +340,8 @@ static int mode_plan(const struct arguments *args)
 	                         LAYER_BIT(LAYER_CGROUP_CPU) | LAYER_BIT(LAYER_CGROUP_IO),
 		.has_time_ns = true,
 		.has_images = true,
+		.has_bridge = true,
+		.host_network = args->flags & ENGINE_FLAG_HOST_NETWORK,
 		.ids = ENGINE_IDS_RANGE,
 	};
 	struct error err = {0};
@@ -327,7 +370,11 @@ enum target {
 	TO_FLAG,
 	TO_LEVEL,
 	TO_FORMAT,
+	/* Those that may be repeated. */
 	TO_BASES,
+	TO_RUNNERS,
+	TO_ALLOW,
+	TO_RESOLVERS,
 };
 
 #define AT(field)     offsetof(struct arguments, field)
@@ -346,13 +393,20 @@ static const struct item {
 	{"probe",            TO_MODE,   0,                           MODE_PROBE,                 "print what this host can do"},
 	{"fd",               TO_FD,     AT(options.fd),              0,                          "descriptor of the socket"},
 	{"agent",            TO_TEXT,   AT(options.agent),           0,                          "program for PID 1"},
-	{"runners",          TO_TEXT,   AT(options.runners),         0,                          "directory of runners"},
+	{"runners",          TO_RUNNERS, 0,                          0,                          "directory of runners; may be repeated"},
+	{"addon",            TO_TEXT,   AT(options.addon),           0,                          "native part of runners; without it some languages do not work"},
 	{"roots",            TO_BASES,  0,                           0,                          "directory of roots for boxes; may be repeated"},
 	{"zygote",           TO_TEXT,   AT(options.zygote),          0,                          "zygote library; without it there are no zygotes"},
 	{"zygote-forks",     TO_U32,    AT(options.zygote_forks),    0,                          "children after which a zygote is replaced"},
 	{"zygote-memory",    TO_U64,    AT(options.zygote_memory),   0,                          "bytes above which a zygote is replaced"},
 	{"import-memory",    TO_U64,    AT(options.import_memory),   0,                          "bytes of all imports together; 0: imports have no cgroup"},
 	{"zygote-age",       TO_U64,    AT(options.zygote_age_ms),   0,                          "milliseconds after which a zygote is replaced"},
+	{"bridge",           TO_TEXT,   AT(options.bridge),          0,                          "program millibox-bridge; without it boxes have no interface"},
+	{"bridge-subnet",    TO_TEXT,   AT(options.bridge_subnet),   0,                          "addresses of boxes with an interface"},
+	{"bridge-allow",     TO_ALLOW,  0,                           0,                          "addresses that are not public and that boxes may reach; may be repeated"},
+	{"host-network",     TO_U32,    AT(options.host_network),    0,                          "1: make only boxes that share the network of the host"},
+	{"daemon-uid",       TO_U32,    AT(options.daemon_uid),      0,                          "owner of the files of images; 0: the id that this engine reserves"},
+	{"resolver",         TO_RESOLVERS, 0,                        0,                          "name server of boxes with network bridge or host; may be repeated"},
 	{"runtime-dir",      TO_TEXT,   AT(options.runtime_dir),     0,                          "directory for locks"},
 	{"uid-base",         TO_U64,    AT(options.uid_base),        0,                          "first host id"},
 	{"log-level",        TO_LEVEL,  AT(log_level),               0,                          "error, warn, info or debug"},
@@ -378,7 +432,11 @@ static const struct item {
 	{"exec-tmp",         TO_FLAG,   0,                           ENGINE_FLAG_EXEC_TMP,       "programs in /tmp may run"},
 	{"keep",             TO_FLAG,   0,                           ENGINE_FLAG_KEEP,           "outlives its daemon"},
 	{"egress",           TO_FLAG,   0,                           ENGINE_FLAG_EGRESS,         "a socket for the proxy on loopback"},
+	{"gateway",          TO_FLAG,   0,                           ENGINE_FLAG_GATEWAY,        "a Unix socket for tools of MCP servers"},
+	{"with-host-network", TO_FLAG,  0,                           ENGINE_FLAG_HOST_NETWORK,   "in the network of the host"},
+	{"with-bridge",      TO_FLAG,   0,                           ENGINE_FLAG_BRIDGE,         "an interface, connected by millibox-bridge"},
 	{"image",            TO_FLAG,   0,                           ENGINE_FLAG_IMAGE,          "on a root of --roots instead of the host's"},
+	{"packages",         TO_FLAG,   0,                           ENGINE_FLAG_PACKAGES,       "with a layer of packages"},
 	{"help",             TO_MODE,   0,                           0,                          "this text"},
 };
 /* clang-format on */
@@ -417,12 +475,24 @@ static int store_name(struct arguments *args, const struct item *item, const cha
 	return 0;
 }
 
-static int store_base(struct options *options, const char *text)
+static int store_each(const char **list, size_t *count, size_t most, const char *text)
 {
-	if (options->bases_count == ENGINE_BASES_MAX)
+	if (*count == most)
 		return -E2BIG;
-	options->bases[options->bases_count++] = text;
+	list[(*count)++] = text;
 	return 0;
+}
+
+/* Options that may be repeated. */
+static int store_listed(struct options *o, enum target target, const char *text)
+{
+	if (target == TO_BASES)
+		return store_each(o->bases, &o->bases_count, ENGINE_BASES_MAX, text);
+	if (target == TO_RUNNERS)
+		return store_each(o->runners, &o->runners_count, ENGINE_RUNNERS_MAX, text);
+	if (target == TO_ALLOW)
+		return store_each(o->bridge_allow, &o->bridge_allow_count, ENGINE_RANGES_MAX, text);
+	return store_each(o->resolvers, &o->resolvers_count, ENGINE_RANGES_MAX, text);
 }
 
 static int store_option(struct arguments *args, const struct item *item, const char *text)
@@ -433,8 +503,8 @@ static int store_option(struct arguments *args, const struct item *item, const c
 		args->flags |= item->value;
 	else if (item->target == TO_TEXT)
 		memcpy((char *)args + item->offset, &text, sizeof(text));
-	else if (item->target == TO_BASES)
-		return store_base(&args->options, text);
+	else if (item->target >= TO_BASES)
+		return store_listed(&args->options, item->target, text);
 	else if (item->target == TO_LEVEL || item->target == TO_FORMAT)
 		return store_name(args, item, text);
 	else
@@ -499,7 +569,9 @@ int main(int argc, char **argv)
 		return mode_plan(&args);
 	if (args.mode == MODE_PROBE)
 		return probe_print(&args.options);
-	if (!args.options.agent || !args.options.runners || !args.options.runtime_dir)
+	args.options.log_level = log_level_name((enum log_level)args.log_level);
+	args.options.log_format = log_format_name((enum log_format)args.log_format);
+	if (!args.options.agent || !args.options.runners_count || !args.options.runtime_dir)
 		return usage(stderr);
 	return mode_serve(&args.options);
 }

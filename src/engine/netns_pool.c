@@ -281,9 +281,15 @@ static int start_helper(struct netns_pool *pool)
 	return r;
 }
 
-int netns_pool_open(struct netns_pool *pool)
+struct netns_pool netns_pool_empty(void)
 {
-	*pool = (struct netns_pool){.home = -1, .sock = -1};
+	return (struct netns_pool){.home = -1, .sock = -1, .bridge = -1};
+}
+
+int netns_pool_open(struct netns_pool *pool, int bridge)
+{
+	*pool = netns_pool_empty();
+	pool->bridge = bridge;
 	/* The engine needs no network. Without privilege on the host it could not return to the
 	 * host's namespace, which belongs to another user namespace. */
 	if (unshare(CLONE_NEWNET) < 0)
@@ -296,6 +302,7 @@ void netns_pool_close(struct netns_pool *pool)
 {
 	pool->sock = fd_close(pool->sock);
 	pool->home = fd_close(pool->home);
+	pool->bridge = fd_close(pool->bridge);
 	if (pool->helper > 0)
 		(void)waitpid(pool->helper, NULL, 0);
 	pool->helper = 0;

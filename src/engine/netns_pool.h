@@ -17,18 +17,25 @@
 
 #include "base/attr.h"
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct netns_pool {
-	int home;          /* the engine's own, empty namespace; owned */
-	int sock;          /* to the helper; owned; -1: the helper is gone */
-	pid_t helper;      /* 0: none */
-	int owed;          /* taken and not yet requested again; negative: surplus */
-	bool drop_pending; /* dropped namespaces that the helper still holds */
+	int home;            /* the engine's own, empty namespace; owned */
+	int sock;            /* to the helper; owned; -1: the helper is gone */
+	pid_t helper;        /* 0: none */
+	int owed;            /* taken and not yet requested again; negative: surplus */
+	bool drop_pending;   /* dropped namespaces that the helper still holds */
+	int bridge;          /* to millibox-bridge; owned; -1: there is none, or it has ended */
+	uint32_t bridge_seq; /* of the latest request to it */
+	bool bridge_hangs;   /* it did not answer the latest request in time */
 };
 
-/** netns_pool_open - leave the host's network, start the helper. Return: 0 or a negative errno. */
-int netns_pool_open(struct netns_pool *pool) attr_must_check;
+/** netns_pool_empty - for an engine whose boxes share the network of the host: no namespace. */
+struct netns_pool netns_pool_empty(void);
+/** netns_pool_open - leave the host's network, start the helper; takes @bridge. Return: 0 or a
+ * negative errno. */
+int netns_pool_open(struct netns_pool *pool, int bridge) attr_must_check;
 void netns_pool_close(struct netns_pool *pool);
 /** netns_pool_take - Return: an owned descriptor of a namespace, or a negative errno. */
 int netns_pool_take(struct netns_pool *pool) attr_must_check;

@@ -26,9 +26,10 @@ struct row {
 	const char *name;
 	enum plan_phase phase;
 	uint32_t layers;
-	when_fn when;   /* NULL: always */
-	uint32_t flags; /* only with all of these of enum engine_flag */
-	what_fn what;   /* NULL: text */
+	when_fn when;     /* NULL: always */
+	uint32_t flags;   /* 0, or only with one of these of enum engine_flag */
+	uint32_t without; /* not with these */
+	what_fn what;     /* NULL: text */
 	const char *text;
 	const char *why;
 };
@@ -73,8 +74,10 @@ static void describe_clone(const struct plan *plan, char *ret_text, size_t size)
 	          plan->facts.cgroup == ENGINE_CGROUP_HYBRID;
 
 	(void)snprintf(ret_text, size,
-	               "clone3 with new user, pid, mount, ipc and uts namespaces and a pidfd%s",
-	               v2 ? ", started in its v2 group" : "");
+	               "clone3 with new user, pid, mount, ipc and uts namespaces and a pidfd%s%s",
+	               v2 ? ", started in its v2 group" : "",
+	               plan->flags & ENGINE_FLAG_HOST_NETWORK ? ", in the network of the host"
+	                                                      : "");
 }
 
 static void describe_idmap(const struct plan *plan, char *ret_text, size_t size)
@@ -137,6 +140,7 @@ static const struct row rows[STEP_COUNT] = {
 	},
 	[STEP_NET] = {
 		.name = "net", .phase = PLAN_PREPARE, .layers = LAYER_BIT(LAYER_NET),
+		.without = ENGINE_FLAG_HOST_NETWORK,
 		.text = "take a network namespace from the pool: loopback up, no other interface",
 		.why = "the child is created in it; it belongs to the engine, so the box cannot change it",
 	},
@@ -145,11 +149,26 @@ static const struct row rows[STEP_COUNT] = {
 		.text = "listen on loopback of the network namespace, for the proxy outside",
 		.why = "needs the namespace; before the clone, so that no program takes the port first",
 	},
+	[STEP_BRIDGE] = {
+		.name = "bridge", .phase = PLAN_PREPARE, .flags = ENGINE_FLAG_BRIDGE,
+		.text = "have millibox-bridge put an interface into the network namespace; address, default route",
+		.why = "needs the namespace; before the clone, so that programs find it ready",
+	},
+	[STEP_GATEWAY] = {
+		.name = "gateway", .phase = PLAN_PREPARE, .flags = ENGINE_FLAG_GATEWAY,
+		.text = "make a Unix socket for tools of MCP servers, one end for the gateway outside",
+		.why = "the child inherits it and gives it a name",
+	},
 	[STEP_LAYERS] = {
 		.name = "layers", .phase = PLAN_PREPARE, .flags = ENGINE_FLAG_IMAGE,
 		.text = "bind the named root to a fixed place, read-only",
 		.why = "the box may not search the directory above it; the child inherits the mount, and the "
 		       "engine unmounts it after the clone",
+	},
+	[STEP_PACKAGES] = {
+		.name = "packages", .phase = PLAN_PREPARE, .flags = ENGINE_FLAG_PACKAGES,
+		.text = "bind the named layer of packages to a fixed place, read-only",
+		.why = "like the named root: the child inherits the mount and puts it below /opt/millibox",
 	},
 	[STEP_CLONE] = {
 		.name = "clone", .phase = PLAN_PREPARE, .layers = NAMESPACES, .what = describe_clone,
@@ -236,6 +255,22 @@ static const struct row rows[STEP_COUNT] = {
 		.name = "writable", .phase = PLAN_BUILD, .what = describe_writable,
 		.why = "needs the mount points in the attached tree",
 	},
+	[STEP_RESOLVER] = {
+		.name = "resolver", .phase = PLAN_BUILD,
+		.flags = ENGINE_FLAG_BRIDGE | ENGINE_FLAG_HOST_NETWORK,
+		.text = "bind the files that name the operator's name servers over those in /etc",
+		.why = "needs the attached tree; before the pivot, which puts the files out of reach",
+	},
+	[STEP_TERMINALS] = {
+		.name = "terminals", .phase = PLAN_BUILD, .flags = ENGINE_FLAG_KEEP,
+		.text = "devpts of the box's own at /dev/pts: at most 17 terminals; only the agent makes them",
+		.why = "needs its mount point; only boxes of sessions have terminals",
+	},
+	[STEP_LISTEN] = {
+		.name = "listen", .phase = PLAN_BUILD, .flags = ENGINE_FLAG_GATEWAY,
+		.text = "listen at /tmp/mcp.sock, open to every process of the box",
+		.why = "needs /tmp; before any program, so that none takes the name first",
+	},
 	[STEP_PROC] = {
 		.name = "proc", .phase = PLAN_BUILD,
 		.text = "new /proc, read-only, other users' processes hidden",
@@ -305,6 +340,21 @@ void plan_step_what(const struct plan *plan, enum plan_step step, char *ret_text
 	(LAYER_BIT(LAYER_CGROUP_MEMORY) | LAYER_BIT(LAYER_CGROUP_PIDS) |                           \
 	 LAYER_BIT(LAYER_CGROUP_CPU))
 
+/* Of two engines each makes boxes of one kind: a request that comes to the wrong one fails. */
+static int check_host_network(const struct plan_facts *facts, uint32_t flags, struct error *err)
+{
+	bool wanted = flags & ENGINE_FLAG_HOST_NETWORK;
+
+	if (wanted && !facts->host_network)
+		return error_set(
+			err, ERR_UNAVAILABLE, 0,
+			"network host is not enabled: see the setting host_network.enabled");
+	if (!wanted && facts->host_network)
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "this engine makes only boxes with network host");
+	return 0;
+}
+
 static int check_required(const struct plan_facts *facts, uint32_t flags, struct error *err)
 {
 	uint32_t missing = CONTROLLERS & ~facts->cgroup_layers;
@@ -312,12 +362,23 @@ static int check_required(const struct plan_facts *facts, uint32_t flags, struct
 	if ((flags & ENGINE_FLAG_IMAGE) && !facts->has_images)
 		return error_set(err, ERR_UNAVAILABLE, 0,
 		                 "overlayfs cannot be mounted: only the host's root is available");
+	if ((flags & ENGINE_FLAG_BRIDGE) && !facts->has_bridge)
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "network bridge is not enabled: see the setting bridge.enabled");
+	if (check_host_network(facts, flags, err) < 0)
+		return -1;
 	if (!(flags & ENGINE_FLAG_REQUIRE_CGROUP) || missing == 0)
 		return 0;
 	return error_set(err, ERR_UNAVAILABLE, 0, "no usable cgroup controller for%s%s%s",
 	                 missing & LAYER_BIT(LAYER_CGROUP_MEMORY) ? " memory" : "",
 	                 missing & LAYER_BIT(LAYER_CGROUP_PIDS) ? " pids" : "",
 	                 missing & LAYER_BIT(LAYER_CGROUP_CPU) ? " cpu" : "");
+}
+
+static bool is_left_out(const struct row *row, const struct plan_facts *facts, uint32_t flags)
+{
+	return (row->when && !row->when(facts)) || (row->flags && !(row->flags & flags)) ||
+	       (row->without & flags);
 }
 
 int plan_make(const struct plan_facts *facts, const struct engine_limits *limits, uint32_t flags,
@@ -328,7 +389,7 @@ int plan_make(const struct plan_facts *facts, const struct engine_limits *limits
 	if (check_required(facts, flags, err) < 0)
 		return -1;
 	for (enum plan_step step = 0; step < STEP_COUNT; step++) {
-		if ((rows[step].when && !rows[step].when(facts)) || (rows[step].flags & ~flags))
+		if (is_left_out(&rows[step], facts, flags))
 			continue;
 		plan.steps[plan.count++] = step;
 		plan.layers |= rows[step].layers;

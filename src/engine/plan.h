@@ -33,7 +33,10 @@ enum plan_step {
 	STEP_CHANNELS,
 	STEP_NET,
 	STEP_EGRESS,
+	STEP_BRIDGE,
+	STEP_GATEWAY,
 	STEP_LAYERS,
+	STEP_PACKAGES,
 	STEP_CLONE,
 	STEP_INJECT,
 	STEP_IDMAP,
@@ -51,6 +54,9 @@ enum plan_step {
 	STEP_HOSTNAME,
 	STEP_ROOT,
 	STEP_WRITABLE,
+	STEP_RESOLVER,
+	STEP_TERMINALS,
+	STEP_LISTEN,
 	STEP_PROC,
 	STEP_MASKS,
 	STEP_PIVOT,
@@ -66,7 +72,9 @@ struct plan_facts {
 	uint32_t cgroup_layers; /* LAYER_CGROUP_MEMORY, _PIDS, _CPU with a usable controller */
 	bool has_v1;            /* some controller is joined by writing to a tasks file */
 	bool has_time_ns;
-	bool has_images; /* overlayfs can be mounted */
+	bool has_images;   /* overlayfs can be mounted */
+	bool has_bridge;   /* millibox-bridge was started */
+	bool host_network; /* every box has the network of the host, and none has its own */
 	enum engine_ids ids;
 };
 

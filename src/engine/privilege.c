@@ -41,9 +41,9 @@
 #define GETENT_UNKNOWN    2 /* exit status: no such user */
 #define EXIT_NOT_EXECUTED 127
 #define USER_MAX          256
-/* pidfd, network namespace, its socket for egress, status, agent and reattach sockets, a directory
- * per cgroup tree, one of its tenant. */
-#define FILES_PER_BOX  13
+/* pidfd, network namespace, its sockets for egress and gateway, status, agent and reattach sockets,
+ * a directory per cgroup tree, one of its tenant. */
+#define FILES_PER_BOX  14
 #define FILES_OWN      96
 #define SUBID_TEXT_MAX ((size_t)1024 * 1024)
 

@@ -185,6 +185,16 @@ static enum probe_state check_newuidmap(char *ret_value, size_t size)
 	return PROBE_INFO;
 }
 
+/* Network bridge needs it, and forwarding. */
+static enum probe_state check_nft(char *ret_value, size_t size)
+{
+	bool there = access("/usr/sbin/nft", X_OK) == 0;
+
+	(void)snprintf(ret_value, size, "%s",
+	               there ? "installed" : "not installed: network bridge needs it");
+	return PROBE_INFO;
+}
+
 const struct probe_fact probe_facts[] = {
 	{"kernel", check_kernel, NULL},
 	{"max_user_namespaces", check_max_user, NULL},
@@ -206,6 +216,8 @@ const struct probe_fact probe_facts[] = {
 	{"protected_hardlinks", NULL, "/proc/sys/fs/protected_hardlinks"},
 	{"protected_regular", NULL, "/proc/sys/fs/protected_regular"},
 	{"protected_fifos", NULL, "/proc/sys/fs/protected_fifos"},
+	{"ip_forward", NULL, "/proc/sys/net/ipv4/ip_forward"},
+	{"nft", check_nft, NULL},
 	{"swap", check_swap, NULL},
 	{"core_pattern", NULL, "/proc/sys/kernel/core_pattern"},
 	{"vsock", check_vsock, NULL},

@@ -137,16 +137,23 @@ static bool is_root_name(const char name[ENGINE_ROOT_LEN])
 	return is_zero(name + len, ENGINE_ROOT_LEN - len);
 }
 
-static int check_root(const struct engine_request *req, struct error *err)
+/* @wanted: the request has the flag that needs it. */
+static int check_name(const char *field, const char name[ENGINE_ROOT_LEN], bool wanted,
+                      struct error *err)
 {
-	bool image = req->flags & ENGINE_FLAG_IMAGE;
-
-	if (!image && !is_zero(req->root, sizeof(req->root)))
-		return error_field(err, "root", "does not apply to this operation");
-	if (image && !is_root_name(req->root))
-		return error_field(err, "root", "must be 1 to %d characters of [a-z0-9._-]",
+	if (!wanted && !is_zero(name, ENGINE_ROOT_LEN))
+		return error_field(err, field, "does not apply to this operation");
+	if (wanted && !is_root_name(name))
+		return error_field(err, field, "must be 1 to %d characters of [a-z0-9._-]",
 		                   ENGINE_ROOT_LEN - 1);
 	return 0;
+}
+
+static int check_root(const struct engine_request *req, struct error *err)
+{
+	if (check_name("root", req->root, req->flags & ENGINE_FLAG_IMAGE, err) < 0)
+		return -1;
+	return check_name("packages", req->packages, req->flags & ENGINE_FLAG_PACKAGES, err);
 }
 
 /* Return: length of the file name at the start of @name; 0: none. */
@@ -201,6 +208,12 @@ static int check_create(const struct engine_request *req, struct error *err)
 		return error_field(err, "zygote", "must be 0 to %d", ENGINE_ZYGOTES_MAX);
 	if (req->flags & ~(uint32_t)ENGINE_FLAGS_ALL)
 		return error_field(err, "flags", "unknown flag");
+	if (req->ranges != 0 && !(req->flags & ENGINE_FLAG_BRIDGE))
+		return error_field(err, "ranges", "does not apply to this network");
+	/* What would otherwise be made in the network of the host. */
+	if ((req->flags & ENGINE_FLAG_HOST_NETWORK) &&
+	    (req->flags & (ENGINE_FLAG_EGRESS | ENGINE_FLAG_BRIDGE)))
+		return error_field(err, "flags", "a box has one kind of network");
 	if (req->frozen != 0)
 		return error_field(err, "frozen", "does not apply to this operation");
 	if (check_root(req, err) < 0)
@@ -208,29 +221,51 @@ static int check_create(const struct engine_request *req, struct error *err)
 	return request_limits_check(&req->limits, err);
 }
 
-static int check_no_limits(const struct engine_request *req, struct error *err)
+/* Of a request that is about a box, not its description. */
+static int check_no_description(const struct engine_request *req, struct error *err)
 {
 	if (!is_zero(req->tenant, sizeof(req->tenant)))
 		return error_field(err, "tenant", "does not apply to this operation");
 	if (req->zygote != 0)
 		return error_field(err, "zygote", "does not apply to this operation");
-	if (!is_zero(&req->limits, sizeof(req->limits)) || req->flags != 0)
+	if (!is_zero(&req->limits, sizeof(req->limits)))
 		return error_field(err, "limits", "do not apply to this operation");
 	return check_root(req, err);
+}
+
+/* The same of one that does not change its network. */
+static int check_no_network(const struct engine_request *req, struct error *err)
+{
+	if (req->ranges != 0)
+		return error_field(err, "ranges", "does not apply to this operation");
+	if (req->flags != 0)
+		return error_field(err, "flags", "do not apply to this operation");
+	return check_no_description(req, err);
 }
 
 static int check_destroy(const struct engine_request *req, struct error *err)
 {
 	if (req->frozen != 0)
 		return error_field(err, "frozen", "does not apply to this operation");
-	return check_no_limits(req, err);
+	return check_no_network(req, err);
 }
 
 static int check_freeze(const struct engine_request *req, struct error *err)
 {
 	if (req->frozen > 1)
 		return error_field(err, "frozen", "must be 0 or 1");
-	return check_no_limits(req, err);
+	return check_no_network(req, err);
+}
+
+static int check_reach(const struct engine_request *req, struct error *err)
+{
+	if (req->frozen != 0)
+		return error_field(err, "frozen", "does not apply to this operation");
+	if (req->flags != 0 && req->flags != ENGINE_FLAG_BRIDGE)
+		return error_field(err, "flags", "only an interface can be changed");
+	if (req->ranges != 0 && req->flags == 0)
+		return error_field(err, "ranges", "does not apply to this network");
+	return check_no_description(req, err);
 }
 
 /* Operations without a row are not requests. */
@@ -241,7 +276,7 @@ static const struct {
 	[ENGINE_PROBE] = {false, check_destroy},  [ENGINE_CREATE] = {true, check_create},
 	[ENGINE_DESTROY] = {true, check_destroy}, [ENGINE_FREEZE] = {true, check_freeze},
 	[ENGINE_ADOPT] = {false, check_destroy},  [ENGINE_END] = {false, check_destroy},
-	[ENGINE_CLAIM] = {true, check_destroy},
+	[ENGINE_CLAIM] = {true, check_destroy},   [ENGINE_REACH] = {true, check_reach},
 };
 
 static int check_box_id(const struct engine_request *req, bool has_box, struct error *err)

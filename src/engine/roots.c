@@ -52,9 +52,19 @@ static const struct {
 	const char *path;
 	unsigned mode;
 } dirs[] = {
-	{"dev", 0755},  {"etc", 0755}, {"opt", 0755},          {"opt/millibox", 0755},
-	{"proc", 0555}, {"run", 0755}, {"run/millibox", 0755}, {"sys", 0555},
-	{"tmp", 0777},  {"var", 0777}, {"workspace", 0755},    {"opt/millibox/runners", 0755},
+	{"dev", 0755},
+	{"etc", 0755},
+	{"opt", 0755},
+	{"opt/millibox", 0755},
+	{"proc", 0555},
+	{"run", 0755},
+	{"run/millibox", 0755},
+	{"sys", 0555},
+	{"tmp", 0777},
+	{"var", 0777},
+	{"workspace", 0755},
+	{"opt/millibox/runners", 0755},
+	{"opt/millibox/packages", 0755},
 };
 
 static const struct {
@@ -127,7 +137,7 @@ static int bind_base(int stage, const struct bases *bases, size_t i)
 int roots_build(int stage, const struct ids *ids, const struct bases *bases, struct error *err)
 {
 	static const char *const names[] = {&ROOT_BASES[1], &ROOT_SKELETON[1], &ROOT_LOWER[1],
-	                                    &ROOT_AREA[1], &ROOT_LAYERED[1]};
+	                                    &ROOT_AREA[1],  &ROOT_LAYERED[1],  &ROOT_PACKAGES[1]};
 	cleanup_close int skeleton = -1;
 	int r = 0;
 
@@ -203,25 +213,39 @@ static int open_root(size_t bases, const char *name)
 	return r;
 }
 
-static int bind_lower(int root)
+static int bind_to(const char *place, int root)
 {
 	char source[32];
 
 	(void)snprintf(source, sizeof(source), "/proc/self/fd/%d", root);
-	return mount(source, ROOT_LOWER, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
+	return mount(source, place, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
 }
 
 int step_layers(struct build *b, struct error *err)
 {
 	cleanup_close int root = open_root(b->host->bases_count, b->root_name);
-	int r = root < 0 ? root : bind_lower(root);
+	int r = root < 0 ? root : bind_to(ROOT_LOWER, root);
 
 	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "root '%s'", b->root_name) : 0;
 }
 
-void roots_unmount(void)
+int step_packages(struct build *b, struct error *err)
 {
-	(void)umount2(ROOT_LOWER, MNT_DETACH);
+	cleanup_close int root = open_root(b->host->bases_count, b->packages);
+	int r = root < 0 ? root : bind_to(ROOT_PACKAGES, root);
+
+	if (r >= 0)
+		return 0;
+	roots_unmount(b->plan.flags & ENGINE_FLAG_IMAGE); /* no clone follows */
+	return error_set(err, ERR_BOX_FAILED, -r, "packages '%s'", b->packages);
+}
+
+void roots_unmount(uint32_t flags)
+{
+	if (flags & ENGINE_FLAG_IMAGE)
+		(void)umount2(ROOT_LOWER, MNT_DETACH);
+	if (flags & ENGINE_FLAG_PACKAGES)
+		(void)umount2(ROOT_PACKAGES, MNT_DETACH);
 }
 
 int roots_mount(const struct build *b, struct error *err)
@@ -266,7 +290,7 @@ bool roots_work(void)
 		.inodes = AREA_INODES,
 		.is_writable = true,
 	};
-	int r = lower < 0 ? lower : bind_lower(lower);
+	int r = lower < 0 ? lower : bind_to(ROOT_LOWER, lower);
 
 	if (r >= 0)
 		r = make_area(&layers);
@@ -274,7 +298,7 @@ bool roots_work(void)
 		r = mount_layers(&layers);
 	(void)umount2(ROOT_LAYERED, MNT_DETACH);
 	(void)umount2(ROOT_AREA, MNT_DETACH);
-	roots_unmount();
+	roots_unmount(ENGINE_FLAG_IMAGE);
 	if (r < 0)
 		log_debug("overlayfs: %s", strerror(-r));
 	return r >= 0;

@@ -17,8 +17,9 @@ int roots_build(int stage, const struct ids *ids, const struct bases *bases,
                 struct error *err) attr_must_check;
 /** roots_work - whether overlayfs can be mounted. Call after template_enter(). */
 bool roots_work(void);
-/** roots_unmount - undo step_layers in the engine; the box has its own copy. */
-void roots_unmount(void);
+/** roots_unmount - undo step_layers and step_packages in the engine, as @flags say; the box has its
+ * own copy. */
+void roots_unmount(uint32_t flags);
 /** roots_mount - in the child: the layers at ROOT_LAYERED, the writable areas at ROOT_AREA. */
 int roots_mount(const struct build *b, struct error *err) attr_must_check;
 /** roots_protect - in the child: make the system directories below @root read-only. */

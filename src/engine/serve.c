@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -37,6 +38,7 @@ enum watch {
 	WATCH_HANDOVER,
 	WATCH_CHILDREN,
 	WATCH_GUARD,
+	WATCH_BRIDGE,
 };
 
 struct server {
@@ -57,6 +59,7 @@ static void drop_daemon(struct server *s)
 	(void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->sock, NULL);
 	s->sock = fd_close(s->sock);
 	s->write_failed = s->adoptable = false;
+	boxes_forget_freezes(&s->boxes);
 	/* The next daemon defines its own. */
 	zygotes_drop(&s->boxes.zygotes);
 	s->lease_end_us = clock_us() + s->host->handover.lease_ms * USEC_PER_MS;
@@ -98,6 +101,8 @@ static void send_failed(struct server *s, uint32_t seq, const char *id, const st
 	send_reply(s, &reply, NULL, 0);
 }
 
+static_assert(ENGINE_FD_COUNT <= FD_PASS_MAX, "one message has them all");
+
 struct passed {
 	uint32_t mask;
 	size_t count;
@@ -135,7 +140,9 @@ static void send_box(struct server *s, const struct box *box, struct engine_repl
 	add_fd(&passed, ENGINE_FD_MEMORY, groups_dir(s->host, &b->groups, CGROUP_MEMORY));
 	add_fd(&passed, ENGINE_FD_PIDS, groups_dir(s->host, &b->groups, CGROUP_PIDS));
 	add_fd(&passed, ENGINE_FD_CPU, cpu_dir(s->host, &b->groups));
-	add_fd(&passed, ENGINE_FD_EGRESS, b->egress);
+	add_fd(&passed, ENGINE_FD_NETWORK, b->network);
+	add_fd(&passed, ENGINE_FD_GATEWAY, b->gateway);
+	add_fd(&passed, ENGINE_FD_REFUSALS, b->refusals);
 	reply->created = (struct engine_created){
 		.fds = passed.mask,
 		.layers = b->plan.layers,
@@ -182,14 +189,29 @@ static void on_gone(void *ctx, const struct box *box)
 	send_reply(s, &reply, NULL, 0);
 }
 
+static void on_frozen(void *ctx, const struct box *box, uint32_t seq, int r)
+{
+	struct server *s = ctx;
+	struct engine_reply reply = reply_to(ENGINE_FROZEN, seq, box->build.id);
+	struct error err = {0};
+
+	if (r == 0) {
+		send_reply(s, &reply, NULL, 0);
+		return;
+	}
+	(void)error_set(&err, ERR_UNAVAILABLE, -r, "freeze the box");
+	send_failed(s, seq, box->build.id, &err);
+}
+
 static void do_probe(struct server *s, const struct engine_request *req)
 {
 	struct engine_reply reply = reply_to(ENGINE_PROBED, req->seq, req->box_id);
 	const struct engine_limits limits = request_limits_default();
+	uint32_t flags = s->host->facts.host_network ? ENGINE_FLAG_HOST_NETWORK : 0;
 	struct error err = {0};
 	struct plan plan;
 
-	if (plan_make(&s->host->facts, &limits, 0, &plan, &err) < 0) {
+	if (plan_make(&s->host->facts, &limits, flags, &plan, &err) < 0) {
 		send_failed(s, req->seq, req->box_id, &err);
 		return;
 	}
@@ -205,6 +227,7 @@ static void do_probe(struct server *s, const struct engine_request *req)
 		.identity = s->host->identity,
 		.images = s->host->facts.has_images,
 		.zygotes = s->host->zygote_lib >= 0,
+		.bridge = s->host->facts.has_bridge,
 	};
 	send_reply(s, &reply, s->host->groups.import,
 	           s->host->groups.import[0] < 0 ? 0 : s->host->groups.count);
@@ -240,23 +263,19 @@ static void do_destroy(struct server *s, const struct engine_request *req)
 static void do_freeze(struct server *s, const struct engine_request *req)
 {
 	struct box *box = boxes_find(&s->boxes, req->box_id);
-	struct engine_reply reply = reply_to(ENGINE_FROZEN, req->seq, req->box_id);
 	struct error err = {0};
 	int r;
 
+	if (box)
+		box_catch_up(&s->boxes, box);
 	if (!box || box->state != BOX_RUNNING) {
 		(void)error_set(&err, ERR_NOT_FOUND, 0, "no running box '%s'", req->box_id);
 		send_failed(s, req->seq, req->box_id, &err);
 		return;
 	}
-	r = groups_freeze(s->host, &box->build.groups, req->frozen);
-	if (r < 0) {
-		(void)error_set(&err, ERR_UNAVAILABLE, -r, "freeze the box");
-		send_failed(s, req->seq, req->box_id, &err);
-		return;
-	}
-	box->frozen = req->frozen;
-	send_reply(s, &reply, NULL, 0);
+	r = boxes_freeze(&s->boxes, box, req->seq, req->frozen);
+	if (r < 0)
+		on_frozen(s, box, req->seq, r);
 }
 
 /* Ends the box if its agent does not accept a new stream. */
@@ -302,6 +321,14 @@ static void do_claim(struct server *s, const struct engine_request *req)
 		box->build.plan.flags &= ~(uint32_t)ENGINE_FLAG_SPARE;
 }
 
+static void do_reach(struct server *s, const struct engine_request *req)
+{
+	struct box *box = boxes_find(&s->boxes, req->box_id);
+
+	if (box)
+		box_set_reach(&s->boxes, box, req->flags & ENGINE_FLAG_BRIDGE, req->ranges);
+}
+
 static void do_end(struct server *s, const struct engine_request *req attr_unused)
 {
 	s->stopping = true;
@@ -315,7 +342,7 @@ static const struct {
 	[ENGINE_PROBE] = {do_probe, true},     [ENGINE_CREATE] = {do_create, false},
 	[ENGINE_DESTROY] = {do_destroy, true}, [ENGINE_FREEZE] = {do_freeze, false},
 	[ENGINE_ADOPT] = {do_adopt, false},    [ENGINE_END] = {do_end, true},
-	[ENGINE_CLAIM] = {do_claim, true},
+	[ENGINE_CLAIM] = {do_claim, true},     [ENGINE_REACH] = {do_reach, true},
 };
 
 /* The only request of a different size. */
@@ -394,6 +421,23 @@ static int watch_guard(const struct server *s)
 	struct epoll_event event = {.events = EPOLLIN, .data.u64 = WATCH_GUARD};
 
 	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->host->guard, &event) < 0 ? -errno : 0;
+}
+
+/* Only its end: answers are read by who asked. */
+static int watch_bridge(const struct server *s)
+{
+	struct epoll_event event = {.events = 0, .data.u64 = WATCH_BRIDGE};
+	int fd = s->boxes.nets.bridge;
+
+	return fd >= 0 && epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+/* Nothing watches the rules of the host any more. */
+static void on_bridge_lost(struct server *s)
+{
+	log_warn("millibox-bridge has ended: boxes with network bridge lose their interface");
+	s->boxes.nets.bridge = fd_close(s->boxes.nets.bridge);
+	boxes_disconnect(&s->boxes);
 }
 
 /* All processes of the engine's pid namespace end with it. */
@@ -479,6 +523,8 @@ static void on_event(struct server *s, uint64_t watch)
 		on_child(s);
 	else if (watch == WATCH_GUARD)
 		on_guard_lost();
+	else if (watch == WATCH_BRIDGE)
+		on_bridge_lost(s);
 	else if (watch < WATCH_SOCKET)
 		boxes_on_event(&s->boxes, watch);
 }
@@ -535,6 +581,7 @@ int serve(struct host *host, int sock, struct error *err)
 		.on_created = on_created,
 		.on_failed = on_failed,
 		.on_gone = on_gone,
+		.on_frozen = on_frozen,
 	};
 	int r;
 
@@ -542,6 +589,8 @@ int serve(struct host *host, int sock, struct error *err)
 	r = open_server(s, err);
 	if (r >= 0) {
 		r = boxes_init(&s->boxes, host, s->epoll, &events);
+		if (r >= 0)
+			r = watch_bridge(s);
 		r = r < 0 ? error_set(err, ERR_SYSTEM, -r, "network namespace of the engine")
 		          : run_loop(s, err);
 		boxes_done(&s->boxes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: what runs before the engine serves: privilege.c, namespaces.c, guard.c. */
+/* DOC: what runs before the engine serves: privilege.c, namespaces.c, bridge_start.c, guard.c. */
 
 #include "base/attr.h"
 #include "base/error.h"
@@ -42,6 +42,12 @@ int namespaces_stage_bases(const struct options *options, const struct ids *ids,
                            struct error *err) attr_must_check;
 /** bases_open_staged - in the engine. */
 int bases_open_staged(size_t count, struct bases *ret_bases, struct error *err) attr_must_check;
+
+/* bridge_start.c */
+/** bridge_start - start millibox-bridge, if configured, as root and in the host's network; sets
+ * .bridge and .bridge_pid. */
+int bridge_start(const struct options *options, struct host *host,
+                 struct error *err) attr_must_check;
 
 /* guard.c */
 /** guard_engine - wait for @engine and remove what it cannot remove. Return: exit status. */

@@ -26,6 +26,7 @@
 #define CACHE_KEPT (1024u * 1024)
 #define USAGE_KEPT (2 * CACHE_KEPT)
 #define STAT_MAX   8192
+#define EVENTS_MAX 256
 
 enum value {
 	VALUE_MEMORY,
@@ -336,6 +337,23 @@ int groups_freeze(const struct host *host, const struct box_groups *groups, bool
 	if (host->groups.trees[tree].v2)
 		return file_write_at(groups->dirs[tree], "cgroup.freeze", frozen ? "1" : "0");
 	return file_write_at(groups->dirs[tree], "freezer.state", frozen ? "FROZEN" : "THAWED");
+}
+
+int groups_are_frozen(const struct host *host, const struct box_groups *groups)
+{
+	int tree = host->groups.freeze_tree;
+	bool v2 = tree >= 0 && host->groups.trees[tree].v2;
+	char text[EVENTS_MAX];
+	int r;
+
+	if (tree < 0 || groups->dirs[tree] < 0)
+		return -ENOTSUP;
+	r = file_read_text_at(groups->dirs[tree], v2 ? "cgroup.events" : "freezer.state", text,
+	                      sizeof(text));
+	if (r < 0)
+		return r;
+	/* v1 reports FREEZING until the last process has stopped. */
+	return strstr(text, v2 ? "frozen 1" : "FROZEN") != NULL;
 }
 
 int groups_open_kill(const struct host *host, const struct box_groups *groups)

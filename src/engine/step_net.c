@@ -41,9 +41,9 @@ int step_egress(struct build *b, struct error *err)
 
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "enter the network namespace");
-	b->egress = listen_on_loopback();
+	b->network = listen_on_loopback();
 	netns_pool_return(b->nets);
-	if (b->egress < 0)
-		return error_set(err, ERR_BOX_FAILED, -b->egress, "listen for egress");
+	if (b->network < 0)
+		return error_set(err, ERR_BOX_FAILED, -b->network, "listen for egress");
 	return 0;
 }

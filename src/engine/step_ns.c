@@ -136,6 +136,7 @@ static int clone_box(struct build *b, struct error *err)
 		.pidfd = (uint64_t)(uintptr_t)&pidfd,
 	};
 	int unified = groups_dir(b->host, &b->groups, CGROUP_UNIFIED);
+	bool shares_network = b->plan.flags & ENGINE_FLAG_HOST_NETWORK;
 	long pid;
 	int r;
 
@@ -143,11 +144,12 @@ static int clone_box(struct build *b, struct error *err)
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)unified;
 	}
-	r = netns_pool_visit(b->net);
+	r = shares_network ? 0 : netns_pool_visit(b->net);
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "enter the network namespace");
 	pid = clone_as_agent(b, &args);
-	netns_pool_return(b->nets);
+	if (!shares_network)
+		netns_pool_return(b->nets);
 	if (pid < 0)
 		return error_set(err, ERR_BOX_FAILED, (int)-pid, "clone3 with new namespaces");
 	b->pid = (pid_t)pid;
@@ -163,8 +165,7 @@ int step_clone(struct build *b, struct error *err)
 {
 	int r = clone_box(b, err);
 
-	if (b->plan.flags & ENGINE_FLAG_IMAGE)
-		roots_unmount();
+	roots_unmount(b->plan.flags);
 	return r;
 }
 

@@ -22,6 +22,8 @@
 /* Charged to the box's memory like the others. */
 #define RUN_BYTES  (8ULL * 1024 * 1024)
 #define RUN_INODES 256
+/* One more than programs with one: that of an ended program may still be open. */
+#define TERMINALS_MAX 17
 
 /* From the template, where both are already read-only. */
 static int mount_devices_and_runners(struct error *err)
@@ -51,9 +53,13 @@ int step_root(struct build *b, struct error *err)
 		return error_set(err, ERR_BOX_FAILED, errno, "attach the root");
 	if (fchdir(b->root) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "enter the root");
-	if (!is_image(b))
-		return 0;
-	return roots_protect(b->root, err) < 0 ? -1 : mount_devices_and_runners(err);
+	if (is_image(b) && (roots_protect(b->root, err) < 0 || mount_devices_and_runners(err) < 0))
+		return -1;
+	/* After the system directories: it is a mount on one of them, read-only as its source. */
+	if (b->plan.flags & ENGINE_FLAG_PACKAGES &&
+	    mount(ROOT_PACKAGES, "opt/millibox/packages", NULL, MS_BIND, NULL) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "packages of the box");
+	return 0;
 }
 
 struct area {
@@ -101,6 +107,25 @@ int step_writable(struct build *b, struct error *err)
 		if (mount_area(&areas[i], err) < 0)
 			return -1;
 	return 0;
+}
+
+/*
+ * Of its own: no terminal of the host or of another box is in it. The payload owns its ends, so
+ * that it can open its terminal by name; ptmx, which makes terminals, is the agent's. The number is
+ * bounded because the kernel has a limit for all of them.
+ */
+int step_terminals(struct build *b, struct error *err)
+{
+	char options[96];
+	int r = str_format(options, sizeof(options),
+	                   "newinstance,ptmxmode=0600,mode=0600,uid=%u,gid=%u,max=%u",
+	                   BOX_PAYLOAD_ID, BOX_PAYLOAD_ID, TERMINALS_MAX);
+
+	(void)b;
+	if (r >= 0 &&
+	    mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC | MS_NOATIME, options) < 0)
+		r = -errno;
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "mount /dev/pts") : 0;
 }
 
 int step_pivot(struct build *b, struct error *err)

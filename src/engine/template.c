@@ -40,15 +40,29 @@
 #define AGENT_MAX      ((size_t)16 * 1024 * 1024)
 #define RUNNERS_DEPTH  6
 #define RUNNERS_FILES  512
+#define RESOLVERS_MAX  4096
 
 #define LOCKED (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
 /* Parents first. */
 static const char *const dirs[] = {
-	"dev",     "dev/shm", "etc",          "etc/fonts",
-	"etc/ssl", "opt",     "opt/millibox", "opt/millibox/runners",
-	"proc",    "run",     "run/millibox", "tmp",
-	"usr",     "var",     "workspace",
+	"dev",
+	"dev/pts",
+	"dev/shm",
+	"etc",
+	"etc/fonts",
+	"etc/ssl",
+	"opt",
+	"opt/millibox",
+	"opt/millibox/runners",
+	"proc",
+	"run",
+	"run/millibox",
+	"tmp",
+	"opt/millibox/packages",
+	"usr",
+	"var",
+	"workspace",
 };
 
 static const struct {
@@ -180,9 +194,30 @@ static int copy_file(int from, const char *name, int to, const char *path)
 	                      data.data ? data.data : "", data.len);
 }
 
+/* Parts of /etc that programs in /usr need; each may be missing. Links in /usr/lib lead to those of
+ * toolchains. */
+static const char *const etc_dirs[] = {
+	"etc/alternatives",
+	"etc/ssl/certs",
+	"etc/R",
+	"etc/java-11-openjdk",
+	"etc/java-17-openjdk",
+	"etc/java-21-openjdk",
+	"etc/java-25-openjdk",
+	"etc/mono",
+};
+
+static int add_etc_dir(int root, const char *name, struct error *err)
+{
+	char source[40];
+	struct stat st;
+
+	(void)snprintf(source, sizeof(source), "/%s", name);
+	return stat(source, &st) == 0 ? add_tree(root, source, name, err) : 0;
+}
+
 static int add_system(int root, struct error *err)
 {
-	struct stat st;
 	int r;
 
 	if (add_tree(root, "/usr", "usr", err) < 0)
@@ -190,13 +225,9 @@ static int add_system(int root, struct error *err)
 	for (size_t i = 0; i < ARRAY_SIZE(system_dirs); i++)
 		if (add_system_dir(root, system_dirs[i], err) < 0)
 			return -1;
-	/* Parts of /etc that programs in /usr need; each may be missing. */
-	if (stat("/etc/alternatives", &st) == 0 &&
-	    add_tree(root, "/etc/alternatives", "etc/alternatives", err) < 0)
-		return -1;
-	if (stat("/etc/ssl/certs", &st) == 0 &&
-	    add_tree(root, "/etc/ssl/certs", "etc/ssl/certs", err) < 0)
-		return -1;
+	for (size_t i = 0; i < ARRAY_SIZE(etc_dirs); i++)
+		if (add_etc_dir(root, etc_dirs[i], err) < 0)
+			return -1;
 	r = copy_file(AT_FDCWD, "/etc/ld.so.cache", root, "etc/ld.so.cache");
 	if (r < 0 && r != -ENOENT)
 		return error_set(err, ERR_UNAVAILABLE, -r, "copy /etc/ld.so.cache");
@@ -280,14 +311,31 @@ static int copy_tree(int from, int to)
 	return r;
 }
 
-static int add_runners(int root, int from, struct error *err)
+/* A folder that two directories have is an error: neither may replace the other's runner. */
+static int add_runners(int root, const struct runner_dirs *runners, struct error *err)
 {
 	cleanup_close int to = fd_open_at(root, "opt/millibox/runners", O_RDONLY | O_DIRECTORY, 0);
-	int r = to < 0 ? to : copy_tree(from, to);
+	int r = to < 0 ? to : 0;
+
+	for (size_t i = 0; i < runners->count && r >= 0; i++)
+		r = copy_tree(runners->fds[i], to);
 
 	if (r < 0)
 		return error_set(err, ERR_UNAVAILABLE, -r, "copy the runners");
 	return 0;
+}
+
+/* Beside the folders, so that a runner finds it as ../addon.node. */
+static int add_addon(int root, int addon, struct error *err)
+{
+	char path[32];
+	int r = 0;
+
+	if (addon < 0)
+		return 0;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", addon);
+	r = copy_file(AT_FDCWD, path, root, "opt/millibox/runners/addon.node");
+	return r < 0 ? error_set(err, ERR_UNAVAILABLE, -r, "copy the addon") : 0;
 }
 
 static int lock_mount(int fd, unsigned attrs, struct error *err)
@@ -304,7 +352,8 @@ static const struct mount_option tmpfs_options[] = {{"mode", "755"}, {NULL, NULL
 
 static int build_stage(const struct ids *ids, const struct bases *bases, struct error *err)
 {
-	static const char *const names[] = {"template", "box", "mask", "mask/dir", "proc"};
+	static const char *const names[] = {"template", "box",  "mask",
+	                                    "mask/dir", "proc", &ROOT_RESOLVER[1]};
 	cleanup_close int stage =
 		mount_new("tmpfs", tmpfs_options, LOCKED & ~MOUNT_ATTR_RDONLY, AT_FDCWD, STAGE);
 	cleanup_close int proc = -1;
@@ -323,7 +372,8 @@ static int build_stage(const struct ids *ids, const struct bases *bases, struct 
 	return roots_build(stage, ids, bases, err);
 }
 
-int template_build(int runners, const struct ids *ids, const struct bases *bases, struct error *err)
+int template_build(const struct runner_dirs *runners, int addon, const struct ids *ids,
+                   const struct bases *bases, struct error *err)
 {
 	cleanup_close int root = -1;
 
@@ -334,9 +384,26 @@ int template_build(int runners, const struct ids *ids, const struct bases *bases
 	if (root < 0)
 		return error_set(err, ERR_UNAVAILABLE, -root, "mount the template");
 	if (make_names(root, err) < 0 || add_nodes(root, err) < 0 || add_system(root, err) < 0 ||
-	    add_runners(root, runners, err) < 0)
+	    add_runners(root, runners, err) < 0 || add_addon(root, addon, err) < 0)
 		return -1;
 	return lock_mount(root, LOCKED, err);
+}
+
+int template_add_resolvers(const char *const *addresses, size_t count, struct error *err)
+{
+	static const char names[] =
+		"passwd: files\ngroup: files\nhosts: files dns\nservices: files\n";
+	cleanup_buf struct buf text = BUF_INIT(RESOLVERS_MAX);
+	cleanup_close int dir = fd_open(STAGE ROOT_RESOLVER, O_RDONLY | O_DIRECTORY, 0);
+	int r = dir;
+
+	for (size_t i = 0; i < count && r >= 0; i++)
+		r = buf_addf(&text, "nameserver %s\n", addresses[i]);
+	if (r >= 0)
+		r = file_create_at(dir, "resolv.conf", 0644, text.data ? text.data : "", text.len);
+	if (r >= 0)
+		r = file_create_at(dir, "nsswitch.conf", 0644, names, strlen(names));
+	return r < 0 ? error_set(err, ERR_UNAVAILABLE, -r, "name servers of boxes") : 0;
 }
 
 int template_enter(struct error *err)
