@@ -116,6 +116,14 @@ int address_parse(const char *text, size_t len, struct in6_addr *ret)
 	return 0;
 }
 
+const struct cidr *address_range(size_t i, bool *ret_never)
+{
+	if (i >= ARRAY_SIZE(rows))
+		return NULL;
+	*ret_never = rows[i].kind == NEVER;
+	return &rows[i].range;
+}
+
 /* NULL: public. */
 static const struct row *find_row(const struct in6_addr *a)
 {

@@ -37,6 +37,9 @@ int address_parse(const char *text, size_t len, struct in6_addr *ret) attr_must_
  * NULL if public.
  */
 const char *address_refusal(const struct in6_addr *a);
+/** address_range - row @i of the table of addresses that are not public. *ret_never: no rule opens
+ * it. Return: NULL: no more. */
+const struct cidr *address_range(size_t i, bool *ret_never);
 /**
  * address_opened_by - whether an operator who allows the range @c means the non-public @a. The
  * range must lie within the kind of addresses that @a belongs to, so that 0.0.0.0/0 opens no

@@ -29,6 +29,8 @@ static const struct row {
 	[EGRESS_UNREACHABLE] = {"connect", "cannot be reached", 502, SOCKS_REFUSED},
 	[EGRESS_BYTES] = {"bytes", "cannot be reached: the limit on bytes is used up", 403,
                           SOCKS_DENIED},
+	[EGRESS_UNTRUSTED] = {"certificate", "cannot prove its name", 502, SOCKS_FAILED},
+	[EGRESS_SECRET_GONE] = {"secret", "has lost its secret", 403, SOCKS_DENIED},
 };
 static_assert(ARRAY_SIZE(rows) == EGRESS_REASON_COUNT, "every reason has a row");
 

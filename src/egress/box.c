@@ -103,7 +103,7 @@ static void drop_tenant(struct tenant *t)
 }
 
 struct box *box_new(struct egress *e, const struct egress_order *order, struct rules *rules,
-                    int listener)
+                    struct vault *vault, int listener)
 {
 	struct box *box = NEW(struct box);
 
@@ -111,6 +111,7 @@ struct box *box_new(struct egress *e, const struct egress_order *order, struct r
 		.egress = e,
 		.id = order->box,
 		.rules = rules,
+		.vault = vault,
 		.listener = listener,
 		.account = {.limits = order->limits, .bytes = order->used},
 	};
@@ -134,6 +135,8 @@ void box_free(struct box *box)
 	watch_free(box->watch);
 	(void)fd_close(box->listener);
 	rules_free(box->rules);
+	vault_free(box->vault);
+	free(box->unsent);
 	drop_tenant(box->tenant);
 	free(box);
 }

@@ -14,8 +14,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A request, a connection to a server and the first bytes of a tunnel have this long each. */
-#define STEP_US    (15 * USEC_PER_SEC)
 #define DRAIN_US   (2 * USEC_PER_SEC)
 #define READ_CHUNK 4096
 
@@ -30,7 +28,7 @@ void client_start(struct box *box, int fd)
 	struct client *c = NEW(struct client);
 	const int one = 1;
 
-	*c = (struct client){.box = box, .in = fd, .out = -1, .input = BUF_INIT(HEAD_MAX)};
+	*c = (struct client){.box = box, .in.fd = fd, .out.fd = -1, .input = BUF_INIT(HEAD_MAX)};
 	c->dial.fd = -1;
 	list_append(&box->clients, &c->node);
 	list_init(&c->paused);
@@ -40,8 +38,15 @@ void client_start(struct box *box, int fd)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	c->in_watch = watch_new(box->egress->loop, fd, on_in, c);
 	c->timer = timer_new(box->egress->loop, on_timeout, c);
-	timer_start(c->timer, STEP_US);
+	timer_start(c->timer, CLIENT_STEP_US);
 	watch_set(c->in_watch, WATCH_READ);
+}
+
+static void wipe_input(const struct client *c, struct buf *input)
+{
+	if (c->has_secrets && input->data)
+		explicit_bzero(input->data, input->cap);
+	buf_done(input);
 }
 
 void client_free(struct client *c)
@@ -53,9 +58,10 @@ void client_free(struct client *c)
 	watch_free(c->in_watch);
 	watch_free(c->out_watch);
 	timer_free(c->timer);
-	(void)fd_close(c->in);
-	(void)fd_close(c->out);
-	buf_done(&c->input);
+	channel_close(&c->in);
+	channel_close(&c->out);
+	wipe_input(c, &c->input);
+	scrub_free(c->scrub);
 	free(c->path);
 	flow_done(&c->up);
 	flow_done(&c->down);
@@ -72,9 +78,9 @@ void client_free(struct client *c)
 }
 
 /* The answer is short and the socket's buffer empty: what does not fit is not missed. */
-static void send_answer(const struct client *c, const void *data, size_t len)
+static void send_answer(struct client *c, const void *data, size_t len)
 {
-	(void)!send(c->in, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)!channel_send(&c->in, data, len);
 }
 
 void client_drain(struct client *c)
@@ -82,8 +88,8 @@ void client_drain(struct client *c)
 	c->state = CLIENT_DRAIN;
 	watch_free(c->out_watch);
 	c->out_watch = NULL;
-	c->out = fd_close(c->out);
-	(void)shutdown(c->in, SHUT_WR);
+	channel_close(&c->out);
+	(void)!channel_end(&c->in); /* a box that reads so slowly misses the end */
 	timer_start(c->timer, DRAIN_US);
 	watch_set(c->in_watch, WATCH_READ);
 }
@@ -95,7 +101,7 @@ static void refuse(struct client *c, enum egress_reason reason, const char *deta
 	unsigned char bytes[SOCKS_REPLY_LEN] = {0};
 
 	dial_stop(c);
-	control_denied(c->box, reason, &c->target, detail);
+	control_denied(c, reason, detail);
 	if (c->state == CLIENT_HELLO) {
 		/* The tunnel is open: no answer can be given. */
 		client_free(c);
@@ -163,8 +169,9 @@ static enum egress_reason judge(const struct client *c, const char **ret_rule)
 	*ret_rule = NULL;
 	if (account_is_used_up(&box->account))
 		return EGRESS_BYTES;
-	return reason_of(rules_match(box->rules, &c->target, c->is_tunnel ? NULL : c->method,
-	                             c->path, c->path ? strlen(c->path) : 0, ret_rule));
+	return reason_of(rules_match(box->rules, &c->target,
+	                             c->is_tunnel || c->is_inner ? NULL : c->method, c->path,
+	                             c->path ? strlen(c->path) : 0, ret_rule));
 }
 
 /* The last thing a caller does with @c: a refusal may free it. */
@@ -177,13 +184,22 @@ static void decide(struct client *c)
 		refuse(c, reason, rule ? rule : "");
 		return;
 	}
-	c->is_raw = c->is_tunnel && rules_allow_raw(c->box->rules, &c->target);
+	c->is_intercepted = c->is_tunnel && vault_covers(c->box->vault, &c->target, true);
+	c->is_raw =
+		c->is_tunnel && !c->is_intercepted && rules_allow_raw(c->box->rules, &c->target);
 	c->state = CLIENT_DIAL;
 	/* A box that closes now still has its lookup: it counts as a connection until it is over.
 	 */
 	watch_set(c->in_watch, 0);
-	timer_start(c->timer, STEP_US);
+	timer_start(c->timer, CLIENT_STEP_US);
 	dial_start(c);
+}
+
+static bool has_lost_secrets(const struct client *c)
+{
+	if (!c->has_secrets && !c->is_intercepted)
+		return false;
+	return !vault_covers(c->box->vault, &c->target, c->is_intercepted);
 }
 
 void client_recheck(struct client *c)
@@ -191,19 +207,21 @@ void client_recheck(struct client *c)
 	const char *rule;
 	enum egress_reason reason;
 
-	if (c->state == CLIENT_READ || c->state == CLIENT_DRAIN)
+	if ((c->state == CLIENT_READ && !c->is_inner) || c->state == CLIENT_DRAIN)
 		return;
 	reason = judge(c, &rule);
 	if (reason == EGRESS_REASON_NONE && c->is_raw &&
 	    !rules_allow_raw(c->box->rules, &c->target))
 		reason = EGRESS_NO_TLS;
+	if (reason == EGRESS_REASON_NONE && has_lost_secrets(c))
+		reason = EGRESS_SECRET_GONE;
 	if (reason == EGRESS_REASON_NONE && dial_refusal(c)) {
 		reason = EGRESS_ADDRESS;
 		rule = dial_refusal(c);
 	}
 	if (reason == EGRESS_REASON_NONE)
 		return;
-	control_denied(c->box, reason, &c->target, rule ? rule : "");
+	control_denied(c, reason, rule ? rule : "");
 	client_free(c);
 }
 
@@ -239,11 +257,16 @@ static int read_socks(struct client *c)
 /* Replaces the head in the buffer by the one that the server gets. */
 static int rewrite_head(struct client *c, const struct head *head)
 {
-	struct buf out = BUF_INIT(2 * (size_t)HEAD_MAX + READ_CHUNK);
+	struct buf out = BUF_INIT(3 * (size_t)HEAD_MAX + READ_CHUNK);
 
-	if (head_write_origin(head, &out) < 0 ||
+	c->has_secrets = vault_covers(c->box->vault, &head->target, c->is_inner);
+	if (c->has_secrets)
+		c->scrub = scrub_new(c->box->vault, &head->target, c->is_inner);
+	/* All at once: growing would leave copies of secrets behind. */
+	if ((c->has_secrets && buf_reserve(&out, out.max) < 0) ||
+	    vault_write(c->box->vault, head, c->is_inner, &out) < 0 ||
 	    buf_add(&out, c->input.data + head->size, c->input.len - head->size) < 0) {
-		buf_done(&out);
+		wipe_input(c, &out);
 		return -1;
 	}
 	c->head_len = out.len - (c->input.len - head->size);
@@ -256,7 +279,8 @@ static int read_http(struct client *c)
 {
 	struct head head;
 	struct error err = {0};
-	int r = head_parse(c->input.data, c->input.len, &head, &err);
+	int r = head_parse(c->input.data, c->input.len, c->is_inner ? &c->target : NULL, &head,
+	                   &err);
 
 	if (r < 0)
 		refuse(c, EGRESS_BAD_REQUEST, err.msg);
@@ -278,18 +302,28 @@ static int read_http(struct client *c)
 	return -1;
 }
 
+static void pass_inner(struct client *c)
+{
+	if (c->is_untrusted)
+		refuse(c, EGRESS_UNTRUSTED, c->dial.detail);
+	else
+		relay_start(c);
+}
+
 static void read_request(struct client *c)
 {
 	int r;
 
-	c->is_socks = c->input.data[0] == 5;
+	c->is_socks = c->input.data[0] == 5 && !c->is_inner;
 	/* Who speaks something else may wait for an answer before it sends more. */
 	if (!c->is_socks && (c->input.data[0] < 'A' || c->input.data[0] > 'Z')) {
 		refuse(c, EGRESS_BAD_REQUEST, "neither HTTP nor SOCKS5");
 		return;
 	}
 	r = c->is_socks ? read_socks(c) : read_http(c);
-	if (r > 0)
+	if (r > 0 && c->is_inner)
+		pass_inner(c);
+	else if (r > 0)
 		decide(c);
 }
 
@@ -299,16 +333,26 @@ static ssize_t read_more(struct client *c)
 	size_t room = HEAD_MAX - c->input.len; /* a full buffer was refused */
 	ssize_t n;
 
-	room = room < READ_CHUNK ? room : READ_CHUNK;
+	/* What stays inside of TLS would not wake us up. */
+	room = room < READ_CHUNK || c->is_inner ? room : READ_CHUNK;
 	if (buf_reserve(&c->input, room) < 0)
 		return -1;
-	n = recv(c->in, c->input.data + c->input.len, room, MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	n = channel_recv(&c->in, c->input.data + c->input.len, room);
+	if (n == -EAGAIN)
 		return 0;
 	if (n <= 0)
 		return -1;
 	c->input.len += (size_t)n;
 	return n;
+}
+
+/* Its first bytes are those of TLS for its host. */
+static void open_tunnel(struct client *c)
+{
+	if (c->is_intercepted)
+		intercept_start(c);
+	else
+		relay_start(c);
 }
 
 static void on_in(void *ctx, int events)
@@ -317,8 +361,8 @@ static void on_in(void *ctx, int events)
 	ssize_t n;
 
 	(void)events;
-	if (c->state == CLIENT_RELAY) {
-		relay_pump(c);
+	if (c->state == CLIENT_RELAY || c->state == CLIENT_SECURE) {
+		c->state == CLIENT_RELAY ? relay_pump(c) : intercept_step(c);
 		return;
 	}
 	if (c->state == CLIENT_DRAIN)
@@ -329,7 +373,18 @@ static void on_in(void *ctx, int events)
 	else if (n > 0 && c->state == CLIENT_READ)
 		read_request(c);
 	else if (n > 0 && c->state == CLIENT_HELLO && check_hello(c))
-		relay_start(c);
+		open_tunnel(c);
+}
+
+void client_read_inner(struct client *c)
+{
+	c->is_inner = true;
+	c->is_tunnel = c->is_socks = false;
+	c->state = CLIENT_READ;
+	timer_start(c->timer, CLIENT_STEP_US);
+	watch_set(c->in_watch, WATCH_READ);
+	/* It may be there already, inside of TLS. */
+	on_in(c, WATCH_READ);
 }
 
 static void answer_connected(struct client *c)
@@ -352,7 +407,7 @@ void client_dialed(struct client *c, int fd)
 		return;
 	}
 	dial_stop(c);
-	c->out = fd;
+	c->out.fd = fd;
 	c->box->connections++;
 	c->box->is_changed = true;
 	if (c->is_tunnel)
@@ -362,9 +417,9 @@ void client_dialed(struct client *c, int fd)
 		return;
 	}
 	c->state = CLIENT_HELLO;
-	timer_start(c->timer, STEP_US);
+	timer_start(c->timer, CLIENT_STEP_US);
 	watch_set(c->in_watch, WATCH_READ);
 	/* The client may have sent it with its request. */
 	if (c->input.len > 0 && check_hello(c))
-		relay_start(c);
+		open_tunnel(c);
 }

@@ -19,12 +19,14 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "egress/account.h"
+#include "egress/channel.h"
 #include "egress/flow.h"
 #include "egress/head.h"
 #include "egress/order.h"
 #include "egress/resolve.h"
 #include "egress/rules.h"
 #include "egress/target.h"
+#include "egress/vault.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,11 +41,15 @@ struct egress {
 	int control_fd;
 	struct watch *control;
 	struct list boxes, tenants;
-	struct list paused;   /* connections that wait for their rate */
+	struct list paused; /* connections that wait for their rate */
+	struct flow_pipes pipes;
 	struct timer *accept; /* boxes wait for their rate of new connections */
 	struct timer *resume;
 	struct timer *report; /* sends USED */
 	uint32_t connections, connections_max;
+	const char *ca_file;         /* PEM: authorities of hosts */
+	struct authority *authority; /* owned; NULL: not sent yet */
+	struct tls_trust *trust;     /* owned; NULL: not read yet */
 };
 
 struct tenant {
@@ -60,17 +66,21 @@ struct box {
 	uint32_t id;
 	struct tenant *tenant;
 	struct rules *rules;
+	struct vault *vault; /* owned */
 	struct account account;
 	int listener;
 	struct watch *watch;
 	uint64_t sent, received, connections, denied;
-	bool is_changed; /* USED is due */
+	bool is_changed;             /* USED is due */
+	struct egress_event *unsent; /* owned: denials that the socket had no room for */
+	size_t unsent_count;
 };
 
 enum client_state {
-	CLIENT_READ,  /* the request */
-	CLIENT_DIAL,  /* resolving and connecting */
-	CLIENT_HELLO, /* the first bytes of a tunnel */
+	CLIENT_READ,   /* the request */
+	CLIENT_DIAL,   /* resolving and connecting */
+	CLIENT_HELLO,  /* the first bytes of a tunnel */
+	CLIENT_SECURE, /* handshakes of a tunnel that is intercepted; then READ again */
 	CLIENT_RELAY,
 	CLIENT_DRAIN, /* refused or over: until the peer has read the answer */
 };
@@ -93,7 +103,10 @@ struct client {
 	enum client_state state;
 	bool is_socks, is_greeted; /* SOCKS5; its greeting was answered */
 	bool is_tunnel, is_raw;    /* a tunnel; one that need not be TLS */
-	int in, out;               /* to the box, to the server */
+	bool is_intercepted;       /* a tunnel that ends here, for its secrets */
+	bool is_inner;             /* the same, from its handshakes on */
+	bool is_untrusted;         /* the server of it did not prove its name: dial.detail */
+	struct channel in, out;    /* to the box, to the server */
 	struct watch *in_watch, *out_watch;
 	struct timer *timer;
 	struct buf input; /* what was read and not passed on */
@@ -106,7 +119,9 @@ struct client {
 	uint64_t body_left;
 	struct dial dial;
 	struct flow up, down;
-	bool is_deaf; /* the box has sent more than its request */
+	bool is_deaf;        /* the box has sent more than its request */
+	bool has_secrets;    /* its request has secrets of the box */
+	struct scrub *scrub; /* of those, until the answer; owned */
 };
 
 /* box.c */
@@ -120,8 +135,9 @@ void box_resume_all(struct egress *e);
 /** box_is_below_shared_limits - those of the tenant and of the proxy. */
 bool box_is_below_shared_limits(const struct box *box);
 void box_free(struct box *box);
+/** box_new - takes @rules, @vault and @listener. */
 struct box *box_new(struct egress *e, const struct egress_order *order, struct rules *rules,
-                    int listener) attr_owned(box_free);
+                    struct vault *vault, int listener) attr_owned(box_free);
 
 /* client.c */
 void client_free(struct client *c);
@@ -134,6 +150,19 @@ void client_dialed(struct client *c, int fd);
 void client_drain(struct client *c);
 /** client_recheck - the rules have changed: end what they refuse now. */
 void client_recheck(struct client *c);
+
+/** client_read_inner - the tunnel is open for a request. May free @c. */
+void client_read_inner(struct client *c);
+
+/* A request, a connection to a server, the first bytes of a tunnel and each handshake have this
+ * long each. */
+#define CLIENT_STEP_US (15 * USEC_PER_SEC)
+
+/* intercept.c */
+/** intercept_start - the input has the ClientHello for the host of the tunnel. May free @c. */
+void intercept_start(struct client *c);
+/** intercept_step - go on with the handshake of the box. May free @c. */
+void intercept_step(struct client *c);
 
 /* relay.c */
 /** relay_start - may free @c. */
@@ -152,11 +181,10 @@ const char *dial_refusal(const struct client *c);
 /* control.c */
 void control_open(struct egress *e, int fd);
 void control_close(struct egress *e);
-void control_denied(struct box *box, enum egress_reason reason, const struct target *target,
-                    const char *detail);
+void control_denied(struct client *c, enum egress_reason reason, const char *detail);
 void control_used(struct box *box, enum egress_op op);
 
 /* confine.c */
 /** confine - no new privilege, no file but those of name resolution, no call but the loop's.
- * @ret_files: how many descriptors the process may have. */
-int confine(uint32_t *ret_files, struct error *err) attr_must_check;
+ * @ca_file: may be read, too; NULL: none. @ret_files: how many descriptors the process may have. */
+int confine(const char *ca_file, uint32_t *ret_files, struct error *err) attr_must_check;

@@ -1,49 +1,120 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "egress/flow.h"
 
+#include "base/fd.h"
+#include "egress/channel.h"
+#include "egress/vault.h"
+#include <assert.h>
 #include <errno.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <fcntl.h>
+#include <string.h>
 
-void flow_init(struct flow *f, int from, int to)
+void flow_init(struct flow *f, struct channel *from, struct channel *to)
 {
-	*f = (struct flow){.from = from, .to = to, .waiting = BUF_INIT(FLOW_CHUNK)};
+	*f = (struct flow){
+		.from = from, .to = to, .waiting = BUF_INIT(FLOW_CHUNK), .pipe = {-1, -1}};
+}
+
+void flow_set_scrub(struct flow *f, struct scrub *scrub)
+{
+	f->scrub = scrub;
+	f->waiting.max = FLOW_CHUNK + VAULT_VALUE_MAX;
+}
+
+static void free_waiting(struct flow *f)
+{
+	if (f->is_secret && f->waiting.data)
+		explicit_bzero(f->waiting.data, f->waiting.cap);
+	buf_done(&f->waiting);
+}
+
+void flow_set_pipes(struct flow *f, struct flow_pipes *pipes)
+{
+	assert(!f->filter && !f->scrub && !f->from->tls && !f->to->tls);
+	f->pipes = pipes;
+}
+
+/* Without one the bytes are copied. */
+static void take_pipe(struct flow *f)
+{
+	if (!f->pipes || f->pipe[0] >= 0 || f->pipes->used == FLOW_PIPES_MAX ||
+	    fd_pipe(f->pipe, O_NONBLOCK) < 0)
+		return;
+	/* A smaller one does, too. */
+	(void)fcntl(f->pipe[0], F_SETPIPE_SZ, FLOW_PIPE_BYTES);
+	f->pipes->used++;
+}
+
+static void drop_pipe(struct flow *f)
+{
+	if (f->pipe[0] < 0)
+		return;
+	f->pipe[0] = fd_close(f->pipe[0]);
+	f->pipe[1] = fd_close(f->pipe[1]);
+	f->pipes->used--;
 }
 
 void flow_done(struct flow *f)
 {
-	buf_done(&f->waiting);
-}
-
-/* Return: bytes sent, 0 if the receiver is full, or a negative errno. */
-static ssize_t send_some(int to, const char *data, size_t len)
-{
-	ssize_t n = send(to, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	return n;
+	if (f->from) /* it was begun */
+		drop_pipe(f);
+	free_waiting(f);
+	scrub_free(f->scrub);
 }
 
 static int send_waiting(struct flow *f)
 {
-	ssize_t n = f->waiting.len > 0 ? send_some(f->to, f->waiting.data, f->waiting.len) : 0;
+	ssize_t n = f->waiting.len > 0 ? channel_send(f->to, f->waiting.data, f->waiting.len) : 0;
 
 	if (n < 0)
 		return (int)n;
 	buf_consume(&f->waiting, (size_t)n);
 	if (f->waiting.len == 0)
-		buf_done(&f->waiting);
+		free_waiting(f);
 	return 0;
+}
+
+/* Return: bytes moved, 0 at the end of @from, or a negative errno. */
+static ssize_t move(int from, int to, size_t most)
+{
+	ssize_t n = splice(from, NULL, to, NULL, most, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+
+	if (n < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	return n;
+}
+
+static int empty_pipe(struct flow *f)
+{
+	ssize_t n = f->piped > 0 ? move(f->pipe[0], f->to->fd, f->piped) : 0;
+
+	if (n < 0)
+		return n == -EAGAIN ? 0 : (int)n;
+	f->piped -= (size_t)n;
+	return 0;
+}
+
+/* Return: bytes received, or a negative errno. */
+static ssize_t pump_pipe(struct flow *f, size_t most)
+{
+	ssize_t n = move(f->from->fd, f->pipe[1], most < FLOW_PIPE_BYTES ? most : FLOW_PIPE_BYTES);
+	int r;
+
+	if (n < 0)
+		return n == -EAGAIN ? 0 : n;
+	f->ended = n == 0;
+	f->piped = (size_t)n;
+	r = empty_pipe(f);
+	return r < 0 ? r : n;
 }
 
 /* Return: bytes received, 0 if there are none, or a negative errno. */
 static ssize_t receive(struct flow *f, char *scratch, size_t most)
 {
-	ssize_t n = recv(f->from, scratch, most, MSG_DONTWAIT);
+	ssize_t n = channel_recv(f->from, scratch, most);
 
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+		return n == -EAGAIN ? 0 : n;
 	f->ended = n == 0;
 	return n;
 }
@@ -58,10 +129,18 @@ static int64_t apply_filter(struct flow *f, const char *data, size_t len)
 	return n < 0 ? -EPROTO : n;
 }
 
+/* Return: 0 or a negative errno. */
+static int pass_scrubbed(struct flow *f, const char *data, size_t len)
+{
+	int r = scrub_feed(f->scrub, data, len, f->ended, &f->waiting);
+
+	return r < 0 ? r : send_waiting(f);
+}
+
 static int pass_on(struct flow *f, const char *data, size_t received)
 {
 	int64_t len = apply_filter(f, data, received);
-	ssize_t n = len > 0 ? send_some(f->to, data, (size_t)len) : 0;
+	ssize_t n = len > 0 ? channel_send(f->to, data, (size_t)len) : 0;
 
 	if (len < 0 || n < 0)
 		return len < 0 ? (int)len : (int)n;
@@ -70,11 +149,11 @@ static int pass_on(struct flow *f, const char *data, size_t received)
 
 static void pass_end(struct flow *f)
 {
-	if (!f->ended || f->finished || f->waiting.len > 0)
+	if (!f->ended || f->finished || f->waiting.len > 0 || f->piped > 0)
 		return;
-	f->finished = true;
-	if (!f->filter)
-		(void)shutdown(f->to, SHUT_WR);
+	/* What was cut off does not look complete. */
+	f->is_ending = !f->filter && !channel_was_cut(f->from) && channel_end(f->to) == -EAGAIN;
+	f->finished = !f->is_ending;
 }
 
 int flow_pump(struct flow *f, size_t most, size_t *ret_moved)
@@ -84,14 +163,24 @@ int flow_pump(struct flow *f, size_t most, size_t *ret_moved)
 	int r = send_waiting(f);
 
 	*ret_moved = 0;
+	if (r >= 0)
+		r = empty_pipe(f);
 	if (r < 0)
 		return r;
-	if (flow_wants_read(f) && most > 0) {
+	if (flow_wants_read(f) && most > 0 && f->pipe[0] >= 0) {
+		n = pump_pipe(f, most);
+		r = n < 0 ? (int)n : 0;
+	} else if (flow_wants_read(f) && most > 0) {
 		n = receive(f, scratch, most < sizeof(scratch) ? most : sizeof(scratch));
-		r = n > 0 ? pass_on(f, scratch, (size_t)n) : (int)n;
+		if (n >= 0 && f->scrub)
+			r = pass_scrubbed(f, scratch, (size_t)n);
+		else
+			r = n > 0 ? pass_on(f, scratch, (size_t)n) : (int)n;
 	}
 	if (r < 0)
 		return r;
+	if (n == FLOW_CHUNK)
+		take_pipe(f);
 	*ret_moved = (size_t)n;
 	pass_end(f);
 	return 0;

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #define HTTP_PORT       80
+#define HTTPS_PORT      443
 #define SCHEME          "http://"
 #define LENGTH_TEXT_LEN 20 /* 19 digits and NUL */
 
@@ -131,6 +132,20 @@ static int parse_url(struct parser *p, struct span url, struct error *err)
 	return parse_path(p, (struct span){url.at + len, url.len - len}, err);
 }
 
+static uint16_t default_port(const struct head *head)
+{
+	return head->is_inside ? HTTPS_PORT : HTTP_PORT;
+}
+
+static int parse_inside(struct parser *p, struct span target, struct error *err)
+{
+	if (p->head.is_connect)
+		return refuse(err, "a tunnel inside of a tunnel");
+	if (target.len == 0)
+		return refuse(err, "the request has no path");
+	return parse_path(p, target, err);
+}
+
 static int parse_request_line(struct parser *p, struct span line, struct error *err)
 {
 	struct span method = cut(&line, ' '), target = cut(&line, ' ');
@@ -140,6 +155,8 @@ static int parse_request_line(struct parser *p, struct span line, struct error *
 	p->head.is_http10 = line.len == 8 && memcmp(line.at, "HTTP/1.0", 8) == 0;
 	if (!p->head.is_http10 && (line.len != 8 || memcmp(line.at, "HTTP/1.1", 8) != 0))
 		return refuse(err, "the request line does not end with HTTP/1.1 or HTTP/1.0");
+	if (p->head.is_inside)
+		return parse_inside(p, target, err);
 	if (!p->head.is_connect)
 		return parse_url(p, target, err);
 	if (target_parse(target.at, target.len, 0, &p->head.target, err) < 0)
@@ -157,7 +174,8 @@ static int take_host(struct parser *p, struct span value, struct error *err)
 	if (p->has_host)
 		return refuse(err, "Host is repeated");
 	p->has_host = true;
-	if (target_parse(value.at, value.len, p->head.is_connect ? target->port : HTTP_PORT, &host,
+	if (target_parse(value.at, value.len,
+	                 p->head.is_connect ? target->port : default_port(&p->head), &host,
 	                 err) < 0)
 		return error_wrap(err, "Host");
 	if (!target_equal(&host, target))
@@ -322,7 +340,8 @@ static int parse_lines(struct parser *p, struct span head, struct error *err)
 	return check_whole(p, err);
 }
 
-int head_parse(const char *data, size_t len, struct head *ret, struct error *err)
+int head_parse(const char *data, size_t len, const struct target *inside, struct head *ret,
+               struct error *err)
 {
 	struct span input = {data, len < HEAD_MAX ? len : HEAD_MAX};
 	struct parser p;
@@ -340,7 +359,9 @@ int head_parse(const char *data, size_t len, struct head *ret, struct error *err
 		                 HEAD_MAX);
 	if (!end)
 		return 0;
-	p = (struct parser){0};
+	p = (struct parser){.head.is_inside = inside != NULL};
+	if (inside)
+		p.head.target = *inside;
 	if (parse_lines(&p, input, err) < 0)
 		return -1;
 	p.head.size = input.len + 2;
@@ -388,13 +409,23 @@ static int write_framing(const struct head *head, struct buf *to)
 	return 0;
 }
 
-int head_write_origin(const struct head *head, struct buf *to)
+static int write_field(const struct head_field *f, const struct head_edit *edit, struct buf *to)
+{
+	int r = edit ? edit->field(edit->ctx, f, to) : 0;
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	return buf_addf(to, "%.*s: %.*s\r\n", (int)f->name_len, f->name, (int)f->value_len,
+	                f->value);
+}
+
+int head_write_origin(const struct head *head, const struct head_edit *edit, struct buf *to)
 {
 	char host[TARGET_TEXT_LEN];
 	int r;
 
 	assert(!head->is_connect);
-	target_format(&head->target, HTTP_PORT, host);
+	target_format(&head->target, default_port(head), host);
 	r = buf_addf(to, "%s %.*s HTTP/1.%c\r\nHost: %s\r\nConnection: close\r\n", head->method,
 	             (int)head->path_len, head->path, head->is_http10 ? '0' : '1', host);
 	for (size_t i = 0; i < head->field_count && r == 0; i++) {
@@ -402,9 +433,10 @@ int head_write_origin(const struct head *head, struct buf *to)
 
 		if (is_dropped_always(field_name(f)) || connection_names(head, field_name(f)))
 			continue;
-		r = buf_addf(to, "%.*s: %.*s\r\n", (int)f->name_len, f->name, (int)f->value_len,
-		             f->value);
+		r = write_field(f, edit, to);
 	}
+	if (r == 0 && edit)
+		r = edit->end(edit->ctx, to);
 	if (r == 0)
 		r = write_framing(head, to);
 	return r < 0 ? r : buf_add_str(to, "\r\n");

@@ -26,6 +26,7 @@ struct head_field {
 
 struct head {
 	bool is_connect;
+	bool is_inside; /* a tunnel */
 	bool is_http10;
 	char method[HEAD_METHOD_MAX + 1];
 	struct target target;
@@ -44,6 +45,9 @@ struct head {
  * head_parse - Return: 1 with *ret filled, 0 if more bytes are needed, -1. HEAD_MAX bytes never
  * need more.
  *
+ * @inside: NULL, or the target of a tunnel that ends here: then METHOD /path (origin form) with its
+ * Host is accepted instead, and the port of the scheme is 443.
+ *
  * Accepted: CONNECT host:port (authority form; a Host, if any, must equal it; its port may be
  * missing), and METHOD http://host[:port]/path (absolute form). HTTP/1.1 or 1.0. Errors: any other
  * form or scheme, user information or a fragment in the URL, bytes of the path outside of visible
@@ -55,15 +59,26 @@ struct head {
  * (which clients offer unasked, and which is dropped), a Connection that names Host or a field of
  * the framing, more than HEAD_MAX bytes or HEAD_FIELDS fields.
  */
-int head_parse(const char *data, size_t len, struct head *ret, struct error *err) attr_must_check;
+int head_parse(const char *data, size_t len, const struct target *inside, struct head *ret,
+               struct error *err) attr_must_check;
+
+/* Changes the fields of a request while it is written. */
+struct head_edit {
+	const void *ctx;
+	/* Return: 1: written or dropped by it, 0: the field passes as it is, or -ENOBUFS. */
+	int (*field)(const void *ctx, const struct head_field *field, struct buf *to);
+	/* Writes more fields. Return: 0 or -ENOBUFS. */
+	int (*end)(const void *ctx, struct buf *to);
+};
 
 /**
  * head_write_origin - the request as the server gets it: origin form, Host and the length of the
  * body made from what was parsed, "Connection: close", without hop-by-hop fields (Connection and
- * the ones it names, Proxy-*, Keep-Alive, TE, Trailer, Upgrade). Not for CONNECT. Return: 0 or
- * -ENOBUFS.
+ * the ones it names, Proxy-*, Keep-Alive, TE, Trailer, Upgrade). @edit: NULL: none. Not for
+ * CONNECT. Return: 0 or -ENOBUFS.
  */
-int head_write_origin(const struct head *head, struct buf *to) attr_must_check;
+int head_write_origin(const struct head *head, const struct head_edit *edit,
+                      struct buf *to) attr_must_check;
 
 /* The framing of a chunked body, checked while it passes: strict hexadecimal sizes, CRLF, no
  * extensions, no trailers. All zero: at its start. */

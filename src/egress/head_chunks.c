@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "egress/head.h"
 
+#include "base/parse.h"
+
 #define SIZE_DIGITS_MAX 15
 
 /* Named after the byte that is expected. */
@@ -17,18 +19,9 @@ enum chunks_state {
 	CHUNKS_BAD,
 };
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static enum chunks_state take_digit(struct chunks *c, char byte)
 {
-	int digit = hex_value(byte);
+	int digit = parse_hex_digit(byte);
 
 	if (c->state == CHUNKS_DIGIT && byte == '\r')
 		return CHUNKS_SIZE_LF;

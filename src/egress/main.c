@@ -23,25 +23,31 @@
 
 /* A proxy that dies at once is not started again in a loop. */
 #define RESTART_US (200 * USEC_PER_MS)
-/* Descriptors for the loop, the resolver and orders. */
-#define FILES_OWN 128
+/* Descriptors for the loop, the resolver, orders and pipes. */
+#define FILES_OWN (128 + 2 * FLOW_PIPES_MAX)
+
+struct choices {
+	const char *servers, *ca_file; /* NULL: not given */
+};
 
 static int usage(FILE *to)
 {
-	(void)fprintf(to,
-	              "usage: millibox-egress [--resolver ADDRESS[:PORT],...] [--log-level L] "
-	              "[--log-format F]\n"
-	              "Connects boxes to the hosts that their rules name. Started by milliboxd.\n"
-	              "  --resolver X\tname servers; default: those of /etc/resolv.conf\n"
-	              "  --help\tthis text\n");
+	(void)fprintf(
+		to, "usage: millibox-egress [--resolver ADDRESS[:PORT],...] [--ca-file FILE] "
+		    "[--log-level L] [--log-format F]\n"
+		    "Connects boxes to the hosts that their rules name. Started by milliboxd.\n"
+		    "  --resolver X\tname servers; default: those of /etc/resolv.conf\n"
+		    "  --ca-file X\tcertificates of authorities; without it no TLS is intercepted\n"
+		    "  --help\tthis text\n");
 	return to == stdout ? 0 : 2;
 }
 
 /* Return: an exit status, or -1 to continue. */
-static int parse_options(int argc, char **argv, const char **ret_servers)
+static int parse_options(int argc, char **argv, struct choices *ret)
 {
 	static const struct option options[] = {
 		{"resolver", required_argument, NULL, 'r'},
+		{"ca-file", required_argument, NULL, 'c'},
 		{"log-level", required_argument, NULL, 'l'},
 		{"log-format", required_argument, NULL, 'f'},
 		{"help", no_argument, NULL, 'h'},
@@ -51,7 +57,9 @@ static int parse_options(int argc, char **argv, const char **ret_servers)
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (c == 'r')
-			*ret_servers = optarg;
+			ret->servers = optarg;
+		else if (c == 'c')
+			ret->ca_file = optarg;
 		else if (c == 'l')
 			level = log_level_parse(optarg);
 		else if (c == 'f')
@@ -65,14 +73,14 @@ static int parse_options(int argc, char **argv, const char **ret_servers)
 	return -1;
 }
 
-static int serve(const char *servers, int control, struct error *err)
+static int serve(const struct choices *choices, int control, struct error *err)
 {
-	struct egress e = {.loop = loop_new()};
+	struct egress e = {.loop = loop_new(), .ca_file = choices->ca_file};
 	uint32_t files;
 	int r = 0;
 
-	e.resolver = resolver_new(e.loop, servers, err);
-	if (!e.resolver || confine(&files, err) < 0) {
+	e.resolver = resolver_new(e.loop, choices->servers, err);
+	if (!e.resolver || confine(e.ca_file, &files, err) < 0) {
 		r = -1;
 	} else {
 		/* Each connection has two descriptors. */
@@ -87,20 +95,20 @@ static int serve(const char *servers, int control, struct error *err)
 	return r;
 }
 
-attr_noreturn static void become_proxy(const char *servers, int control)
+attr_noreturn static void become_proxy(const struct choices *choices, int control)
 {
 	struct error err = {0};
 	int r;
 
 	(void)fd_close(EGRESS_SOCKET_FD);
-	r = serve(servers, control, &err);
+	r = serve(choices, control, &err);
 	if (r < 0)
 		log_error("start", &err);
 	exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 /* Return: the pid of a proxy whose socket the daemon has, or a negative errno. */
-static int start_proxy(const char *servers)
+static int start_proxy(const struct choices *choices)
 {
 	int pair[2];
 	int r = fd_socketpair(SOCK_SEQPACKET, pair);
@@ -111,7 +119,7 @@ static int start_proxy(const char *servers)
 	pid = fork();
 	if (pid == 0) {
 		(void)fd_close(pair[0]);
-		become_proxy(servers, pair[1]);
+		become_proxy(choices, pair[1]);
 	}
 	r = pid < 0 ? -errno : fd_send(EGRESS_SOCKET_FD, "", 1, &pair[0], 1);
 	(void)fd_close(pair[0]);
@@ -121,8 +129,8 @@ static int start_proxy(const char *servers)
 
 int main(int argc, char **argv)
 {
-	const char *servers = NULL;
-	int status = parse_options(argc, argv, &servers);
+	struct choices choices = {.servers = NULL};
+	int status = parse_options(argc, argv, &choices);
 	int pid;
 
 	if (status >= 0)
@@ -131,7 +139,7 @@ int main(int argc, char **argv)
 	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	/* Without a daemon the socket cannot be sent. */
-	while ((pid = start_proxy(servers)) > 0) {
+	while ((pid = start_proxy(&choices)) > 0) {
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
 		/* It could not start: so could no other. */

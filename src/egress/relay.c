@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 
 #define RESUME_US (20 * USEC_PER_MS)
+/* Of what TLS has received and the socket does not show. */
+#define TURNS 16
 
 static void on_out(void *ctx, int events)
 {
@@ -50,11 +52,15 @@ void relay_start(struct client *c)
 	struct egress *e = c->box->egress;
 
 	c->state = CLIENT_RELAY;
-	flow_init(&c->up, c->in, c->out);
-	flow_init(&c->down, c->out, c->in);
-	c->out_watch = watch_new(e->loop, c->out, on_out, c);
+	flow_init(&c->up, &c->in, &c->out);
+	flow_init(&c->down, &c->out, &c->in);
+	c->out_watch = watch_new(e->loop, c->out.fd, on_out, c);
+	if (c->is_tunnel) {
+		flow_set_pipes(&c->up, &e->pipes);
+		flow_set_pipes(&c->down, &e->pipes);
+	}
 	if (!c->is_tunnel && queue_request(c) < 0) {
-		control_denied(c->box, EGRESS_BAD_REQUEST, &c->target, "malformed chunk");
+		control_denied(c, EGRESS_BAD_REQUEST, "malformed chunk");
 		client_free(c);
 		return;
 	}
@@ -62,6 +68,9 @@ void relay_start(struct client *c)
 	account_add(&c->box->tenant->account, c->input.len);
 	c->box->sent += c->input.len;
 	c->up.waiting = c->input;
+	c->up.is_secret = c->has_secrets;
+	if (c->scrub)
+		flow_set_scrub(&c->down, TAKE_PTR(c->scrub));
 	if (c->up.waiting.max < FLOW_CHUNK)
 		c->up.waiting.max = FLOW_CHUNK;
 	c->input = BUF_INIT(HEAD_MAX);
@@ -130,7 +139,7 @@ static bool has_left(struct client *c)
 
 	if (c->is_tunnel || !c->up.ended || c->is_deaf)
 		return false;
-	n = recv(c->in, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
+	n = recv(c->in.fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
 	c->is_deaf = n > 0;
 	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
@@ -162,27 +171,49 @@ static void finish(struct client *c)
 		client_free(c);
 }
 
+/* TLS has received more than the socket shows. */
+static bool has_more(const struct client *c)
+{
+	return (flow_wants_read(&c->up) && channel_has_more(&c->in)) ||
+	       (flow_wants_read(&c->down) && channel_has_more(&c->out));
+}
+
+/* Return: bytes moved both ways, or a negative errno. */
+static int64_t pump_both(struct client *c, size_t room)
+{
+	size_t up = 0, down = 0;
+	int r = has_left(c) ? -EPIPE : flow_pump(&c->up, room, &up);
+
+	if (r >= 0)
+		r = flow_pump(&c->down, room - up, &down);
+	charge(c, up, down);
+	return r < 0 ? r : (int64_t)(up + down);
+}
+
 void relay_pump(struct client *c)
 {
-	size_t room = room_of(c), up = 0, down = 0;
+	size_t room = room_of(c);
+	int64_t moved = 0;
 
 	if (room == 0 && account_is_used_up(&c->box->account)) {
 		/* A proxy that follows this one must know it. */
 		control_used(c->box, EGRESS_USED);
-		control_denied(c->box, EGRESS_BYTES, &c->target, "");
+		control_denied(c, EGRESS_BYTES, "");
 		client_free(c);
 		return;
 	}
-	if (has_left(c) || flow_pump(&c->up, room, &up) < 0 ||
-	    flow_pump(&c->down, room - up, &down) < 0) {
-		charge(c, up, down);
-		client_free(c);
-		return;
+	for (int turn = 0; turn < TURNS; turn++) {
+		moved = pump_both(c, room);
+		if (moved <= 0 || is_over(c) || !has_more(c) || (size_t)moved == room)
+			break;
+		room -= (size_t)moved;
 	}
-	charge(c, up, down);
-	if (is_over(c))
+	if (moved < 0)
+		client_free(c);
+	else if (is_over(c))
 		finish(c);
-	else if (room == up + down)
+	/* What stays inside of TLS does not wake us up. */
+	else if (room == (size_t)moved || has_more(c))
 		pause_client(c);
 	else
 		set_watches(c);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "egress/rules.h"
 
+#include "base/parse.h"
+
 #include "base/alloc.h"
 #include "base/str.h"
 #include "egress/address.h"
@@ -49,19 +51,11 @@ static int refuse(struct error *err, const char *why)
 
 /* Paths. */
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* @p: behind the percent sign. A server that unescapes it sees a plain character of a name. */
 static bool escape_is_plain(const char *p, size_t len)
 {
-	int high = len >= 2 ? hex_value(p[0]) : -1, low = len >= 2 ? hex_value(p[1]) : -1;
+	int high = len >= 2 ? parse_hex_digit(p[0]) : -1,
+	    low = len >= 2 ? parse_hex_digit(p[1]) : -1;
 	int c = high * 16 + low;
 
 	if (high < 0 || low < 0)
