@@ -43,6 +43,10 @@ struct exec_plan {
 	uint32_t report_max;
 	bool stdin_open;
 	bool keep; /* a resident runner: box_run may name it until its on_done */
+	/* Beside others: its end ends no other. Without a report. */
+	bool beside;
+	const char *source;  /* beside: file in /run/millibox to remove at its end; NULL: none */
+	uint16_t rows, cols; /* beside: of its terminal; 0: none. stdout_max is ignored */
 	/* In a kept box: 1 to BOX_LABEL_MAX characters, reported to the next daemon. */
 	const char *label;
 };
@@ -85,7 +89,8 @@ struct box_grant {
 	uint64_t stdout_max;
 	uint64_t stderr_max;
 	uint32_t report_max;
-	bool forget; /* only on_forgotten follows, without box_ack */
+	bool terminal; /* it is on one: stdout_max is ignored */
+	bool forget;   /* only on_forgotten follows, without box_ack */
 };
 
 struct exec_facts {

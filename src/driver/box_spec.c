@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/id.h"
+#include "base/str.h"
 #include <stdio.h>
 
 #include "base/size.h"
@@ -117,6 +118,9 @@ int box_spec_check(const struct box_spec *spec, struct error *err)
 	if (!is_root(spec->root))
 		return error_field(err, "root", "must be at most %d characters of [a-z0-9._-]",
 		                   BOX_ROOT_LEN - 1);
+	if (!is_root(spec->packages))
+		return error_field(err, "packages", "must be at most %d characters of [a-z0-9._-]",
+		                   BOX_ROOT_LEN - 1);
 	if (!is_tenant(spec->tenant))
 		return error_field(err, "tenant", "must be at most %d characters of [A-Za-z0-9_-]",
 		                   BOX_TENANT_LEN - 1);
@@ -145,9 +149,11 @@ static bool has_same_limits(const struct box_limits *a, const struct box_limits 
 bool box_spec_is_like(const struct box_spec *a, const struct box_spec *b)
 {
 	return has_same_limits(&a->limits, &b->limits) && strcmp(a->root, b->root) == 0 &&
-	       strcmp(a->tenant, b->tenant) == 0 && a->required_layers == b->required_layers &&
-	       a->network == b->network && a->exec_tmp == b->exec_tmp && a->keep == b->keep &&
-	       strcmp(a->zygote, b->zygote) == 0 && strcmp(a->modules, b->modules) == 0;
+	       strcmp(a->packages, b->packages) == 0 && strcmp(a->tenant, b->tenant) == 0 &&
+	       a->required_layers == b->required_layers && a->network == b->network &&
+	       a->ranges == b->ranges && a->tools == b->tools && a->exec_tmp == b->exec_tmp &&
+	       a->keep == b->keep && strcmp(a->zygote, b->zygote) == 0 &&
+	       strcmp(a->modules, b->modules) == 0;
 }
 
 void box_spec_make_id(char ret_id[BOX_ID_LEN])
@@ -182,5 +188,7 @@ void box_rules_unref(struct box_rules *r)
 		return;
 	for (size_t i = 0; i < r->count; i++)
 		free(r->texts[i]);
+	str_list_free(r->secrets);
+	str_list_free(r->env);
 	free(r);
 }

@@ -35,7 +35,7 @@ enum box_network {
 	BOX_NETWORK_NONE,
 	BOX_NETWORK_ALLOWLIST, /* named hosts, via the daemon */
 	BOX_NETWORK_BRIDGE,    /* its own network, and its routes */
-	BOX_NETWORK_HOST,
+	BOX_NETWORK_HOST,      /* that of the host: LAYER_NET is missing */
 	BOX_NETWORK_COUNT
 };
 
@@ -52,13 +52,25 @@ struct box_network_limits {
 	uint64_t rate;        /* bytes per second; 0: no limit */
 };
 
+#define BOX_SECRETS_MAX 8 /* of a box */
+
 /* What a box with BOX_NETWORK_ALLOWLIST may reach (egress/rules.h). Immutable and shared. */
 struct box_rules {
 	unsigned refs;
 	struct box_network_limits limits, tenant_limits;
+	char **secrets;     /* names of its tenant's secrets that it uses; NULL: none */
+	char **env;         /* variables that its programs need for them; NULL: none */
+	const char *bundle; /* certificates for BOX_BUNDLE_PATH; outlives the driver. NULL: none */
 	size_t count;
 	char *texts[];
 };
+
+/* Where the proxy of a box with BOX_NETWORK_ALLOWLIST listens, on its loopback. */
+#define BOX_PROXY_PORT 3128
+
+/* In a box that uses secrets over TLS. */
+#define BOX_BUNDLE_NAME "ca.pem"
+#define BOX_BUNDLE_PATH "/run/millibox/" BOX_BUNDLE_NAME
 
 /** box_rules_new - copies @texts. */
 struct box_rules *box_rules_new(const char *const *texts, size_t count);
@@ -66,15 +78,36 @@ struct box_rules *box_rules_new(const char *const *texts, size_t count);
 struct box_rules *box_rules_ref(struct box_rules *r);
 void box_rules_unref(struct box_rules *r);
 
-/* A connection that the proxy refused. */
+/* What refused a connection. */
+enum box_refused_by {
+	BOX_REFUSED_BY_PROXY,
+	/* Rules of network bridge, because the address */
+	BOX_REFUSED_ADDRESS, /* is not public, and not opened for the box */
+	BOX_REFUSED_HOST,    /* is the host's own */
+	BOX_REFUSED_BOX,     /* is of the boxes' subnet */
+};
+
+/* A connection that was refused. */
 #define BOX_HOST_LEN   254
 #define BOX_DETAIL_LEN 256
 struct box_denial {
-	unsigned reason; /* enum egress_reason */
+	enum box_refused_by by;
+	unsigned reason; /* BOX_REFUSED_BY_PROXY: enum egress_reason */
+	bool is_udp;     /* of network bridge; else TCP */
 	uint16_t port;
 	uint64_t count;
-	char host[BOX_HOST_LEN];     /* "": not even a name. Untrusted */
-	char detail[BOX_DETAIL_LEN]; /* the rule, the address or the server name. Untrusted */
+	char host[BOX_HOST_LEN];      /* "": not even a name. Untrusted */
+	char detail[BOX_DETAIL_LEN];  /* the rule, the address or the server name. Untrusted */
+	char request[BOX_DETAIL_LEN]; /* "GET /path"; "": a tunnel. Untrusted */
+};
+
+/* A call of a tool that is not on the list of the box. */
+#define BOX_TOOL_LEN 129
+struct box_tool_denial {
+	uint64_t count;
+	char server[BOX_TOOL_LEN]; /* "": none that the box may know of */
+	char tool[BOX_TOOL_LEN];   /* of [A-Za-z0-9._/-]; untrusted */
+	char rule[32];             /* "mcp", "mcp.servers", "mcp.tools" */
 };
 
 struct box_network_usage {
@@ -82,19 +115,29 @@ struct box_network_usage {
 	uint64_t connections, denied;
 };
 
+#define BOX_RANGES_ALL   0x8000U
+#define BOX_RANGES_NAMED 15
+
 struct box_spec {
 	char id[BOX_ID_LEN];
 	char request_id[BOX_REQUEST_LEN]; /* for logs; "": none */
 	char root[BOX_ROOT_LEN];          /* a root of the driver's; "": the host's */
+	char packages[BOX_ROOT_LEN];      /* a root of the driver's, mounted read-only; "": none */
 	char tenant[BOX_TENANT_LEN];      /* whose share of the CPU it uses; "": none */
 	struct box_limits limits;
 	uint32_t required_layers; /* mask of enum wire_layer; a box lacking one is not used */
 	enum box_network network;
+	uint16_t
+		ranges; /* BOX_NETWORK_BRIDGE: which of the operator's private ranges it reaches: 0:
+	                 * none, BOX_RANGES_ALL, or a bit for each of the first BOX_RANGES_NAMED */
 	struct box_rules
 		*rules; /* BOX_NETWORK_ALLOWLIST; a reference, or NULL: nothing is allowed */
-	bool exec_tmp;  /* /tmp is executable */
-	bool keep;      /* outlives the daemon if the driver can; see box_adopt */
-	bool spare;     /* with keep: outlives the daemon only after box_give */
+	/* Tools of MCP servers that it may call (gateway/allow.h); .connections and .bytes are of
+	 * calls. A reference, or NULL: it has no socket for them. */
+	struct box_rules *tools;
+	bool exec_tmp; /* /tmp is executable */
+	bool keep;     /* outlives the daemon if the driver can; see box_adopt */
+	bool spare;    /* with keep: outlives the daemon only after box_give */
 	/* Fork the first program from a zygote, if the driver has them: the command that starts it,
 	 * and its modules. "": no. */
 	char zygote[BOX_ZYGOTE_LEN];

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/driver.h"
+#include <assert.h>
 
+#include "base/alloc.h"
 #include "base/buf.h"
 #include "base/str.h"
 #include "driver/internal.h"
@@ -27,14 +29,25 @@ int driver_check_layers(uint32_t have, uint32_t required, struct error *err)
 	                 names.data);
 }
 
+/*
+ * Network host is granted by name, so what it lacks is not asked for, unless the policy names that
+ * layer too. Landlock is: it closes the abstract Unix sockets of the host.
+ */
+uint32_t driver_required(const struct driver *d, const struct box_spec *spec)
+{
+	uint32_t required = d->caps.required_layers;
+
+	if (spec->network == BOX_NETWORK_HOST)
+		required = (required & ~LAYER_BIT(LAYER_NET)) | LAYER_BIT(LAYER_LANDLOCK);
+	return required | spec->required_layers;
+}
+
 int box_create(struct driver *d, const struct box_spec *spec, const struct box_events *events,
                struct box **ret_box, struct error *err)
 {
-	uint32_t required = spec->required_layers | d->caps.required_layers;
-
 	if (box_spec_check(spec, err) < 0)
 		return error_wrap(err, "box");
-	if (driver_check_layers(d->caps.layers, required, err) < 0)
+	if (driver_check_layers(d->caps.layers, driver_required(d, spec), err) < 0)
 		return -1;
 	/* Exactly what was decided. */
 	if (spec->network != BOX_NETWORK_NONE &&
@@ -129,6 +142,28 @@ static bool has_source(const struct run_plan *plan)
 	return false;
 }
 
+/* The first program of a box that uses secrets finds the certificates there. */
+static int exec_with_bundle(struct box *box, const struct exec_plan *plan, struct error *err)
+{
+	const char *bundle = box->spec.rules->bundle;
+	cleanup_free struct exec_file *files = xcalloc(plan->files_count + 1, sizeof(*files));
+	struct exec_plan more = *plan;
+
+	files[0] = (struct exec_file){.path = BOX_BUNDLE_NAME,
+	                              .data = bundle,
+	                              .len = strlen(bundle),
+	                              .mode = 0444,
+	                              .source = true};
+	if (plan->files_count > 0)
+		memcpy(&files[1], plan->files, plan->files_count * sizeof(*files));
+	more.files = files;
+	more.files_count++;
+	if (link_exec(box->link, &more, err) < 0)
+		return -1;
+	box->has_bundle = true;
+	return 0;
+}
+
 int box_exec(struct box *box, const struct exec_plan *plan, struct error *err)
 {
 	if (plan->id == 0)
@@ -140,7 +175,9 @@ int box_exec(struct box *box, const struct exec_plan *plan, struct error *err)
 	if (check_files(plan->files, plan->files_count, err) < 0 ||
 	    check_label(box, plan->label, err) < 0)
 		return -1;
-	return link_exec(box->link, plan, err);
+	return box->spec.rules && box->spec.rules->bundle && !box->has_bundle
+	               ? exec_with_bundle(box, plan, err)
+	               : link_exec(box->link, plan, err);
 }
 
 int box_run(struct box *box, const struct run_plan *plan, struct error *err)
@@ -187,11 +224,28 @@ int box_stdin_end(struct box *box, uint32_t exec_id, struct error *err)
 	return link_stdin_end(box->link, exec_id, err);
 }
 
+size_t box_stdin_waiting(struct box *box, uint32_t exec_id)
+{
+	return link_stdin_waiting(box->link, exec_id);
+}
+
 int box_signal(struct box *box, uint32_t exec_id, int signo, struct error *err)
 {
 	if (signo < 1 || signo > SIGRTMAX)
 		return error_field(err, "signal", "%d is not a signal", signo);
 	return link_signal(box->link, exec_id, signo, err);
+}
+
+int box_resize(struct box *box, uint32_t exec_id, uint16_t rows, uint16_t cols, struct error *err)
+{
+	if (rows == 0 || cols == 0)
+		return error_field(err, "tty", "rows and cols must not be 0");
+	return link_resize(box->link, exec_id, rows, cols, err);
+}
+
+void box_take_output(struct box *box, uint32_t exec_id, size_t bytes)
+{
+	link_take_output(box->link, exec_id, bytes);
 }
 
 static bool is_file_path(const char *path)
@@ -210,6 +264,42 @@ int box_file_open(struct box *box, const struct box_file_request *request,
 		return error_field(err, "to", "'%.80s' is not a path in the workspace",
 		                   request->to);
 	return link_file_open(box->link, request, events, ret_file, err);
+}
+
+static uint16_t proxy_port(const struct box *box)
+{
+	return box->spec.network == BOX_NETWORK_ALLOWLIST ? BOX_PROXY_PORT : 0;
+}
+
+static int refuse_ports(struct error *err)
+{
+	return error_set(err, ERR_DENIED, 0,
+	                 "a box with network host has no ports of its own: its programs listen on "
+	                 "addresses of the host");
+}
+
+int box_port_open(struct box *box, uint16_t port, const struct box_port_events *events,
+                  struct box_port **ret_port, struct error *err)
+{
+	if (port == 0)
+		return error_field(err, "port", "must be 1 to 65535");
+	/* Those of its loopback are the host's. */
+	if (box->spec.network == BOX_NETWORK_HOST)
+		return refuse_ports(err);
+	/* It leads out of the box, with the box's rules and secrets. */
+	if (port == proxy_port(box))
+		return error_set(err, ERR_DENIED, 0,
+		                 "port %u is that of the box's proxy, which is not forwarded",
+		                 port);
+	return link_port_open(box->link, port, events, ret_port, err);
+}
+
+int box_port_list(struct box *box, box_port_list_fn *on_listed, void *ctx,
+                  struct box_port_list **ret_list, struct error *err)
+{
+	if (box->spec.network == BOX_NETWORK_HOST)
+		return refuse_ports(err);
+	return link_port_list(box->link, proxy_port(box), on_listed, ctx, ret_list, err);
 }
 
 void box_counters(struct box *box, enum counters_for purpose, struct box_counters *ret_counters)
@@ -235,9 +325,78 @@ void box_set_rules(struct box *box, struct box_rules *rules)
 		egress_port_change(box->egress, rules);
 }
 
+void box_set_ranges(struct box *box, uint16_t ranges)
+{
+	assert(box->spec.network == BOX_NETWORK_BRIDGE && box->driver->ops->reach);
+	box->spec.ranges = ranges;
+	box->driver->ops->reach(box);
+}
+
+void box_disconnect(struct box *box)
+{
+	assert(box->spec.network == BOX_NETWORK_BRIDGE && box->driver->ops->reach);
+	box->spec.network = BOX_NETWORK_NONE;
+	box->spec.ranges = 0;
+	box->driver->ops->reach(box);
+}
+
+void box_set_tools(struct box *box, struct box_rules *tools)
+{
+	box_rules_unref(box->spec.tools);
+	box->spec.tools = box_rules_ref(tools);
+	if (box->gateway)
+		gateway_port_change(box->gateway);
+}
+
+size_t box_tool_denials(struct box *box, struct box_tool_denial *ret, size_t max)
+{
+	return box->gateway ? gateway_port_denials(box->gateway, ret, max) : 0;
+}
+
 size_t box_denials(struct box *box, struct box_denial *ret, size_t max)
 {
-	return box->egress ? egress_port_denials(box->egress, ret, max) : 0;
+	const struct driver_ops *ops = box->driver->ops;
+
+	if (box->egress)
+		return egress_port_denials(box->egress, ret, max);
+	return ops->denials ? ops->denials(box, ret, max) : 0;
+}
+
+void box_ask_network(struct box *box)
+{
+	if (box->egress)
+		egress_port_ask(box->egress);
+	else if (box->driver->ops->ask_denials)
+		box->driver->ops->ask_denials(box);
+}
+
+bool box_settle_network(struct box *box, uint64_t wait_us)
+{
+	const struct driver_ops *ops = box->driver->ops;
+
+	if (box->egress)
+		return egress_port_settle(box->egress, wait_us);
+	return !ops->settle_denials || ops->settle_denials(box, wait_us);
+}
+
+bool box_network_usage(struct box *box, struct box_network_usage *ret)
+{
+	if (!box->egress)
+		return box->driver->ops->traffic && box->driver->ops->traffic(box, ret);
+	egress_port_usage(box->egress, ret);
+	return true;
+}
+
+void box_network_growth(struct box *box, const struct box_network_usage *now,
+                        struct box_network_usage *ret)
+{
+	*ret = (struct box_network_usage){
+		.sent = now->sent - box->seen.sent,
+		.received = now->received - box->seen.received,
+		.connections = now->connections - box->seen.connections,
+		.denied = now->denied - box->seen.denied,
+	};
+	box->seen = *now;
 }
 
 void box_destroy(struct box *box)
@@ -248,6 +407,11 @@ void box_destroy(struct box *box)
 const char *box_id(const struct box *box)
 {
 	return box->spec.id;
+}
+
+const struct box_spec *box_applied(const struct box *box)
+{
+	return &box->spec;
 }
 
 enum box_start box_start(const struct box *box)

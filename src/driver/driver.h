@@ -24,6 +24,8 @@ struct box;
 
 #define BOX_NETWORK_BIT(network) (1u << (network))
 
+#define DRIVER_HASH_LEN 65
+
 struct driver_caps {
 	uint32_t layers;          /* mask of enum wire_layer, of all boxes */
 	uint32_t required_layers; /* a box without them is not used, see native.c */
@@ -34,11 +36,12 @@ struct driver_caps {
 	uint32_t boxes_max;
 	uint32_t daemon_uid; /* reserved for the daemon; 0: none */
 	bool can_freeze;
-	bool can_keep;      /* boxes may outlive the daemon */
-	bool has_roots;     /* roots other than the host's */
-	bool counts_usage;  /* box_counters are real */
-	const char *cgroup; /* "v1", "v2", "hybrid", "none" */
-	const char *ids;    /* "range", "subid", "single" */
+	bool can_keep;                       /* boxes may outlive the daemon */
+	bool has_roots;                      /* roots other than the host's */
+	bool counts_usage;                   /* box_counters are real */
+	const char *cgroup;                  /* "v1", "v2", "hybrid", "none" */
+	const char *ids;                     /* "range", "subid", "single" */
+	char filter_sha256[DRIVER_HASH_LEN]; /* of the compiled filters; "": not known */
 };
 
 /*
@@ -73,6 +76,8 @@ struct box_events {
 	int (*on_resume)(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant);
 	void (*on_resumed)(void *ctx, uint32_t last_id);
 	void (*on_forgotten)(void *ctx, uint32_t exec_id);
+	/* The box is as the latest box_freeze asked. May be NULL if none does. */
+	void (*on_frozen)(void *ctx);
 };
 
 /* One backend. On the loop; must not block. */
@@ -88,12 +93,20 @@ struct driver_ops {
 	void (*settle)(struct driver *d);
 	/* May be NULL. Kept boxes survive the free that follows. */
 	void (*leave)(struct driver *d);
-	/* NULL: not supported. A later failure is on_lost. */
+	/* See box_freeze. NULL: not supported. */
 	int (*freeze)(struct box *box, bool frozen, struct error *err);
 	/* May be NULL. box_give assigned a spare box: keep it. */
 	void (*claim)(struct box *box);
 	void (*counters)(struct box *box, enum counters_for purpose,
 	                 struct box_counters *ret_counters);
+	/* NULL: no box has an interface. Apply network and ranges of box->spec. */
+	void (*reach)(struct box *box);
+	/* May be NULL. Of a box with an interface; false: it has none. */
+	bool (*traffic)(struct box *box, struct box_network_usage *ret);
+	/* May be NULL, all of them. What an interface was refused. */
+	void (*ask_denials)(struct box *box);
+	bool (*settle_denials)(struct box *box, uint64_t wait_us);
+	size_t (*denials)(struct box *box, struct box_denial *ret, size_t max);
 	/* Kill everything in the box; idempotent; never fails; on_gone follows. */
 	void (*destroy)(struct box *box);
 	/* Remaining boxes end without a callback. The loop must exist. */
@@ -148,15 +161,48 @@ int box_run(struct box *box, const struct run_plan *plan, struct error *err) att
 int box_stdin(struct box *box, uint32_t exec_id, const void *data, size_t len,
               struct error *err) attr_must_check;
 int box_stdin_end(struct box *box, uint32_t exec_id, struct error *err) attr_must_check;
+/** box_stdin_waiting - bytes that the program has not made room for. */
+size_t box_stdin_waiting(struct box *box, uint32_t exec_id);
 int box_signal(struct box *box, uint32_t exec_id, int signo, struct error *err) attr_must_check;
+/** box_resize - the terminal of a program; nothing if it has ended. */
+int box_resize(struct box *box, uint32_t exec_id, uint16_t rows, uint16_t cols,
+               struct error *err) attr_must_check;
+/**
+ * box_take_output - @bytes of a terminal's on_output were consumed. More than
+ * WIRE_TERMINAL_WINDOW are never on their way: then its program waits.
+ */
+void box_take_output(struct box *box, uint32_t exec_id, size_t bytes);
 void box_counters(struct box *box, enum counters_for purpose, struct box_counters *ret_counters);
+/** box_freeze - Return: 0: the kernel has done it; 1: it was asked, on_frozen or on_lost follows;
+ * -1.
+ */
 int box_freeze(struct box *box, bool frozen, struct error *err) attr_must_check;
 void box_destroy(struct box *box);
 const char *box_id(const struct box *box);
+/** box_applied - what the box was made with; valid as long as it. */
+const struct box_spec *box_applied(const struct box *box);
 /** box_set_rules - replace the rules of a box with BOX_NETWORK_ALLOWLIST. */
 void box_set_rules(struct box *box, struct box_rules *rules);
+/** box_set_ranges - of a box with BOX_NETWORK_BRIDGE. If that fails, on_lost follows. */
+void box_set_ranges(struct box *box, uint16_t ranges);
+/** box_disconnect - from BOX_NETWORK_BRIDGE to BOX_NETWORK_NONE. If that fails, on_lost follows. */
+void box_disconnect(struct box *box);
+/** box_set_tools - replace the tools that a box with some may call. */
+void box_set_tools(struct box *box, struct box_rules *tools);
+/** box_tool_denials - move up to @max refused calls to @ret. Return: their number. */
+size_t box_tool_denials(struct box *box, struct box_tool_denial *ret, size_t max);
 /** box_denials - move up to @max connections that were refused to @ret. Return: their number. */
 size_t box_denials(struct box *box, struct box_denial *ret, size_t max);
+/** box_ask_network - have the present values reported, for box_network_usage later. */
+void box_ask_network(struct box *box);
+/** box_settle_network - wait up to @wait_us for that report. Return: whether none is due. */
+bool box_settle_network(struct box *box, uint64_t wait_us);
+/** box_network_usage - over its life, as far as reported. Return: false: it has neither proxy nor
+ * interface. Of an interface .connections is COUNTER_UNKNOWN. */
+bool box_network_usage(struct box *box, struct box_network_usage *ret);
+/** box_network_growth - of @now since the last call. Meaningless for what is COUNTER_UNKNOWN. */
+void box_network_growth(struct box *box, const struct box_network_usage *now,
+                        struct box_network_usage *ret);
 
 /*
  * Files of the workspace. Operations run in the box with the payload's rights, at most

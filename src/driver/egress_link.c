@@ -3,73 +3,54 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
-#include "base/list.h"
-#include "base/log.h"
-#include "base/map.h"
 #include "base/str.h"
+#include "driver/service_link.h"
 #include "egress/order.h"
-#include "io/watch.h"
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 /* Distinct denials that a port keeps until they are taken. */
 #define DENIALS_MAX 32
-/* Events received at once; more than the socket holds. */
-#define EVENTS_MAX 1024
+/* Room for the order with the authority. */
+#define AUTHORITY_BYTES 8192
 
 static_assert(EGRESS_HOST_LEN == BOX_HOST_LEN && EGRESS_RULE_LEN == BOX_DETAIL_LEN, "texts fit");
-
-struct tenant_number {
-	uint32_t number;
-	uint32_t ports;
-};
+static_assert(EGRESS_REQUEST_LEN == BOX_DETAIL_LEN, "requests fit");
 
 struct egress_link {
-	struct loop *loop;
-	int starter; /* owned; -1: gone, there will be no other proxy */
-	struct watch *starter_watch;
-	int proxy; /* owned; -1: none now */
-	struct watch *proxy_watch;
-	struct list ports;
-	struct map *tenants; /* by name: struct tenant_number, owned */
-	uint32_t last_port, last_tenant;
+	struct service_link service;
+	struct egress_source source; /* .write NULL: none */
+	uint32_t informed;           /* generation of the proxy that has the authority */
 	void (*on_lost)(void *ctx);
 	void *ctx;
 };
 
 struct egress_port {
-	struct egress_link *link;
-	struct list node;
-	uint32_t number;
-	int listener; /* borrowed */
-	char tenant[BOX_TENANT_LEN];
+	struct service_port port;
 	struct box_rules *rules;
-	enum egress_op due; /* order that waits for room in the socket; EGRESS_OP_NONE: none */
-	bool is_closed;     /* only its CLOSE is due */
+	bool is_asked; /* its REPORT has no answer yet */
 	struct box_denial denials[DENIALS_MAX];
 	size_t denials_count;
 	/* Of the present proxy, and of those that died. */
 	struct box_network_usage usage, before;
 };
 
-static void free_port(struct egress_port *p);
-
-static void drop_proxy(struct egress_link *l)
+static struct egress_link *link_of(const struct egress_port *p)
 {
-	struct egress_port *p;
+	return CONTAINER_OF(p->port.link, struct egress_link, service);
+}
 
-	watch_free(l->proxy_watch);
-	l->proxy_watch = NULL;
-	l->proxy = fd_close(l->proxy);
-	LIST_FOREACH (p, &l->ports, struct egress_port, node) {
-		egress_port_usage(p, &p->before);
-		p->usage = (struct box_network_usage){0};
-		p->due = EGRESS_OP_NONE;
-		if (p->is_closed)
-			free_port(p);
-	}
+static void on_forgotten(struct service_port *port)
+{
+	struct egress_port *p = CONTAINER_OF(port, struct egress_port, port);
+
+	egress_port_usage(p, &p->before);
+	p->usage = (struct box_network_usage){0};
+	p->is_asked = false;
 }
 
 static struct egress_limits limits_of(const struct box_network_limits *limits)
@@ -83,39 +64,68 @@ static struct egress_limits limits_of(const struct box_network_limits *limits)
 	};
 }
 
-static void take_tenant(struct egress_link *l, const char *name)
+static void wipe_message(struct buf *message)
 {
-	struct tenant_number *t = map_get(l->tenants, name);
-
-	if (!t) {
-		t = NEW(struct tenant_number);
-		t->number = ++l->last_tenant;
-		(void)!map_put(l->tenants, name, t); /* was not there */
-	}
-	t->ports++;
+	if (message->data)
+		explicit_bzero(message->data, message->cap);
+	buf_done(message);
 }
 
-static void drop_tenant(struct egress_link *l, const char *name)
+/* Those that exist. */
+static void add_secrets(const struct egress_port *p, const struct box_rules *rules,
+                        struct buf *message)
 {
-	struct tenant_number *t = map_get(l->tenants, name);
+	const struct egress_source *source = &link_of(p)->source;
+	struct egress_order *order;
+	uint32_t count = 0;
 
-	if (--t->ports == 0)
-		free(map_remove(l->tenants, name));
+	for (char *const *name = rules->secrets; source->write && name && *name; name++)
+		if (source->write(source->ctx, p->port.tenant, *name, message) > 0)
+			count++;
+	order = (struct egress_order *)message->data;
+	order->secret_count = count;
 }
 
-static uint32_t number_of(const struct egress_port *p)
+/* Return: 0, or -EAGAIN: the socket is full. */
+static int send_authority(struct egress_link *l)
 {
-	const struct tenant_number *t = map_get(p->link->tenants, p->tenant);
-
-	return t->number;
-}
-
-static int send_order(const struct egress_port *p)
-{
-	const struct box_rules *rules = p->due == EGRESS_CLOSE ? NULL : p->rules;
-	struct egress_order order = {.op = p->due, .box = p->number, .tenant = number_of(p)};
-	cleanup_buf struct buf message = BUF_INIT(EGRESS_MESSAGE_MAX);
+	const struct egress_order order = {.op = EGRESS_AUTHORITY};
+	attr_cleanup(wipe_message) struct buf message = BUF_INIT(EGRESS_MESSAGE_MAX);
 	int r;
+
+	if (l->informed == l->service.generation || !l->source.write_authority)
+		return 0;
+	if (buf_reserve(&message, AUTHORITY_BYTES) < 0 ||
+	    buf_add(&message, &order, sizeof(order)) < 0 ||
+	    l->source.write_authority(l->source.ctx, &message) <= 0)
+		return 0;
+	r = fd_send(l->service.process, message.data, message.len, NULL, 0);
+	if (r >= 0)
+		l->informed = l->service.generation;
+	return r == -EAGAIN ? r : 0;
+}
+
+/* Return: 0 or a negative errno. */
+static int add_rules(const struct egress_port *p, const struct box_rules *rules,
+                     struct buf *message)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < rules->count && r >= 0; i++)
+		r = buf_add(message, rules->texts[i], strlen(rules->texts[i]) + 1);
+	if (r >= 0)
+		add_secrets(p, rules, message);
+	return r;
+}
+
+static int send_order(const struct service_port *port)
+{
+	const struct egress_port *p = CONTAINER_OF(port, struct egress_port, port);
+	const struct box_rules *rules = port->due == EGRESS_CLOSE ? NULL : p->rules;
+	struct egress_order order = {
+		.op = port->due, .box = port->number, .tenant = service_port_tenant(port)};
+	attr_cleanup(wipe_message) struct buf message = BUF_INIT(EGRESS_MESSAGE_MAX);
+	int r = 0;
 
 	if (rules) {
 		order.rule_count = (uint32_t)rules->count;
@@ -123,175 +133,108 @@ static int send_order(const struct egress_port *p)
 		order.tenant_limits = limits_of(&rules->tenant_limits);
 		order.used = p->before.sent + p->before.received;
 	}
-	r = buf_add(&message, &order, sizeof(order));
-	for (size_t i = 0; rules && i < rules->count && r >= 0; i++)
-		r = buf_add(&message, rules->texts[i], strlen(rules->texts[i]) + 1);
+	/* What the proxy must know before a secret. */
+	if (rules && rules->bundle)
+		r = send_authority(link_of(p));
+	/* All at once: growing would leave copies of secrets behind. */
+	if (r >= 0 && rules && rules->secrets)
+		r = buf_reserve(&message, EGRESS_MESSAGE_MAX);
+	if (r >= 0)
+		r = buf_add(&message, &order, sizeof(order));
+	if (r >= 0 && rules)
+		r = add_rules(p, rules, &message);
 	return r < 0 ? r
-	             : fd_send(p->link->proxy, message.data, message.len, &p->listener,
-	                       p->due == EGRESS_OPEN ? 1 : 0);
+	             : fd_send(port->link->process, message.data, message.len, &port->listener,
+	                       port->due == EGRESS_OPEN ? 1 : 0);
 }
 
-static void free_port(struct egress_port *p)
+static void free_port(struct service_port *port)
 {
-	list_remove(&p->node);
-	drop_tenant(p->link, p->tenant);
+	struct egress_port *p = CONTAINER_OF(port, struct egress_port, port);
+
 	box_rules_unref(p->rules);
 	free(p);
-}
-
-/* The orders of one port never overtake each other: only the latest is due. */
-static void send_due(struct egress_link *l)
-{
-	struct egress_port *p;
-	bool is_full = false;
-
-	LIST_FOREACH (p, &l->ports, struct egress_port, node) {
-		int r;
-
-		if (p->due == EGRESS_OP_NONE || l->proxy < 0)
-			continue;
-		r = send_order(p);
-		is_full = r == -EAGAIN;
-		if (is_full)
-			break;
-		/* Its end of the socket is closed: the next proxy gets everything again. */
-		if (r < 0)
-			log_warn("order to millibox-egress: %s, ignoring", strerror(-r));
-		p->due = EGRESS_OP_NONE;
-		if (p->is_closed)
-			free_port(p);
-	}
-	if (l->proxy_watch)
-		watch_set(l->proxy_watch, is_full ? WATCH_READ | WATCH_WRITE : WATCH_READ);
-}
-
-static void order(struct egress_port *p, enum egress_op op)
-{
-	/* A port that the proxy does not know yet is opened with its latest rules. */
-	if (p->due != EGRESS_OPEN)
-		p->due = op;
-	send_due(p->link);
-}
-
-static struct egress_port *find_port(struct egress_link *l, uint32_t number)
-{
-	struct egress_port *p;
-
-	LIST_FOREACH (p, &l->ports, struct egress_port, node)
-		if (p->number == number)
-			return p;
-	return NULL;
 }
 
 static bool is_same(const struct box_denial *a, const struct box_denial *b)
 {
 	return a->reason == b->reason && a->port == b->port && str_equal(a->host, b->host) &&
-	       str_equal(a->detail, b->detail);
+	       str_equal(a->detail, b->detail) && str_equal(a->request, b->request);
 }
 
 static void add_denial(struct egress_port *p, const struct egress_event *event)
 {
-	struct box_denial denial = {.reason = event->reason, .port = event->port, .count = 1};
+	struct box_denial denial = {
+		.reason = event->reason, .port = event->port, .count = event->count};
 
 	if (event->reason >= EGRESS_REASON_COUNT)
 		return;
 	memcpy(denial.host, event->host, sizeof(denial.host) - 1);
 	memcpy(denial.detail, event->detail, sizeof(denial.detail) - 1);
+	/* Other refusals do not depend on it: they count together. */
+	if (event->reason == EGRESS_METHOD || event->reason == EGRESS_PATH)
+		memcpy(denial.request, event->request, sizeof(denial.request) - 1);
 	for (size_t i = 0; i < p->denials_count; i++)
 		if (is_same(&p->denials[i], &denial)) {
-			p->denials[i].count++;
+			p->denials[i].count += denial.count;
 			return;
 		}
 	if (p->denials_count < DENIALS_MAX)
 		p->denials[p->denials_count++] = denial;
 }
 
-static void take_event(struct egress_link *l, const struct egress_event *event)
+static struct egress_port *find_port(const struct service_link *l, uint32_t number)
 {
+	struct service_port *port = service_link_find(l, number);
+
+	return port ? CONTAINER_OF(port, struct egress_port, port) : NULL;
+}
+
+static void on_event(struct service_link *l, void *data, int fd attr_unused)
+{
+	const struct egress_event *event = data;
 	struct egress_port *p = find_port(l, event->box);
 
 	if (!p) /* closed meanwhile */
 		return;
 	if (event->op == EGRESS_DENIED)
 		add_denial(p, event);
-	else
+	else {
+		p->is_asked = false;
 		p->usage = (struct box_network_usage){.sent = event->sent,
 		                                      .received = event->received,
 		                                      .connections = event->connections,
 		                                      .denied = event->denied};
-}
-
-/* Return: whether there may be more. */
-static bool receive_event(struct egress_link *l)
-{
-	struct egress_event event;
-	ssize_t n = l->proxy < 0 ? -EAGAIN : fd_recv(l->proxy, &event, sizeof(event), NULL, NULL);
-
-	if (n == -EAGAIN)
-		return false;
-	if (n == -EINTR)
-		return true;
-	if (n == sizeof(event)) {
-		take_event(l, &event);
-		return true;
 	}
-	log_warn("millibox-egress has ended, starting another");
-	drop_proxy(l);
-	return false;
 }
 
-static void on_event(void *ctx, int events)
+static void on_ended(struct service_link *service, bool is_last)
 {
-	struct egress_link *l = ctx;
+	const struct egress_link *l = CONTAINER_OF(service, struct egress_link, service);
 
-	if (events & WATCH_WRITE)
-		send_due(l);
-	if (events & WATCH_READ)
-		(void)receive_event(l);
-}
-
-static void on_proxy(void *ctx, int events)
-{
-	struct egress_link *l = ctx;
-	struct egress_port *p;
-	int fds[FD_PASS_MAX];
-	size_t count = 0;
-	char byte;
-	ssize_t n = fd_recv(l->starter, &byte, sizeof(byte), fds, &count);
-
-	(void)events;
-	if (n == -EAGAIN || n == -EINTR)
-		return;
-	if (n != sizeof(byte) || count != 1) {
-		for (size_t i = 0; i < count; i++)
-			(void)fd_close(fds[i]);
-		log_err("millibox-egress has ended; boxes have no network until a restart");
-		watch_free(l->starter_watch);
-		l->starter_watch = NULL;
-		l->starter = fd_close(l->starter);
+	if (is_last)
 		l->on_lost(l->ctx);
-		return;
-	}
-	drop_proxy(l);
-	l->proxy = fds[0];
-	l->proxy_watch = watch_new(l->loop, l->proxy, on_event, l);
-	watch_set(l->proxy_watch, WATCH_READ);
-	LIST_FOREACH (p, &l->ports, struct egress_port, node)
-		p->due = EGRESS_OPEN;
-	send_due(l);
 }
 
 struct egress_link *egress_link_new(struct loop *loop, int starter, void (*on_lost)(void *ctx),
                                     void *ctx)
 {
+	static const struct service_ops ops = {
+		.program = "millibox-egress",
+		.loss = "network",
+		.open = EGRESS_OPEN,
+		.close = EGRESS_CLOSE,
+		.event_size = sizeof(struct egress_event),
+		.send = send_order,
+		.on_event = on_event,
+		.on_forgotten = on_forgotten,
+		.on_ended = on_ended,
+		.free_port = free_port,
+	};
 	struct egress_link *l = NEW(struct egress_link);
 
-	*l = (struct egress_link){
-		.loop = loop, .starter = starter, .proxy = -1, .on_lost = on_lost, .ctx = ctx};
-	l->tenants = map_new();
-	list_init(&l->ports);
-	l->starter_watch = watch_new(loop, starter, on_proxy, l);
-	watch_set(l->starter_watch, WATCH_READ);
+	*l = (struct egress_link){.on_lost = on_lost, .ctx = ctx};
+	service_link_init(&l->service, &ops, loop, starter);
 	return l;
 }
 
@@ -299,12 +242,27 @@ void egress_link_free(struct egress_link *l)
 {
 	if (!l)
 		return;
-	drop_proxy(l);
-	assert(list_is_empty(&l->ports));
-	watch_free(l->starter_watch);
-	(void)fd_close(l->starter);
-	map_free(l->tenants);
+	service_link_done(&l->service);
 	free(l);
+}
+
+void egress_link_set_source(struct egress_link *l, const struct egress_source *source)
+{
+	l->source = *source;
+}
+
+void egress_link_refresh(struct egress_link *l, const char *tenant)
+{
+	struct service_port *port;
+
+	LIST_FOREACH (port, &l->service.ports, struct service_port, node) {
+		const struct egress_port *p = CONTAINER_OF(port, struct egress_port, port);
+
+		if (!port->is_closed && p->rules && p->rules->secrets &&
+		    str_equal(port->tenant, tenant) && port->due == EGRESS_OP_NONE)
+			port->due = EGRESS_RULES;
+	}
+	service_link_send(&l->service);
 }
 
 struct egress_port *egress_port_open(struct egress_link *l, int listener, const char *tenant,
@@ -312,12 +270,8 @@ struct egress_port *egress_port_open(struct egress_link *l, int listener, const 
 {
 	struct egress_port *p = NEW(struct egress_port);
 
-	*p = (struct egress_port){.link = l, .listener = listener, .number = ++l->last_port};
-	(void)!str_copy(p->tenant, sizeof(p->tenant), tenant); /* a tenant of a box_spec */
-	p->rules = box_rules_ref(rules);
-	take_tenant(l, p->tenant);
-	list_append(&l->ports, &p->node);
-	order(p, EGRESS_OPEN);
+	*p = (struct egress_port){.rules = box_rules_ref(rules)};
+	service_port_open(&p->port, &l->service, listener, tenant);
 	return p;
 }
 
@@ -327,33 +281,58 @@ void egress_port_change(struct egress_port *p, struct box_rules *rules)
 
 	p->rules = box_rules_ref(rules);
 	box_rules_unref(old);
-	order(p, EGRESS_RULES);
+	service_port_order(&p->port, EGRESS_RULES);
 }
 
 void egress_port_close(struct egress_port *p)
 {
-	if (!p)
-		return;
-	if (p->link->proxy < 0 || p->due == EGRESS_OPEN) { /* no proxy knows it */
-		free_port(p);
-		return;
-	}
-	p->is_closed = true;
-	p->listener = -1; /* the caller's, who closes it */
-	order(p, EGRESS_CLOSE);
+	if (p)
+		service_port_close(&p->port);
 }
 
 size_t egress_port_denials(struct egress_port *p, struct box_denial *ret, size_t max)
 {
 	size_t count;
 
-	for (int i = 0; i < EVENTS_MAX && receive_event(p->link); i++)
-		;
+	service_link_receive_all(p->port.link);
 	count = p->denials_count < max ? p->denials_count : max;
 	memcpy(ret, p->denials, count * sizeof(*ret));
 	p->denials_count -= count;
 	memmove(p->denials, p->denials + count, p->denials_count * sizeof(*p->denials));
 	return count;
+}
+
+void egress_port_ask(struct egress_port *p)
+{
+	const struct egress_order report = {.op = EGRESS_REPORT, .box = p->port.number};
+	struct service_link *l = p->port.link;
+
+	service_link_receive_all(l); /* an older report is not the answer */
+	/* While an order waits there is no room; the next report of the proxy comes anyway. */
+	p->is_asked = l->process >= 0 && p->port.due == EGRESS_OP_NONE && !p->port.is_closed &&
+	              fd_send(l->process, &report, sizeof(report), NULL, 0) >= 0;
+}
+
+static bool is_asked(const struct service_link *l, uint32_t number)
+{
+	const struct egress_port *p = find_port(l, number);
+
+	return p && p->is_asked;
+}
+
+bool egress_port_settle(struct egress_port *p, uint64_t wait_us)
+{
+	struct service_link *l = p->port.link;
+	uint64_t until = clock_us() + wait_us;
+	uint32_t number = p->port.number;
+
+	while (l->process >= 0 && is_asked(l, number) && clock_us() < until) {
+		struct pollfd fd = {.fd = l->process, .events = POLLIN};
+
+		if (poll(&fd, 1, 1) > 0)
+			(void)service_link_receive(l);
+	}
+	return l->process < 0 || !is_asked(l, number);
 }
 
 void egress_port_usage(const struct egress_port *p, struct box_network_usage *ret)

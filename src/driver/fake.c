@@ -17,7 +17,7 @@ struct fake_driver {
 	struct list kept;  /* struct kept, owned */
 	bool left;
 	struct error refusal;
-	bool hold_gone;
+	bool hold_gone, hold_freeze, hold_report;
 };
 
 struct kept {
@@ -151,6 +151,47 @@ static void receive_exec(struct received *t, const struct frame *frame)
 	e->keep = m.keep;
 }
 
+static void receive_beside(struct received *t, const struct frame *frame)
+{
+	struct fake_exec *e = &t->exec;
+	struct msg_beside m;
+	int r = msg_beside_decode(frame, &m);
+
+	assert(r == 0 && !e->argv);
+	(void)r;
+	e->beside = true;
+	e->argv = copy_strings(&m.argv);
+	e->env = copy_strings(&m.env);
+	e->cwd = xmemdup0(m.cwd.data, m.cwd.len);
+	e->source = xmemdup0(m.source.data, m.source.len);
+	e->stdout_max = m.stdout_max;
+	e->stderr_max = m.stderr_max;
+	e->stdin_open = m.stdin_open;
+	e->rows = m.rows;
+	e->cols = m.cols;
+}
+
+static void receive_resize(struct received *t, const struct frame *frame)
+{
+	struct msg_resize m;
+	int r = msg_resize_decode(frame, &m);
+
+	assert(r == 0);
+	(void)r;
+	t->exec.rows = m.rows;
+	t->exec.cols = m.cols;
+}
+
+static void receive_output_grant(struct received *t, const struct frame *frame)
+{
+	struct msg_output_grant m;
+	int r = msg_output_grant_decode(frame, &m);
+
+	assert(r == 0);
+	(void)r;
+	t->exec.granted += m.bytes;
+}
+
 static void receive_prepare(struct received *t, const struct frame *frame)
 {
 	struct fake_exec *e = &t->exec;
@@ -235,7 +276,8 @@ static void (*const receivers[MSG_COUNT])(struct received *t, const struct frame
 	[MSG_STDIN] = receive_stdin,         [MSG_STDIN_END] = receive_stdin_end,
 	[MSG_SIGNAL] = receive_signal,       [MSG_RUN] = receive_run,
 	[MSG_LABEL] = receive_label,         [MSG_ACK] = receive_ack,
-	[MSG_PREPARE] = receive_prepare,
+	[MSG_PREPARE] = receive_prepare,     [MSG_BESIDE] = receive_beside,
+	[MSG_RESIZE] = receive_resize,       [MSG_OUTPUT_GRANT] = receive_output_grant,
 };
 
 static void listen_to_host(struct fake_box *b)
@@ -369,7 +411,7 @@ static int fake_freeze(struct box *box, bool frozen, struct error *err)
 {
 	(void)err;
 	fake_box(box)->frozen = frozen;
-	return 0;
+	return fake(box->driver)->hold_freeze ? 1 : 0;
 }
 
 static void fake_counters(struct box *box, enum counters_for purpose,
@@ -406,6 +448,17 @@ static void fake_free(struct driver *d)
 	free(f);
 }
 
+/* Tests read the network from fake_spec. */
+static void fake_reach(struct box *box)
+{
+	(void)box;
+}
+
+static bool fake_settle_denials(struct box *box, uint64_t wait_us attr_unused)
+{
+	return !fake(box->driver)->hold_report;
+}
+
 static const struct driver_ops fake_ops = {
 	.name = "fake",
 	.create = fake_create,
@@ -413,6 +466,8 @@ static const struct driver_ops fake_ops = {
 	.settle = fake_settle,
 	.leave = fake_leave,
 	.freeze = fake_freeze,
+	.reach = fake_reach,
+	.settle_denials = fake_settle_denials,
 	.counters = fake_counters,
 	.destroy = fake_destroy,
 	.free = fake_free,
@@ -499,6 +554,21 @@ const struct box_spec *fake_spec(const struct box *box)
 bool fake_is_destroyed(const struct box *box)
 {
 	return fake_box(box)->destroyed;
+}
+
+void fake_hold_report(struct driver *d, bool hold)
+{
+	fake(d)->hold_report = hold;
+}
+
+void fake_hold_freeze(struct driver *d, bool hold)
+{
+	fake(d)->hold_freeze = hold;
+}
+
+void fake_frozen(struct box *box)
+{
+	box->events.on_frozen(box->events.ctx);
 }
 
 bool fake_is_frozen(const struct box *box)

@@ -19,6 +19,12 @@ void fake_refuse_next(struct driver *d, const struct error *err);
 /** fake_hold_gone - while on, on_gone waits for fake_gone. Off by default. */
 void fake_hold_gone(struct driver *d, bool hold);
 
+/** fake_hold_freeze - while on, box_freeze is finished by fake_frozen. Off by default. */
+void fake_hold_freeze(struct driver *d, bool hold);
+
+/** fake_hold_report - while on, the report of box_ask_network is due. Off by default. */
+void fake_hold_report(struct driver *d, bool hold);
+
 /** fake_keep - for box_adopt. */
 void fake_keep(struct driver *d, const char *id, bool frozen);
 size_t fake_kept(const struct driver *d);
@@ -30,6 +36,8 @@ struct box *fake_box_at(const struct driver *d, size_t index);
 const struct box_spec *fake_spec(const struct box *box);
 bool fake_is_destroyed(const struct box *box);
 bool fake_is_frozen(const struct box *box);
+/** fake_frozen - on_frozen. */
+void fake_frozen(struct box *box);
 void fake_set_counters(struct box *box, const struct box_counters *counters);
 void fake_set_layers(struct box *box, uint32_t layers);
 
@@ -45,10 +53,13 @@ struct fake_file {
 struct fake_exec {
 	uint32_t id;
 	bool keep;
-	bool prepared;   /* argv is PREPARE's until RUN */
-	uint32_t runner; /* a run's runner; else 0 */
-	char *source;    /* a run: its code */
-	char **argv;     /* NULL-terminated; a run's arguments; NULL before EXEC or RUN */
+	bool prepared; /* argv is PREPARE's until RUN */
+	bool beside;
+	uint16_t rows, cols; /* of its terminal; 0: none */
+	uint64_t granted;    /* output of the terminal, since its start */
+	uint32_t runner;     /* a run's runner; else 0 */
+	char *source;        /* a run: its code */
+	char **argv;         /* NULL-terminated; a run's arguments; NULL before EXEC or RUN */
 	char **env;
 	char *cwd;
 	struct fake_file *files;

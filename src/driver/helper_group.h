@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define HELPER_GROUP_FILES 8 /* as FD_PASS_MAX */
+#define HELPER_GROUP_FILES 9 /* as FD_PASS_MAX */
 
 struct helper_group {
 	size_t count; /* 0: the host has no groups for us */

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "driver/driver.h"
 #include "driver/egress_link.h"
+#include "driver/gateway_link.h"
 #include "driver/link.h"
 
 /* First member of a backend's box. */
@@ -19,7 +20,10 @@ struct box {
 	uint32_t layers; /* mask of enum wire_layer; grows until HELLO */
 	enum box_start start;
 	bool has_started;
-	struct egress_port *egress; /* owned; NULL: no network, or not built yet */
+	bool has_bundle;               /* BOX_BUNDLE_PATH was written */
+	struct egress_port *egress;    /* owned; NULL: no network, or not built yet */
+	struct box_network_usage seen; /* by box_network_growth */
+	struct gateway_port *gateway;  /* owned; NULL: no tools, or not ready yet */
 };
 
 #define BOX_CTX_LEN (BOX_ID_LEN + BOX_REQUEST_LEN + 32)
@@ -31,6 +35,8 @@ const char *box_log_ctx(const struct box *box, char ret_ctx[BOX_CTX_LEN]);
 			log_write(level, box_log_ctx(box, box_ctx_), __VA_ARGS__);                 \
 	} while (0)
 
+/** driver_required - layers that a box with @spec must have. */
+uint32_t driver_required(const struct driver *d, const struct box_spec *spec);
 /** driver_check_layers - ERR_UNAVAILABLE names the missing ones. */
 int driver_check_layers(uint32_t have, uint32_t required, struct error *err) attr_must_check;
 
@@ -49,6 +55,8 @@ struct link_exec {
 	bool started;
 	uint64_t output_max[OUTPUT_COUNT];
 	uint64_t output_bytes[OUTPUT_COUNT]; /* never more than granted */
+	bool terminal;                       /* output_max grows with link_take_output */
+	uint64_t signals_sent;               /* a bit each; since the agent had read everything */
 	uint32_t report_left;
 	bool reported;
 	uint32_t denials;
@@ -86,7 +94,11 @@ struct link {
 	struct list files; /* struct box_file, owned */
 	size_t files_count;
 	uint32_t last_file;
-	uint64_t strays; /* bytes that cancelled file operations may still send */
+	uint64_t strays;             /* bytes that cancelled file operations may still send */
+	struct list ports, listings; /* struct box_port, struct box_port_list; owned */
+	size_t ports_count;          /* of both */
+	uint32_t last_port;
+	uint64_t port_strays; /* bytes that connections which were given up may still send */
 	uint32_t logs;
 	bool opened;
 	bool closed;
@@ -98,6 +110,7 @@ struct link {
 
 struct link_exec *link_find(struct link *l, uint32_t id);
 struct link_exec *link_add(struct link *l, uint32_t id);
+void link_set_terminal(struct link_exec *e);
 void link_forget(struct link *l, struct link_exec *e);
 void link_pump_stdin(struct link *l, struct link_exec *e);
 struct buf *link_out(struct link *l);
@@ -112,6 +125,10 @@ void link_plain_text(struct wire_bytes text, char *ret_text, size_t size);
 int link_file_take(struct link *l, const struct frame *frame, struct error *err) attr_must_check;
 void link_files_fail(struct link *l, const struct error *err);
 void link_file_forget(struct box_file *file);
+/** link_port_take - a frame of a connection or listing. Return: as link_file_take. */
+int link_port_take(struct link *l, const struct frame *frame, struct error *err) attr_must_check;
+void link_ports_fail(struct link *l, const struct error *err);
+void link_ports_free(struct link *l);
 
 /** link_fail - close the stream and call on_lost. */
 void link_fail(struct link *l, const struct error *err);

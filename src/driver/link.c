@@ -64,6 +64,8 @@ struct link *link_new(struct loop *loop, const char *box_id, const struct link_e
 	l->box = box;
 	list_init(&l->execs);
 	list_init(&l->files);
+	list_init(&l->ports);
+	list_init(&l->listings);
 	buf_init(&l->early, LINK_QUEUE_MAX);
 	l->stream = stream_new(loop, &limits, &stream);
 	return l;
@@ -80,6 +82,7 @@ void link_free(struct link *l)
 		link_forget(l, e);
 	LIST_FOREACH (file, &l->files, struct box_file, node)
 		link_file_forget(file);
+	link_ports_free(l);
 	stream_free(l->stream);
 	buf_done(&l->early);
 	free(l);
@@ -127,6 +130,7 @@ void link_fail(struct link *l, const struct error *err)
 		return;
 	link_close(l);
 	link_files_fail(l, err);
+	link_ports_fail(l, err);
 	l->events->on_lost(l->events->ctx, err);
 }
 
@@ -205,6 +209,23 @@ static int encode_exec(struct buf *b, const struct exec_plan *plan)
 	return msg_exec_encode(b, plan->id, &exec);
 }
 
+static int encode_beside(struct buf *b, const struct exec_plan *plan)
+{
+	struct msg_beside beside = {.argv = list_strings(plan->argv),
+	                            .env = list_strings(plan->env),
+	                            .cwd = wire_str(plan->cwd),
+	                            .stdout_max =
+	                                    plan->rows ? WIRE_TERMINAL_WINDOW : plan->stdout_max,
+	                            .stderr_max = plan->stderr_max,
+	                            .drain_ms = LINK_DRAIN_MS,
+	                            .stdin_open = plan->stdin_open,
+	                            .source = wire_str(plan->source ? plan->source : ""),
+	                            .rows = plan->rows,
+	                            .cols = plan->cols};
+
+	return msg_beside_encode(b, plan->id, &beside);
+}
+
 static int encode_run(struct buf *b, const struct run_plan *plan)
 {
 	struct msg_run run = {.runner = plan->runner,
@@ -273,7 +294,10 @@ static int encode_plan(struct link *l, const struct handover *h, struct error *e
 	if (r == 0)
 		r = encode_files(b, h, err);
 	if (r == 0) {
-		r = h->exec ? encode_exec(b, h->exec) : encode_run(b, h->run);
+		if (!h->exec)
+			r = encode_run(b, h->run);
+		else
+			r = h->exec->beside ? encode_beside(b, h->exec) : encode_exec(b, h->exec);
 		if (r < 0)
 			r = reject_strings(err, r);
 	}
@@ -325,6 +349,14 @@ static struct link_exec *queue_execution(struct link *l, const struct handover *
 	return e;
 }
 
+/* The agent may exceed its grants once, when the program has ended. */
+void link_set_terminal(struct link_exec *e)
+{
+	e->terminal = true;
+	e->output_max[OUTPUT_STDOUT] = (uint64_t)2 * WIRE_TERMINAL_WINDOW;
+	e->output_max[OUTPUT_STDERR] = 0;
+}
+
 int link_exec(struct link *l, const struct exec_plan *plan, struct error *err)
 {
 	const struct handover h = {.exec = plan,
@@ -343,8 +375,10 @@ int link_exec(struct link *l, const struct exec_plan *plan, struct error *err)
 		return 0; /* only its runs have output */
 	e->output_max[OUTPUT_STDOUT] = plan->stdout_max;
 	e->output_max[OUTPUT_STDERR] = plan->stderr_max;
-	e->report_left = plan->report_max;
+	e->report_left = plan->beside ? 0 : plan->report_max;
 	e->stdin_open = plan->stdin_open;
+	if (plan->rows)
+		link_set_terminal(e);
 	return 0;
 }
 
@@ -494,6 +528,13 @@ int link_stdin_end(struct link *l, uint32_t exec_id, struct error *err)
 	return 0;
 }
 
+size_t link_stdin_waiting(struct link *l, uint32_t exec_id)
+{
+	const struct link_exec *e = link_find(l, exec_id);
+
+	return e ? e->stdin_kept.len - e->stdin_sent : 0;
+}
+
 void link_ack(struct link *l, uint32_t exec_id)
 {
 	struct msg_ack msg = {0};
@@ -503,17 +544,72 @@ void link_ack(struct link *l, uint32_t exec_id)
 		link_flush(l);
 }
 
+/* An agent that is not frozen reads at once. */
+static size_t unread_commands(const struct link *l)
+{
+	return l->opened ? stream_pending(l->stream) : l->early.len;
+}
+
+/* As in the kernel, a signal that waits is not sent again: callers must not fill the queue of a
+ * frozen box. */
+static bool is_on_its_way(const struct link *l, struct link_exec *e, int signo)
+{
+	uint64_t bit = 1ULL << (signo & 63);
+
+	if (unread_commands(l) == 0)
+		e->signals_sent = 0;
+	if (e->signals_sent & bit)
+		return true;
+	e->signals_sent |= bit;
+	return false;
+}
+
 int link_signal(struct link *l, uint32_t exec_id, int signo, struct error *err)
 {
 	struct msg_signal msg = {.signo = (uint32_t)signo};
+	struct link_exec *e;
 
 	if (check_open(l, err) < 0)
 		return -1;
-	if (!link_find(l, exec_id))
-		return 0; /* has ended */
+	e = link_find(l, exec_id);
+	if (!e || is_on_its_way(l, e, signo))
+		return 0; /* @e NULL: has ended */
 	if (msg_signal_encode(link_out(l), exec_id, &msg) < 0)
 		return error_set(err, ERR_BUSY, 0, "the agent of box %s does not read commands",
 		                 l->box_id);
 	link_flush(l);
 	return 0;
+}
+
+int link_resize(struct link *l, uint32_t exec_id, uint16_t rows, uint16_t cols, struct error *err)
+{
+	struct msg_resize msg = {.rows = rows, .cols = cols};
+	const struct link_exec *e = link_find(l, exec_id);
+
+	if (check_open(l, err) < 0)
+		return -1;
+	if (!e)
+		return 0; /* has ended */
+	if (!e->terminal)
+		return error_set(err, ERR_CONFLICT, 0, "the program is on no terminal");
+	if (unread_commands(l) > LINK_RESIZE_MAX ||
+	    msg_resize_encode(link_out(l), exec_id, &msg) < 0)
+		return error_set(err, ERR_BUSY, 0, "the agent of box %s does not read commands",
+		                 l->box_id);
+	link_flush(l);
+	return 0;
+}
+
+void link_take_output(struct link *l, uint32_t exec_id, size_t bytes)
+{
+	struct msg_output_grant msg = {.bytes = (uint32_t)bytes};
+	struct link_exec *e = link_find(l, exec_id);
+
+	/* At most the window was on its way. Without room its program waits for ever: but the
+	 * queue is full only if the agent reads nothing. */
+	if (l->closed || !e || !e->terminal || bytes == 0 ||
+	    msg_output_grant_encode(link_out(l), exec_id, &msg) < 0)
+		return;
+	e->output_max[OUTPUT_STDOUT] += bytes;
+	link_flush(l);
 }

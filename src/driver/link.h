@@ -13,6 +13,7 @@
  * HELLO. Callbacks run inside no call of this header but link_input and link_drain.
  */
 
+#include "driver/box_port.h"
 #include "driver/driver.h"
 #include "wire/layer.h"
 #include "wire/msg.h"
@@ -21,6 +22,8 @@ struct link;
 struct loop;
 
 #define LINK_QUEUE_MAX (BOX_FILES_MAX + BOX_FILES_MAX / 8)
+/* Sizes of terminals are refused while more than this is unread: the box is frozen. */
+#define LINK_RESIZE_MAX (64 * 1024)
 /* How long an execution's pipes are read after its main process exited: they are empty, unless a
  * process it left behind holds them open. */
 #define LINK_DRAIN_MS 100
@@ -82,8 +85,17 @@ int link_run(struct link *l, const struct run_plan *plan, struct error *err) att
 int link_stdin(struct link *l, uint32_t exec_id, const void *data, size_t len,
                struct error *err) attr_must_check;
 int link_stdin_end(struct link *l, uint32_t exec_id, struct error *err) attr_must_check;
+size_t link_stdin_waiting(struct link *l, uint32_t exec_id);
 void link_ack(struct link *l, uint32_t exec_id);
 int link_signal(struct link *l, uint32_t exec_id, int signo, struct error *err) attr_must_check;
+int link_resize(struct link *l, uint32_t exec_id, uint16_t rows, uint16_t cols,
+                struct error *err) attr_must_check;
+void link_take_output(struct link *l, uint32_t exec_id, size_t bytes);
 int link_file_open(struct link *l, const struct box_file_request *request,
                    const struct box_file_events *events, struct box_file **ret_file,
                    struct error *err) attr_must_check;
+int link_port_open(struct link *l, uint16_t number, const struct box_port_events *events,
+                   struct box_port **ret_port, struct error *err) attr_must_check;
+/** link_port_list - @hidden: a port to leave out; 0: none. */
+int link_port_list(struct link *l, uint16_t hidden, box_port_list_fn *on_listed, void *ctx,
+                   struct box_port_list **ret_list, struct error *err) attr_must_check;

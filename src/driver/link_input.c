@@ -31,6 +31,7 @@ enum phase {
 	PHASE_EXEC,     /* an execution's, started or not */
 	PHASE_ENDING,   /* the box's, or an execution's before its start */
 	PHASE_FILE,     /* a file operation's: link_file.c */
+	PHASE_PORT,     /* a connection's: link_port.c */
 	PHASE_RESUME,   /* the box's, once, on a stream not its first */
 	PHASE_DESCRIBE, /* a yet unknown execution's, after RESUME */
 };
@@ -375,6 +376,8 @@ static int take_describe(struct link *l, struct link_exec *e, const struct frame
 	e->output_max[OUTPUT_STDOUT] = grant.stdout_max;
 	e->output_max[OUTPUT_STDERR] = grant.stderr_max;
 	e->report_left = grant.report_max;
+	if (grant.terminal)
+		link_set_terminal(e);
 	l->described--;
 	check_resumed(l);
 	return 0;
@@ -401,6 +404,13 @@ static const struct {
 	[MSG_FILE_BYTES] = {NULL, PHASE_FILE},
 	[MSG_FILE_DONE] = {NULL, PHASE_FILE},
 	[MSG_FILE_FAILED] = {NULL, PHASE_FILE},
+	[MSG_PORT_OPENED] = {NULL, PHASE_PORT},
+	[MSG_PORT_ROOM] = {NULL, PHASE_PORT},
+	[MSG_PORT_BYTES] = {NULL, PHASE_PORT},
+	[MSG_PORT_FINISHED] = {NULL, PHASE_PORT},
+	[MSG_PORT_CLOSED] = {NULL, PHASE_PORT},
+	[MSG_PORT_FOUND] = {NULL, PHASE_PORT},
+	[MSG_PORT_LISTED] = {NULL, PHASE_PORT},
 	[MSG_RESUME] = {take_resume, PHASE_RESUME},
 	[MSG_DESCRIBE] = {take_describe, PHASE_DESCRIBE},
 };
@@ -416,6 +426,12 @@ static const char *out_of_resume(const struct link *l, enum phase phase, const s
 	return NULL;
 }
 
+/* Checked by link_file.c and link_port.c. */
+static bool has_own_ids(enum phase phase)
+{
+	return phase == PHASE_FILE || phase == PHASE_PORT;
+}
+
 /* Return: NULL if @phase is allowed now, else what is wrong. */
 static const char *out_of_place(const struct link *l, enum phase phase, const struct frame *frame,
                                 const struct link_exec *e)
@@ -428,7 +444,7 @@ static const char *out_of_place(const struct link *l, enum phase phase, const st
 	/* Core matches runs with the whole description: events come after it. */
 	if (l->described > 0)
 		return "is sent before everything is described";
-	if (phase == PHASE_FILE)
+	if (has_own_ids(phase))
 		return NULL;
 	if (phase == PHASE_FIRST || (phase == PHASE_ENDING && frame->id == 0))
 		return frame->id ? "must not name an execution" : NULL;
@@ -472,6 +488,8 @@ static int take_frame(struct link *l, const struct frame *frame, struct error *e
 		return link_violation(err, frame, wrong);
 	if (phase == PHASE_FILE)
 		return link_file_take(l, frame, err);
+	if (phase == PHASE_PORT)
+		return link_port_take(l, frame, err);
 	if (e && e->forget)
 		return take_forgotten(l, e, frame, err);
 	return messages[frame->type].take(l, e, frame, err);

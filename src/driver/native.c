@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/str.h"
 #include "io/loop.h"
 #include <errno.h>
 #include <string.h>
@@ -28,12 +29,15 @@
  *                only by delegation; without them nothing runs.
  *   best-effort  LAYERS_BEST_EFFORT; rlimits replace missing groups, and the receipt says so.
  *
+ * A box with network host lacks LAYER_NET in both, because a policy names it (driver.c).
+ *
  * Engine layers are checked at CREATED, before a byte goes to the agent; for the agent's own
  * see link.c.
  */
 
 /* Messages read before other events get a turn. */
 #define NATIVE_RECV_ROUNDS 64
+#define HANDOVER_LEN       80
 
 struct native_waiting {
 	struct list node; /* native.waiting */
@@ -61,10 +65,15 @@ static void send_waiting(struct native *n)
 
 	LIST_FOREACH (w, &n->waiting, struct native_waiting, node) {
 		int r = fd_send(n->sock, &w->request, sizeof(w->request), NULL, 0);
+		struct native_box *b;
 
 		if (r == -EAGAIN)
 			return;
-		/* The next read detects a dead engine. */
+		/* The next read detects a dead engine; until then no box keeps its network. */
+		b = r < 0 && w->request.op == ENGINE_REACH ? map_get(n->by_id, w->request.box_id)
+		                                           : NULL;
+		if (b)
+			native_box_unreached(b);
 		list_remove(&w->node);
 		free(w);
 	}
@@ -74,6 +83,30 @@ static void update_events(struct native *n)
 {
 	if (n->watch)
 		watch_set(n->watch, WATCH_READ | (list_is_empty(&n->waiting) ? 0 : WATCH_WRITE));
+}
+
+/* Return: the request for the network of the same box that waits, which @request replaces. */
+static struct native_waiting *find_replaced(struct native *n, const struct engine_request *request)
+{
+	struct native_waiting *w;
+
+	LIST_FOREACH (w, &n->waiting, struct native_waiting, node)
+		if (request->op == ENGINE_REACH && w->request.op == ENGINE_REACH &&
+		    str_equal(w->request.box_id, request->box_id))
+			return w;
+	return NULL;
+}
+
+/* Bounded: a box has one waiting request of each kind. */
+static void add_waiting(struct native *n, const struct engine_request *request)
+{
+	struct native_waiting *w = find_replaced(n, request);
+
+	if (!w) {
+		w = NEW(struct native_waiting);
+		list_append(&n->waiting, &w->node);
+	}
+	w->request = *request;
 }
 
 uint32_t native_send(struct native *n, struct engine_request *request)
@@ -88,11 +121,7 @@ uint32_t native_send(struct native *n, struct engine_request *request)
 	if (list_is_empty(&n->waiting))
 		r = fd_send(n->sock, request, sizeof(*request), NULL, 0);
 	if (r == -EAGAIN) {
-		/* Bounded: a box has one request of each kind in progress. */
-		struct native_waiting *w = NEW(struct native_waiting);
-
-		w->request = *request;
-		list_append(&n->waiting, &w->node);
+		add_waiting(n, request);
 		update_events(n);
 		return request->seq;
 	}
@@ -179,9 +208,8 @@ static void send_shutdown(struct native *n)
 }
 
 /* The engine ends them; close their descriptors. */
-static void native_settle(struct driver *d)
+static void settle_engine(struct native *n)
 {
-	struct native *n = native(d);
 	struct native_kept *kept;
 
 	LIST_FOREACH (kept, &n->kept, struct native_kept, node) {
@@ -195,8 +223,17 @@ static void native_settle(struct driver *d)
 	}
 }
 
+static void native_settle(struct driver *d)
+{
+	if (native(d)->host_network)
+		settle_engine(native(d)->host_network);
+	settle_engine(native(d));
+}
+
 static void native_leave(struct driver *d)
 {
+	if (native(d)->host_network)
+		native(d)->host_network->leaving = true;
 	native(d)->leaving = true;
 }
 
@@ -219,9 +256,8 @@ static bool has_ended(const struct native *n)
 	       native_wait_readable(n->pidfd, clock_us() + NATIVE_END_TIMEOUT_US) >= 0;
 }
 
-static void native_free(struct driver *d)
+static void free_engine(struct native *n)
 {
-	struct native *n = native(d);
 	struct native_kept *kept;
 	struct native_box *b;
 	bool stays;
@@ -231,7 +267,9 @@ static void native_free(struct driver *d)
 	LIST_FOREACH (b, &n->boxes, struct native_box, node)
 		native_box_free(b);
 	egress_link_free(n->egress);
-	if (!stays && n->sock >= 0 && d->caps.can_keep)
+	if (!n->is_host_network)
+		gateway_link_free(n->gateway);
+	if (!stays && n->sock >= 0 && n->base.caps.can_keep)
 		send_shutdown(n);
 	/* EOF makes the engine end all boxes, clean up and exit. */
 	n->sock = fd_close(n->sock);
@@ -245,6 +283,13 @@ static void native_free(struct driver *d)
 	free(n);
 }
 
+static void native_free(struct driver *d)
+{
+	if (native(d)->host_network)
+		free_engine(native(d)->host_network);
+	free_engine(native(d));
+}
+
 static const struct driver_ops native_ops = {
 	.name = "native",
 	.create = native_box_create,
@@ -253,7 +298,12 @@ static const struct driver_ops native_ops = {
 	.leave = native_leave,
 	.freeze = native_box_freeze,
 	.claim = native_box_claim,
+	.reach = native_box_reach,
 	.counters = native_box_counters,
+	.traffic = native_box_traffic,
+	.ask_denials = native_box_ask_denials,
+	.settle_denials = native_box_settle_denials,
+	.denials = native_box_denials,
 	.destroy = native_box_destroy,
 	.free = native_free,
 };
@@ -275,6 +325,7 @@ static struct driver_caps caps_of(const struct engine_probe *probe, bool strict,
 	return (struct driver_caps){
 		.layers = probe->layers,
 		.required_layers = strict ? LAYERS_STRICT : LAYERS_BEST_EFFORT,
+		.networks = probe->bridge ? BOX_NETWORK_BIT(BOX_NETWORK_BRIDGE) : 0,
 		.landlock_abi = probe->landlock_abi,
 		.boxes_max = probe->boxes_max,
 		.daemon_uid = probe->daemon_uid,
@@ -303,6 +354,7 @@ struct driver *native_new(const struct native_config *config, int sock, pid_t pi
 
 	n->base.ops = &native_ops;
 	n->base.caps = caps_of(probe, config->strict, config->handover && config->lease_us > 0);
+	native_filter_hash(config->agent_path, n->base.caps.filter_sha256);
 	n->sock = sock;
 	n->pid = pid;
 	n->pidfd = -1;
@@ -316,6 +368,11 @@ struct driver *native_new(const struct native_config *config, int sock, pid_t pi
 	list_init(&n->kept);
 	list_init(&n->waiting);
 	return &n->base;
+}
+
+struct native *native_maker(struct native *n, const struct box_spec *spec)
+{
+	return spec->network == BOX_NETWORK_HOST ? n->host_network : n;
 }
 
 static struct driver *take_over(const struct native_config *config)
@@ -336,7 +393,8 @@ static struct driver *take_over(const struct native_config *config)
 	return NULL;
 }
 
-int native_spawn(const struct native_config *config, struct driver **ret_driver, struct error *err)
+static int spawn_engine(const struct native_config *config, struct driver **ret_driver,
+                        struct error *err)
 {
 	struct native_engine engine;
 
@@ -348,6 +406,65 @@ int native_spawn(const struct native_config *config, struct driver **ret_driver,
 	*ret_driver = native_new(config, engine.sock, engine.pid, &engine.probe);
 	(*ret_driver)->import_group = engine.import_group;
 	return 0;
+}
+
+/*
+ * The second engine differs from the first in what is left out: no zygotes, which would be in
+ * another network than their boxes, no imports, no bridge. Images belong to the daemon, so to an
+ * id of the first.
+ */
+static int spawn_host_network(const struct native_config *config, struct native *n,
+                              struct error *err)
+{
+	char name[HANDOVER_LEN];
+	struct native_config second = *config;
+	struct driver *d;
+
+	second.handover = NULL;
+	if (config->handover && str_format(name, sizeof(name), "%s-host", config->handover) >= 0)
+		second.handover = name;
+	second.zygote_path = second.bridge_path = NULL;
+	second.import_memory_bytes = 0;
+	second.daemon_uid = n->base.caps.daemon_uid;
+	if (!config->host_network) {
+		native_handover_end(&second);
+		return 0;
+	}
+	if (spawn_engine(&second, &d, err) < 0)
+		return error_wrap(err, "network host");
+	n->host_network = native(d);
+	n->host_network->is_host_network = true;
+	n->base.caps.networks |= BOX_NETWORK_BIT(BOX_NETWORK_HOST);
+	return 0;
+}
+
+int native_spawn(const struct native_config *config, struct driver **ret_driver, struct error *err)
+{
+	struct native_config first = *config;
+
+	first.host_network = false;
+	if (spawn_engine(&first, ret_driver, err) < 0)
+		return -1;
+	if (spawn_host_network(config, native(*ret_driver), err) == 0)
+		return 0;
+	driver_leave(*ret_driver); /* what an earlier daemon left waits for the next one */
+	driver_free(*ret_driver);
+	*ret_driver = NULL;
+	return -1;
+}
+
+void native_attach_gateway(struct driver *d, int starter, const struct gateway_events *events)
+{
+	if (starter < 0)
+		return;
+	native(d)->gateway = gateway_link_new(native(d)->loop, starter, events, &d->caps.has_mcp);
+	if (native(d)->host_network)
+		native(d)->host_network->gateway = native(d)->gateway;
+}
+
+int native_gateway_starter(struct driver *d)
+{
+	return gateway_link_starter(native(d)->gateway);
 }
 
 /* Requests that need a network are refused from now on. */
@@ -364,9 +481,19 @@ void native_attach_egress(struct driver *d, int starter)
 	d->caps.networks |= BOX_NETWORK_BIT(BOX_NETWORK_ALLOWLIST);
 }
 
-int native_attach_loop(struct driver *d, struct loop *loop, struct error *err)
+void native_set_secrets(struct driver *d, const struct egress_source *source)
 {
-	struct native *n = native(d);
+	egress_link_set_source(native(d)->egress, source);
+}
+
+void native_secrets_changed(struct driver *d, const char *tenant)
+{
+	if (native(d)->egress)
+		egress_link_refresh(native(d)->egress, tenant);
+}
+
+static int attach_engine(struct native *n, struct loop *loop, struct error *err)
+{
 	int r = fd_set_nonblock(n->sock, true);
 
 	if (r < 0)
@@ -375,4 +502,13 @@ int native_attach_loop(struct driver *d, struct loop *loop, struct error *err)
 	n->watch = watch_new(loop, n->sock, on_socket, n);
 	update_events(n);
 	return 0;
+}
+
+int native_attach_loop(struct driver *d, struct loop *loop, struct error *err)
+{
+	struct native *n = native(d);
+
+	if (attach_engine(n, loop, err) < 0)
+		return -1;
+	return n->host_network ? attach_engine(n->host_network, loop, err) : 0;
 }

@@ -9,6 +9,7 @@
 
 struct driver;
 struct error;
+struct gateway_events;
 struct loop;
 
 struct native_config {
@@ -18,7 +19,9 @@ struct native_config {
 	uint64_t zygote_forks;        /* replace it after so many children */
 	uint64_t zygote_memory_bytes; /* replace it at this size */
 	uint64_t zygote_age_us;       /* replace it at this age */
+	const char *addon_path;       /* native part of runners; NULL: none */
 	const char *runners_dir;
+	char *const *more_runners; /* NULL-terminated; NULL: none */
 	const char *runtime_dir;
 	const char *const *roots; /* their subdirectories are roots */
 	const char *log_level;    /* for the engine */
@@ -29,6 +32,13 @@ struct native_config {
 	uint64_t cpu_max_millicores; /* 0: all cores */
 	/* Of a tenant per second and disk; 0: no limit. */
 	uint64_t io_bytes, io_ops;
+	/* millibox-bridge; NULL: boxes have no interface. Lists are NULL-terminated. */
+	const char *bridge_path, *bridge_subnet;
+	char *const *bridge_allow, *const *bridge_resolvers;
+	/* A second engine, for boxes that share the network of the host. */
+	bool host_network;
+	char *const *host_network_resolvers; /* NULL-terminated */
+	uint32_t daemon_uid;                 /* of that engine; native_spawn sets it */
 	/* Of all image imports together. */
 	uint64_t import_memory_bytes;
 	bool strict;
@@ -49,5 +59,15 @@ struct native_config {
 int native_spawn(const struct native_config *config, struct driver **ret_driver,
                  struct error *err) attr_must_check;
 int native_attach_loop(struct driver *d, struct loop *loop, struct error *err) attr_must_check;
+/** native_attach_gateway - likewise (gateway_link.h); @starter -1: no MCP server is configured. */
+void native_attach_gateway(struct driver *d, int starter, const struct gateway_events *events);
+/** native_gateway_starter - as gateway_link_starter. */
+int native_gateway_starter(struct driver *d);
 /** native_attach_egress - after native_attach_loop; takes @starter (egress_link.h). */
 void native_attach_egress(struct driver *d, int starter);
+
+struct egress_source;
+/** native_set_secrets - after native_attach_egress. */
+void native_set_secrets(struct driver *d, const struct egress_source *source);
+/** native_secrets_changed - boxes of @tenant get their secrets again. */
+void native_secrets_changed(struct driver *d, const char *tenant);

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "driver/traffic.h"
 #include "io/loop.h"
 #include <assert.h>
 #include <signal.h>
@@ -96,6 +97,25 @@ static void lose_box(struct native_box *b, const struct error *err)
 	b->base.events.on_lost(b->base.events.ctx, err);
 }
 
+static void lose_unreached(void *arg)
+{
+	struct error err = {0};
+
+	(void)error_set(&err, ERR_AGENT_LOST, 0, "its network could not be changed");
+	lose_box(arg, &err);
+}
+
+/* It must not go on with the network that it has. The owner may be walking its boxes: on_lost comes
+ * from the loop. */
+void native_box_unreached(struct native_box *b)
+{
+	if (!is_in(b, STATES_ALIVE))
+		return;
+	kill_box(b);
+	loop_cancel(native_of(b)->loop, lose_unreached, b);
+	loop_defer(native_of(b)->loop, lose_unreached, b);
+}
+
 static void on_overdue(void *ctx)
 {
 	struct native_box *b = ctx;
@@ -111,6 +131,16 @@ static void on_overdue(void *ctx)
 	lose_box(b, &err);
 }
 
+/* Earlier the socket does not listen. */
+static void open_gateway(struct native_box *b)
+{
+	struct gateway_link *l = native_of(b)->gateway;
+	int listener = b->fds[ENGINE_FD_GATEWAY];
+
+	if (l && listener >= 0 && b->base.spec.tools)
+		b->base.gateway = gateway_port_open(l, listener, &b->base.spec);
+}
+
 static void on_hello(void *ctx, const struct msg_hello *hello)
 {
 	struct native_box *b = ctx;
@@ -122,6 +152,7 @@ static void on_hello(void *ctx, const struct msg_hello *hello)
 		return;
 	}
 	timer_stop(b->timer);
+	open_gateway(b);
 	set_state(b, NATIVE_READY);
 	b->base.events.on_ready(b->base.events.ctx);
 }
@@ -162,13 +193,15 @@ static struct native_box *new_box(struct native *n, const struct box_spec *spec,
 
 	b->base = (struct box){.driver = &n->base, .events = *events, .spec = *spec};
 	(void)box_rules_ref(b->base.spec.rules);
-	b->required = spec->required_layers | n->base.caps.required_layers;
+	(void)box_rules_ref(b->base.spec.tools);
+	b->required = driver_required(&n->base, spec);
 	b->link_events = (struct link_events){.ctx = b,
 	                                      .on_hello = on_hello,
 	                                      .on_injected = on_injected,
 	                                      .on_lost = on_link_lost};
 	for (unsigned i = 0; i < ENGINE_FD_COUNT; i++)
 		b->fds[i] = -1;
+	b->refusals.sock = -1;
 	counters_files_init(&b->counters);
 	b->timer = timer_new(n->loop, on_overdue, b);
 	b->base.link = link_new(n->loop, b->base.spec.id, &b->link_events, &b->base.events);
@@ -185,11 +218,14 @@ void native_box_free(struct native_box *b)
 	if (b->engine_has && !(n->leaving && b->base.spec.keep))
 		kill_box(b);
 	loop_cancel(n->loop, finish_box, b);
+	loop_cancel(n->loop, lose_unreached, b);
 	(void)map_remove(n->by_id, b->base.spec.id);
 	list_remove(&b->node);
 	n->boxes_count--;
 	egress_port_close(b->base.egress);
+	gateway_port_close(b->base.gateway);
 	box_rules_unref(b->base.spec.rules);
+	box_rules_unref(b->base.spec.tools);
 	link_free(b->base.link);
 	timer_free(b->timer);
 	for (unsigned i = 0; i < ENGINE_FD_COUNT; i++)
@@ -207,6 +243,9 @@ static struct engine_request request_for(const struct native_box *b, enum engine
 	memcpy(request.box_id, b->base.spec.id, strlen(b->base.spec.id));
 	return request;
 }
+
+static_assert(BOX_RANGES_ALL == ENGINE_RANGES_ALL && BOX_RANGES_NAMED == ENGINE_RANGES_NAMED,
+              "passed through");
 
 static struct engine_request create_request(const struct native_box *b)
 {
@@ -234,23 +273,51 @@ static struct engine_request create_request(const struct native_box *b)
 		request.flags |= ENGINE_FLAG_IMAGE;
 	if (b->base.spec.network == BOX_NETWORK_ALLOWLIST)
 		request.flags |= ENGINE_FLAG_EGRESS;
+	if (b->base.spec.network == BOX_NETWORK_BRIDGE) {
+		request.flags |= ENGINE_FLAG_BRIDGE;
+		request.ranges = b->base.spec.ranges;
+	}
+	if (b->base.spec.network == BOX_NETWORK_HOST)
+		request.flags |= ENGINE_FLAG_HOST_NETWORK;
+	if (b->base.spec.tools)
+		request.flags |= ENGINE_FLAG_GATEWAY;
 	memcpy(request.root, b->base.spec.root, strlen(b->base.spec.root));
+	static_assert(sizeof(request.packages) == sizeof(b->base.spec.packages), "and packages");
+	if (b->base.spec.packages[0])
+		request.flags |= ENGINE_FLAG_PACKAGES;
+	memcpy(request.packages, b->base.spec.packages, strlen(b->base.spec.packages));
 	static_assert(sizeof(request.tenant) == sizeof(b->base.spec.tenant), "and tenants");
 	memcpy(request.tenant, b->base.spec.tenant, strlen(b->base.spec.tenant));
 	request.zygote = (uint8_t)native_zygote(native_of(b), &b->base.spec);
 	return request;
 }
 
+/* The second engine was taken over from an earlier daemon, which had another id: in its boxes,
+ * images and packages would belong to an unknown user. */
+static bool knows_owner(const struct driver *first, const struct native *n,
+                        const struct box_spec *spec)
+{
+	return (!spec->root[0] && !spec->packages[0]) ||
+	       n->base.caps.daemon_uid == first->caps.daemon_uid;
+}
+
 int native_box_create(struct driver *d, const struct box_spec *spec,
                       const struct box_events *events, struct box **ret_box, struct error *err)
 {
-	struct native *n = CONTAINER_OF(d, struct native, base);
+	struct native *n = native_maker(CONTAINER_OF(d, struct native, base), spec);
 	struct engine_request request;
 	struct native_box *b;
 
+	if (!n)
+		return error_set(err, ERR_UNAVAILABLE, 0, "network host is not enabled");
+	if (!knows_owner(d, n, spec))
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "network host has no images and packages until the sessions "
+		                 "with network host have ended and the daemon was restarted");
 	assert(n->loop);
-	if (n->boxes_count >= d->caps.boxes_max)
-		return error_set(err, ERR_BUSY, 0, "all %u boxes are in use", d->caps.boxes_max);
+	if (n->boxes_count >= n->base.caps.boxes_max)
+		return error_set(err, ERR_BUSY, 0, "all %u boxes are in use",
+		                 n->base.caps.boxes_max);
 	b = new_box(n, spec, events);
 	if (map_put(n->by_id, spec->id, b) < 0) {
 		/* Another box has this id: keep that one. */
@@ -288,11 +355,11 @@ int native_box_freeze(struct box *box, bool frozen, struct error *err)
 		return error_set(err, ERR_CONFLICT, 0, "box %s is not ready", box->spec.id);
 	b->freeze_wanted = frozen;
 	if (b->freeze_seq)
-		return 0;
+		return 1;
 	ask_to_freeze(b);
 	if (b->freeze_seq == 0)
 		return error_set(err, ERR_UNAVAILABLE, 0, "millibox-engine is gone");
-	return 0;
+	return 1;
 }
 
 void native_box_claim(struct box *box)
@@ -304,14 +371,42 @@ void native_box_claim(struct box *box)
 	(void)!native_send(native_of(b), &request);
 }
 
+static void send_reach(struct native_box *b)
+{
+	struct engine_request request = request_for(b, ENGINE_REACH);
+
+	if (b->base.spec.network == BOX_NETWORK_BRIDGE) {
+		request.flags = ENGINE_FLAG_BRIDGE;
+		request.ranges = b->base.spec.ranges;
+	}
+	if (native_send(native_of(b), &request) == 0)
+		native_box_unreached(b);
+}
+
+void native_box_reach(struct box *box)
+{
+	struct native_box *b = native_box(box);
+
+	if (!b->engine_has || is_in(b, STATE_BIT(NATIVE_DESTROYING) | STATE_BIT(NATIVE_GONE)))
+		return;
+	/* The counters go with the interface. */
+	if (box->spec.network != BOX_NETWORK_BRIDGE)
+		b->had_traffic = traffic_read(b->fds[ENGINE_FD_NETWORK], &b->traffic_last);
+	send_reach(b);
+}
+
 void native_box_frozen(struct native_box *b)
 {
 	b->freeze_seq = 0;
 	if (b->adopted && b->state == NATIVE_BUILDING && !b->freeze_wanted)
 		timer_start(b->timer, NATIVE_HELLO_TIMEOUT_US);
+	if (!is_in(b, STATES_ALIVE))
+		return;
 	/* 0 again: the engine just died. */
-	if (is_in(b, STATES_ALIVE) && b->freeze_wanted != b->freeze_asked)
+	if (b->freeze_wanted != b->freeze_asked)
 		ask_to_freeze(b);
+	else if (b->base.events.on_frozen)
+		b->base.events.on_frozen(b->base.events.ctx);
 }
 
 void native_box_counters(struct box *box, enum counters_for purpose,
@@ -329,6 +424,35 @@ void native_box_counters(struct box *box, enum counters_for purpose,
 	              &n->absent, ret_counters);
 }
 
+void native_box_ask_denials(struct box *box)
+{
+	refusals_ask(&native_box(box)->refusals);
+}
+
+bool native_box_settle_denials(struct box *box, uint64_t wait_us)
+{
+	return refusals_settle(&native_box(box)->refusals, wait_us);
+}
+
+size_t native_box_denials(struct box *box, struct box_denial *ret, size_t max)
+{
+	return refusals_take(&native_box(box)->refusals, ret, max);
+}
+
+bool native_box_traffic(struct box *box, struct box_network_usage *ret)
+{
+	struct native_box *b = native_box(box);
+
+	if (b->had_traffic)
+		*ret = b->traffic_last;
+	else if (box->spec.network != BOX_NETWORK_BRIDGE ||
+	         !traffic_read(b->fds[ENGINE_FD_NETWORK], ret))
+		return false;
+	ret->sent -= b->traffic_before.sent;
+	ret->received -= b->traffic_before.received;
+	return true;
+}
+
 void native_box_destroy(struct box *box)
 {
 	struct native_box *b = native_box(box);
@@ -340,6 +464,9 @@ void native_box_destroy(struct box *box)
 		kill_box(b);
 	set_state(b, NATIVE_DESTROYING);
 	egress_port_close(TAKE_PTR(box->egress));
+	gateway_port_close(TAKE_PTR(box->gateway));
+	/* The open table would keep the namespace, and so the interface. */
+	b->fds[ENGINE_FD_NETWORK] = fd_close(b->fds[ENGINE_FD_NETWORK]);
 	link_close(box->link);
 	if (!b->engine_has) {
 		end_box(b);
@@ -375,12 +502,14 @@ static struct msg_setup setup_of(const struct native_box *b, const struct engine
 	};
 }
 
+static_assert(ENGINE_EGRESS_PORT == BOX_PROXY_PORT, "the variables of programs name the port");
+
 static void open_egress(struct native_box *b)
 {
 	struct egress_link *l = native_of(b)->egress;
-	int listener = b->fds[ENGINE_FD_EGRESS];
+	int listener = b->fds[ENGINE_FD_NETWORK];
 
-	if (l && listener >= 0)
+	if (l && listener >= 0 && b->base.spec.network == BOX_NETWORK_ALLOWLIST)
 		b->base.egress =
 			egress_port_open(l, listener, b->base.spec.tenant, b->base.spec.rules);
 }
@@ -392,6 +521,7 @@ void native_box_created(struct native_box *b, const struct engine_created *creat
 	struct error err = {0};
 
 	memcpy(b->fds, fds, sizeof(b->fds));
+	b->refusals.sock = b->fds[ENGINE_FD_REFUSALS];
 	b->created = true;
 	if (b->state != NATIVE_CREATING) {
 		kill_box(b);
@@ -422,22 +552,22 @@ static struct native_kept *find_kept(struct native *n, const char *id)
 int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct box_events *events,
                      struct box **ret_box, bool *ret_frozen, struct error *err)
 {
-	struct native *n = CONTAINER_OF(d, struct native, base);
-	struct native_kept *kept = find_kept(n, spec->id);
+	struct native *n = native_maker(CONTAINER_OF(d, struct native, base), spec);
+	struct native_kept *kept = n ? find_kept(n, spec->id) : NULL;
 	struct native_box *b;
 
-	assert(n->loop);
 	if (!kept)
 		return error_set(err, ERR_NOT_FOUND, 0, "box %s is gone", spec->id);
 	/* The requirements may have changed. */
-	if (driver_check_layers(kept->created.layers | LINK_AGENT_LAYERS,
-	                        spec->required_layers | d->caps.required_layers, err) < 0)
+	if (driver_check_layers(kept->created.layers | LINK_AGENT_LAYERS, driver_required(d, spec),
+	                        err) < 0)
 		return -1;
 	b = new_box(n, spec, events);
 	if (map_put(n->by_id, spec->id, b) < 0)
 		abort(); /* unique in the engine */
 	b->adopted = b->created = b->engine_has = true;
 	memcpy(b->fds, kept->fds, sizeof(b->fds));
+	b->refusals.sock = b->fds[ENGINE_FD_REFUSALS];
 	for (size_t i = 0; i < ENGINE_FD_COUNT; i++)
 		kept->fds[i] = -1;
 	b->base.layers = kept->created.layers;
@@ -445,6 +575,13 @@ int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct
 	native_kept_free(kept);
 	set_state(b, NATIVE_BUILDING);
 	open_egress(b);
+	/* A run that ended before would otherwise count everything since the box was made. */
+	if (spec->network == BOX_NETWORK_BRIDGE)
+		(void)!traffic_read(b->fds[ENGINE_FD_NETWORK], &b->traffic_before);
+	/* Policies may have changed since it was made; it may have had an interface. */
+	if (spec->network == BOX_NETWORK_BRIDGE ||
+	    (spec->network == BOX_NETWORK_NONE && b->fds[ENGINE_FD_NETWORK] >= 0))
+		send_reach(b);
 	link_adopt(b->base.link, TAKE_FD(b->fds[ENGINE_FD_AGENT]));
 	if (!b->freeze_wanted)
 		timer_start(b->timer, NATIVE_HELLO_TIMEOUT_US);

@@ -19,8 +19,8 @@
  * block, within limits. We hold the lock of our state directory: if an engine answers to its name,
  * its daemon is dead.
  *
- * An engine of another binary or configuration would enforce other rules than our operator's. It is
- * told to end, with its boxes.
+ * An engine of another binary or configuration would enforce other rules than our operator's. It
+ * gets the order to end, with its boxes.
  */
 
 /* Return: the socket, or -1: no engine. */
@@ -71,6 +71,15 @@ static int open_peer(int sock)
 	return r < 0 ? r : fd_peer_pidfd(sock);
 }
 
+/* With its boxes. */
+static void end_engine(int sock, int pidfd)
+{
+	struct engine_request request = {.op = ENGINE_END, .seq = NATIVE_PROBE_SEQ + 1};
+
+	(void)!fd_send(sock, &request, sizeof(request), NULL, 0);
+	wait_for_end(pidfd);
+}
+
 static bool probe_engine(int sock, int pidfd, struct engine_probe *ret_probe,
                          struct helper_group *ret_group)
 {
@@ -88,7 +97,6 @@ bool native_handover_find(const struct native_config *config, struct native_engi
 {
 	cleanup_close int sock = config->handover ? connect_to_engine(config) : -1;
 	cleanup_close int pidfd = sock < 0 ? -1 : open_peer(sock);
-	struct engine_request request = {.op = ENGINE_END, .seq = NATIVE_PROBE_SEQ + 1};
 	attr_cleanup(helper_group_close) struct helper_group group = {0};
 	struct engine_probe probe = {0};
 
@@ -103,8 +111,7 @@ bool native_handover_find(const struct native_config *config, struct native_engi
 	if (probe.identity != native_identity(config)) {
 		log_warn("the engine of an earlier daemon has another binary or other "
 		         "settings, ending its boxes");
-		(void)!fd_send(sock, &request, sizeof(request), NULL, 0);
-		wait_for_end(pidfd);
+		end_engine(sock, pidfd);
 		return false;
 	}
 	*ret_engine = (struct native_engine){
@@ -114,6 +121,19 @@ bool native_handover_find(const struct native_config *config, struct native_engi
 		.import_group = TAKE(group, (struct helper_group){0}),
 	};
 	return true;
+}
+
+void native_handover_end(const struct native_config *config)
+{
+	cleanup_close int sock = config->handover ? connect_to_engine(config) : -1;
+	cleanup_close int pidfd = sock < 0 ? -1 : open_peer(sock);
+	attr_cleanup(helper_group_close) struct helper_group group = {0};
+	struct engine_probe probe;
+
+	if (pidfd < 0 || !probe_engine(sock, pidfd, &probe, &group))
+		return;
+	log_warn("the settings do not allow network host any more: ending its boxes");
+	end_engine(sock, pidfd);
 }
 
 void native_kept_free(struct native_kept *kept)

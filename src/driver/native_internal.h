@@ -5,11 +5,15 @@
  * DOC: shared by the native driver's files: native.c the driver and its socket, native_spawn.c
  * starts the engine, native_handover.c takes over a running one, native_zygote.c chooses zygotes,
  * native_reply.c handles replies, native_box.c one box.
+ *
+ * With network host there are two engines, each with a struct native of its own. Core knows the
+ * first one, which passes on what is about a box of the second. A box knows its own.
  */
 
 #include "base/list.h"
 #include "driver/internal.h"
 #include "driver/native.h"
+#include "driver/refusals.h"
 #include "engine/engine.h"
 #include <sys/types.h>
 
@@ -53,7 +57,12 @@ struct native {
 	struct map *by_id;             /* @boxes by id */
 	struct list waiting; /* struct native_waiting: requests the socket had no room for, owned */
 	uint32_t seq;
+	struct native
+		*host_network;      /* makes boxes with network host; owned; NULL: there are none */
+	bool is_host_network;       /* it is that one */
 	struct egress_link *egress; /* owned; NULL: boxes have no network */
+	struct gateway_link *gateway; /* owned, in .host_network borrowed; NULL: no MCP server is
+	                               * configured */
 	struct native_zygote zygotes[ENGINE_ZYGOTES_MAX];
 	bool has_zygotes;
 	void (*on_engine_lost)(void *ctx, const struct error *err);
@@ -105,10 +114,16 @@ struct native_box {
 	bool adopted;                                 /* by an earlier daemon */
 	int fds[ENGINE_FD_COUNT];                     /* owned, -1: none */
 	struct counters_files counters;
+	struct box_network_usage traffic_before; /* of an adopted box: not ours to report */
+	struct box_network_usage traffic_last;   /* of an interface that was removed */
+	bool had_traffic;
+	struct refusals refusals;
 	struct timer *timer; /* owned: for the engine's reason, or GONE */
 	struct link_events link_events;
 };
 
+/** native_maker - who makes and keeps boxes like @spec; NULL: network host is not enabled. */
+struct native *native_maker(struct native *n, const struct box_spec *spec);
 /** native_identity - hash of the engine's build and options. */
 uint64_t native_identity(const struct native_config *config);
 /** native_is_of_past - end or failure of an earlier daemon's box, not a reply to us. */
@@ -125,6 +140,8 @@ int native_wait_readable(int fd, uint64_t deadline_us);
  * build or configuration is ended and waited for.
  */
 bool native_handover_find(const struct native_config *config, struct native_engine *ret_engine);
+/** native_handover_end - end an earlier daemon's engine that is not wanted any more, if any. */
+void native_handover_end(const struct native_config *config);
 /** native_handover_list - fill n->kept. Fails if the engine is unusable. */
 int native_handover_list(struct native *n, struct error *err) attr_must_check;
 void native_kept_free(struct native_kept *kept);
@@ -163,8 +180,15 @@ int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct
                      struct box **ret_box, bool *ret_frozen, struct error *err);
 int native_box_freeze(struct box *box, bool frozen, struct error *err);
 void native_box_claim(struct box *box);
+/** native_box_unreached - a change of its network was not sent: the box ends, on_lost follows. */
+void native_box_unreached(struct native_box *b);
+void native_box_reach(struct box *box);
 void native_box_counters(struct box *box, enum counters_for purpose,
                          struct box_counters *ret_counters);
+bool native_box_traffic(struct box *box, struct box_network_usage *ret);
+void native_box_ask_denials(struct box *box);
+bool native_box_settle_denials(struct box *box, uint64_t wait_us);
+size_t native_box_denials(struct box *box, struct box_denial *ret, size_t max);
 void native_box_destroy(struct box *box);
 /** native_box_free - without a callback. */
 void native_box_free(struct native_box *b);
@@ -175,3 +199,9 @@ void native_box_frozen(struct native_box *b);
 void native_box_failed(struct native_box *b, const struct error *err);
 void native_box_gone(struct native_box *b, const struct engine_gone *gone);
 void native_box_orphaned(struct native_box *b, const struct error *err);
+
+/* native_filter.c */
+
+/** native_filter_hash - SHA-256 of the filters of payloads and of the agent, one after the other,
+ * as the kernel gets them; "": the file at @agent_path does not have them. */
+void native_filter_hash(const char *agent_path, char ret_hex[DRIVER_HASH_LEN]);

@@ -67,7 +67,7 @@ attr_noreturn static void become_engine(const char *path, char *const argv[], in
 	_exit(127);
 }
 
-#define OPTIONS_MAX (24 + ENGINE_BASES_MAX)
+#define OPTIONS_MAX (26 + ENGINE_BASES_MAX + ENGINE_RUNNERS_MAX + 2 * ENGINE_RANGES_MAX)
 
 struct option {
 	const char *name;
@@ -82,6 +82,42 @@ struct options {
 	struct option all[OPTIONS_MAX];
 	const char *argv[2 * OPTIONS_MAX + 2];
 };
+
+static void add_word(struct options *options, const char *name, const char *word)
+{
+	options->all[options->count++] =
+		(struct option){.name = name, .word = word, .essential = true};
+}
+
+static void add_number(struct options *options, const char *name, uint64_t value)
+{
+	options->all[options->count++] =
+		(struct option){.name = name, .value = value, .essential = true};
+}
+
+/* The settings allow no more. */
+static void add_list(struct options *options, const char *name, char *const *list)
+{
+	for (size_t i = 0; list && list[i] && i < ENGINE_RANGES_MAX; i++)
+		add_word(options, name, list[i]);
+}
+
+static void add_network(struct options *options, const struct native_config *config)
+{
+	if (config->host_network) {
+		add_number(options, "--host-network", 1);
+		/* A new first engine may get another: the boxes of the second live on. */
+		options->all[options->count++] =
+			(struct option){.name = "--daemon-uid", .value = config->daemon_uid};
+		add_list(options, "--resolver", config->host_network_resolvers);
+	}
+	if (!config->bridge_path)
+		return;
+	add_word(options, "--bridge", config->bridge_path);
+	add_word(options, "--bridge-subnet", config->bridge_subnet);
+	add_list(options, "--bridge-allow", config->bridge_allow);
+	add_list(options, "--resolver", config->bridge_resolvers);
+}
 
 static struct options options_of(const struct native_config *config)
 {
@@ -139,14 +175,22 @@ static struct options options_of(const struct native_config *config)
 		                        .value = config->zygote_age_us / USEC_PER_MS,
 		                        .essential = true};
 	}
+	if (config->addon_path)
+		options.all[options.count++] = (struct option){
+			.name = "--addon", .word = config->addon_path, .essential = true};
 	/* The settings allow no more. */
 	for (size_t i = 0; config->roots && config->roots[i] && i < ENGINE_BASES_MAX; i++)
 		options.all[options.count++] = (struct option){
 			.name = "--roots", .word = config->roots[i], .essential = true};
+	for (size_t i = 0;
+	     config->more_runners && config->more_runners[i] && i + 1 < ENGINE_RUNNERS_MAX; i++)
+		options.all[options.count++] = (struct option){
+			.name = "--runners", .word = config->more_runners[i], .essential = true};
+	add_network(&options, config);
 	return options;
 }
 
-/* FNV-1a: whoever can cause a collision can replace the engine. */
+/* FNV-1a: an attacker who can cause a collision can replace the engine. */
 static uint64_t mix(uint64_t hash, const void *data, size_t len)
 {
 	const unsigned char *p = data;
@@ -184,6 +228,10 @@ uint64_t native_identity(const struct native_config *config)
 	hash = mix_file(hash, config->agent_path);
 	if (config->zygote_path)
 		hash = mix_file(hash, config->zygote_path);
+	if (config->addon_path)
+		hash = mix_file(hash, config->addon_path);
+	if (config->bridge_path)
+		hash = mix_file(hash, config->bridge_path);
 	for (size_t i = 0; i < options.count; i++) {
 		const struct option *o = &options.all[i];
 

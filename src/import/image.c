@@ -14,18 +14,21 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "json/json_dump.h"
 
 /*
- * Theory of operation. There are two kinds of archive:
+ * Theory of operation. There are three kinds of archive:
  *
  *   OCI layout   index.json -> manifest -> configuration and layers, each referenced by digest and
  *                size in blobs/sha256; both are checked
  *   docker save  manifest.json -> configuration and layers by name; if the configuration's name
  *                looks like a digest, it is checked
+ *   plain        the files of a root (debootstrap, docker export): one layer without a
+ *                configuration, known by its first name; its digest is that of the archive
  *
- * In both, the configuration has the digest of each uncompressed layer (diff_ids), which is checked
- * while the layer is applied. So the digest of the manifest or configuration covers everything
- * below it.
+ * In the first two, the configuration has the digest of each uncompressed layer (diff_ids), which
+ * is checked while the layer is applied. So the digest of the manifest or configuration covers
+ * everything below it.
  */
 
 #define CHUNK      65536
@@ -246,7 +249,8 @@ static int find_parts(struct image *i)
 	if (saved)
 		return use_docker_save(i, saved);
 	return error_set(i->err, ERR_INVALID, 0,
-	                 "neither index.json nor manifest.json: not an image archive");
+	                 "neither an image (index.json, manifest.json) nor a root file system (its "
+	                 "first entry would be bin, etc, usr ...)");
 }
 
 /* Uncompressed, counted and hashed while it is read. */
@@ -270,10 +274,9 @@ static ptrdiff_t read_stream(void *ctx, void *data, size_t size)
 	return (ptrdiff_t)n;
 }
 
-static int check_diff(struct image *i, struct stream *s, const char *expected)
+static int end_stream(struct image *i, struct stream *s, char ret_digest[IMPORT_DIGEST_LEN])
 {
 	unsigned char digest[crypto_hash_sha256_BYTES];
-	char hex[IMPORT_DIGEST_LEN];
 	char rest[CHUNK];
 	ptrdiff_t n;
 
@@ -285,14 +288,24 @@ static int check_diff(struct image *i, struct stream *s, const char *expected)
 	if (n < 0)
 		return error_set(i->err, ERR_INVALID, 0, "the layer is damaged");
 	(void)crypto_hash_sha256_final(&s->hash, digest);
-	(void)sodium_bin2hex(hex, sizeof(hex), digest, sizeof(digest));
+	(void)sodium_bin2hex(ret_digest, IMPORT_DIGEST_LEN, digest, sizeof(digest));
+	return 0;
+}
+
+static int check_diff(struct image *i, struct stream *s, const char *expected)
+{
+	char hex[IMPORT_DIGEST_LEN];
+
+	if (end_stream(i, s, hex) < 0)
+		return -1;
 	if (!str_equal(hex, expected))
 		return error_set(i->err, ERR_INVALID, 0, "its diff_id is %.64s, not %.64s", hex,
 		                 expected);
 	return 0;
 }
 
-static int open_stream(struct image *i, struct stream *s, int fd)
+/* @in NULL: of the file @fd. */
+static int open_stream(struct image *i, struct stream *s, int fd, struct input *in)
 {
 	struct archive_entry *entry;
 
@@ -304,7 +317,8 @@ static int open_stream(struct image *i, struct stream *s, int fd)
 	(void)archive_read_support_format_empty(s->archive);
 	(void)archive_read_support_filter_gzip(s->archive);
 	(void)archive_read_support_filter_zstd(s->archive);
-	if (archive_read_open_fd(s->archive, fd, CHUNK) != ARCHIVE_OK ||
+	if ((in ? input_open(in, s->archive) : archive_read_open_fd(s->archive, fd, CHUNK)) !=
+	            ARCHIVE_OK ||
 	    archive_read_next_header(s->archive, &entry) != ARCHIVE_OK)
 		return error_set(i->err, ERR_INVALID, 0, "%.100s",
 		                 archive_error_string(s->archive));
@@ -317,7 +331,7 @@ static int apply_layer(struct image *i, size_t n, const char *diff_id)
 	struct stream s = {0};
 	const struct layer layer = {i->root, i->limits, &i->counts, read_stream, &s};
 	int r = fd < 0 ? error_set(i->err, ERR_UNAVAILABLE, -fd, "open it")
-	               : open_stream(i, &s, fd);
+	               : open_stream(i, &s, fd, NULL);
 
 	i->counts.layer = n + 1;
 	layer_report(&i->counts, true);
@@ -346,6 +360,22 @@ static int apply_layers(struct image *i, const json_t *config)
 			return -1;
 	}
 	return 0;
+}
+
+static int apply_root(struct image *i, struct input *in)
+{
+	struct stream s = {0};
+	const struct layer layer = {i->root, i->limits, &i->counts, read_stream, &s};
+	int r = open_stream(i, &s, -1, in);
+
+	i->layers_count = i->counts.layers = i->counts.layer = 1;
+	layer_report(&i->counts, true);
+	if (r >= 0)
+		r = layer_apply(&layer, i->err);
+	if (r >= 0)
+		r = end_stream(i, &s, i->digest);
+	(void)archive_read_free(s.archive);
+	return r;
 }
 
 /* At most LIST_MAX strings of bounded length; skips all other items. */
@@ -377,7 +407,7 @@ static char *describe_image(const struct image *i, const json_t *config)
 		copy_strings(json_object_get(run, "Entrypoint")), "cmd",
 		copy_strings(json_object_get(run, "Cmd")), "working_dir",
 		dir && strlen(dir) <= TEXT_MAX ? dir : "");
-	char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+	char *text = j ? json_dump_text(j, JSON_COMPACT) : NULL;
 
 	if (r < 0) {
 		(void)error_set(i->err, ERR_UNAVAILABLE, -r, "measure the root");
@@ -398,21 +428,34 @@ static int check_platform(struct image *i, const json_t *config)
 	return error_set(i->err, ERR_INVALID, 0, "the image is not for linux/%s", ARCHITECTURE);
 }
 
+static char *import_image(struct image *i, const struct image_source *source, struct input *in)
+{
+	struct spool *spool = spool_read(in, source->blobs, source->limits, i->err);
+	cleanup_json json_t *config = NULL;
+	char *result = NULL;
+
+	i->spool = spool;
+	if (spool && find_parts(i) == 0)
+		config = load_json(i, i->config);
+	if (config && check_platform(i, config) == 0 && apply_layers(i, config) == 0)
+		result = describe_image(i, config);
+	spool_free(spool);
+	return result;
+}
+
 char *image_import(const struct image_source *source, struct error *err)
 {
 	struct image image = {.root = source->root,
 	                      .limits = source->limits,
 	                      .counts.out = source->progress,
 	                      .err = err};
-	struct spool *spool = spool_read(source->fd, source->blobs, source->limits, err);
-	cleanup_json json_t *config = NULL;
+	struct input *in = input_new(source->fd, err);
 	char *result = NULL;
 
-	image.spool = spool;
-	if (spool && find_parts(&image) == 0)
-		config = load_json(&image, image.config);
-	if (config && check_platform(&image, config) == 0 && apply_layers(&image, config) == 0)
-		result = describe_image(&image, config);
-	spool_free(spool);
+	if (in && input_is_root(in))
+		result = apply_root(&image, in) < 0 ? NULL : describe_image(&image, NULL);
+	else if (in)
+		result = import_image(&image, source, in);
+	input_free(in);
 	return result;
 }

@@ -2,18 +2,20 @@
 #pragma once
 
 /*
- * DOC: millibox-import turns the archive of an image into a directory. It parses untrusted
- * archives, compressed streams and JSON, so it is a separate, unprivileged program, and the parser
- * is a child that confines itself with Landlock, seccomp and rlimits before it reads the first
- * byte.
+ * DOC: millibox-import turns the archive of an image or of a root into a directory. It parses
+ * untrusted archives, compressed streams and JSON, so it is a separate, unprivileged program, and
+ * the parser is a child that confines itself with Landlock, seccomp and rlimits before it reads the
+ * first byte.
  *
  *   main.c     options; a single import, or requests of a daemon
  *   order.h    protocol between daemon and importer
  *   serve.c    the parent: makes a directory for the child, waits, renames the result
  *   confine.c  the child's confinement
+ *   input.c    the archive; recognises a plain root file system
  *   spool.c    stores the files of the outer archive, with their digests
  *   image.c    finds index, manifest, configuration and layers
  *   layer.c    applies a layer to the root
+ *   plain.c    a single tar, as a box sends a directory
  *   tree.c     paths beneath the root: resolve, make parents, remove
  */
 
@@ -79,6 +81,18 @@ struct layer {
 /** layer_apply - apply all entries. Devices, pipes and sockets are dropped and counted. */
 int layer_apply(const struct layer *l, struct error *err) attr_must_check;
 
+/* input.c */
+
+struct archive;
+struct input;
+void input_free(struct input *in);
+/** input_new - the archive @fd, whose beginning is read now. */
+struct input *input_new(int fd, struct error *err) attr_owned(input_free);
+/** input_is_root - whether it begins like a plain root file system. */
+bool input_is_root(const struct input *in);
+/** input_open - let @a read it from the beginning; once. Return: libarchive's. */
+int input_open(struct input *in, struct archive *a) attr_must_check;
+
 /* spool.c */
 
 struct spool;
@@ -90,9 +104,9 @@ struct spool_file {
 	char digest[IMPORT_DIGEST_LEN];
 };
 void spool_free(struct spool *s);
-/** spool_read - store the files of the archive @fd in the directory @dir. */
-struct spool *spool_read(int fd, int dir, const struct import_limits *limits, struct error *err)
-	attr_owned(spool_free);
+/** spool_read - store the files of the archive @from in the directory @dir. */
+struct spool *spool_read(struct input *from, int dir, const struct import_limits *limits,
+                         struct error *err) attr_owned(spool_free);
 const struct spool_file *spool_find(const struct spool *s, const char *name);
 int spool_open(const struct spool *s, const struct spool_file *file) attr_must_check;
 
@@ -108,6 +122,11 @@ struct image_source {
 /** image_import - Return: the result as JSON, owned, or NULL. */
 char *image_import(const struct image_source *source, struct error *err) attr_must_check;
 
+/* plain.c */
+
+/** plain_import - apply one tar; @source.blobs is not used. Return: as image_import. */
+char *plain_import(const struct image_source *source, struct error *err) attr_must_check;
+
 /* confine.c */
 
 /** confine - restrict this process to @dir and its open descriptors, for good. */
@@ -119,6 +138,7 @@ struct serve_job {
 	const char *name; /* of the root */
 	int in, out;      /* archive; result */
 	bool progress;    /* write progress lines */
+	bool plain;       /* the archive is one tar, not an image */
 	struct import_limits limits;
 };
 /** serve_one - import into the directory @roots. */

@@ -41,11 +41,12 @@ enum import_op {
 	IMPORT_OP_NONE,
 	IMPORT_OP_IMPORT, /* descriptors: archive, result */
 	IMPORT_OP_REMOVE, /* remove a root */
+	IMPORT_OP_TREE,   /* the archive is one plain tar; descriptors as above */
 	IMPORT_OP_COUNT
 };
 
 struct import_order {
 	uint32_t op;
 	char name[IMPORT_NAME_LEN];  /* of the root: [a-z0-9._-]{1,64}, no dot first */
-	struct import_limits limits; /* IMPORT_OP_IMPORT */
+	struct import_limits limits; /* IMPORT_OP_IMPORT, IMPORT_OP_TREE */
 };

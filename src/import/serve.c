@@ -22,6 +22,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "json/json_dump.h"
 
 /*
  * Theory of operation. For each import the parent makes ".tmp-XXXX" with "root" and "blobs", and a
@@ -77,7 +78,7 @@ static void write_failure(int out, const struct error *err)
 		(void)snprintf(why, sizeof(why), ": %s", strerrordesc_np(err->sys));
 	j = json_pack("{s:s, s:s, s:s+}", "code", error_text(err->code), "limit", err->field,
 	              "error", err->msg, why);
-	text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+	text = j ? json_dump_text(j, JSON_COMPACT) : NULL;
 	if (text)
 		(void)!fd_write_all(out, text, strlen(text));
 	free(text);
@@ -100,7 +101,7 @@ attr_noreturn static void run_child(int tmp, const struct serve_job *job)
 	if (root < 0 || blobs < 0)
 		(void)error_set(&err, ERR_SYSTEM, EIO, "directories of the import");
 	else if (confine(tmp, &job->limits, &err) == 0)
-		result = image_import(&source, &err);
+		result = job->plain ? plain_import(&source, &err) : image_import(&source, &err);
 	if (!result) {
 		write_failure(job->out, &err);
 		_exit(1);
@@ -199,6 +200,7 @@ attr_noreturn static void handle_order(int roots, const struct import_order *ord
 	                              .in = fds[0],
 	                              .out = fds[1],
 	                              .progress = true,
+	                              .plain = order->op == IMPORT_OP_TREE,
 	                              .limits = order->limits};
 	struct error err = {0};
 	int r;
@@ -219,7 +221,7 @@ attr_noreturn static void handle_order(int roots, const struct import_order *ord
 
 static bool is_valid_order(const struct import_order *order, ssize_t n, size_t fds)
 {
-	size_t wanted = order->op == IMPORT_OP_IMPORT ? 2 : 0;
+	size_t wanted = order->op == IMPORT_OP_REMOVE ? 0 : 2;
 
 	return n == (ssize_t)sizeof(*order) && order->op > IMPORT_OP_NONE &&
 	       order->op < IMPORT_OP_COUNT && fds == wanted && import_is_name(order->name);

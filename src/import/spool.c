@@ -165,7 +165,8 @@ static int store_all(struct reading *in)
 	}
 }
 
-struct spool *spool_read(int fd, int dir, const struct import_limits *limits, struct error *err)
+struct spool *spool_read(struct input *from, int dir, const struct import_limits *limits,
+                         struct error *err)
 {
 	attr_cleanup(spool_destroyp) struct spool *s = NEW(struct spool);
 	struct reading *in = NEW(struct reading);
@@ -180,7 +181,7 @@ struct spool *spool_read(int fd, int dir, const struct import_limits *limits, st
 	(void)archive_read_support_format_tar(in->archive);
 	(void)archive_read_support_filter_gzip(in->archive);
 	(void)archive_read_support_filter_zstd(in->archive);
-	r = archive_read_open_fd(in->archive, fd, CHUNK) == ARCHIVE_OK
+	r = input_open(from, in->archive) == ARCHIVE_OK
 	            ? store_all(in)
 	            : error_set(err, ERR_INVALID, 0, "not an image archive: %.100s",
 	                        archive_error_string(in->archive));
