@@ -34,6 +34,11 @@ void metrics_core(void *ctx, struct metrics *m)
 	run_service_stats(p->runs, &runs);
 	pools_totals(p->runs->pools, &pools);
 	metrics_set(m, METRIC_SESSIONS_ACTIVE, (double)sessions.live);
+	metrics_set(m, METRIC_PORTS, (double)sessions.ports);
+	metrics_set_for(m, METRIC_BACKGROUND, METRIC_LABELS("program"),
+	                (double)(sessions.beside - sessions.terminals));
+	metrics_set_for(m, METRIC_BACKGROUND, METRIC_LABELS("terminal"),
+	                (double)sessions.terminals);
 	metrics_set(m, METRIC_RUNNING, (double)runs.running);
 	metrics_set(m, METRIC_QUEUED, (double)runs.queued);
 	metrics_set(m, METRIC_BOXES,

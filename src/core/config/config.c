@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "core/config/default_paths.h"
+#include "core/config/servers.h"
 #include "core/config/settings.h"
 #include "core/config/yamldoc.h"
 
@@ -25,6 +26,7 @@ void config_free(struct config *c)
 		return;
 	for (size_t i = 0; i < settings_count(); i++)
 		setting_done(settings_at(i), c);
+	servers_done(c);
 	free(c);
 }
 
@@ -35,7 +37,16 @@ static int set_from(const struct setting *s, struct config *c, const char *text,
 
 	if (setting_set(s, c, text, why) < 0)
 		return error_set(err, ERR_CONFIG, 0, "%s: '%s' %s", where, s->key, why);
+	c->given[s - settings_at(0)] = true;
 	return 0;
+}
+
+bool config_is_given(const struct config *c, size_t offset)
+{
+	for (size_t i = 0; i < settings_count(); i++)
+		if (settings_at(i)->offset == offset)
+			return c->given[i];
+	return false;
 }
 
 static int unknown_key(const char *where, const char *key, struct error *err)
@@ -66,6 +77,7 @@ static int apply_defaults(struct config *c, struct error *err)
 		if (set_from(s, c, s->fallback ? s->fallback : place, "default", err) < 0)
 			return -1;
 	}
+	memset(c->given, 0, sizeof(c->given));
 	return 0;
 }
 
@@ -131,6 +143,11 @@ static int apply_group(struct config *c, const struct yamldoc_node *group, const
 		if (str_format(key, sizeof(key), "%s.%s", group->key, n->key) < 0)
 			return error_set(err, ERR_CONFIG, 0, "%s: the key is too long", where);
 		s = settings_find(key);
+		if (str_equal(key, "gateway.servers")) {
+			if (servers_read(c, n, file, err) < 0)
+				return -1;
+			continue;
+		}
 		if (!s)
 			return unknown_key(where, key, err);
 		if (apply_node(c, s, n, where, err) < 0)
@@ -224,6 +241,7 @@ static const struct {
 	size_t small, large;
 } pairs[] = {
 	PAIR(timeout_us, timeout_max_us),
+	PAIR(background_us, background_max_us),
 	PAIR(memory_bytes, memory_max_bytes),
 	PAIR(disk_bytes, disk_max_bytes),
 	PAIR(cpu_millicores, cpu_max_millicores),
@@ -256,7 +274,7 @@ static int check_whole(const struct config *c, struct error *err)
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
 		uint64_t large = number_at(c, pairs[i].large);
 
-		/* Only limits.cpu_max may be 0: all cores. */
+		/* 0 is no number: all cores, or as long as the session. */
 		if (large != 0 && number_at(c, pairs[i].small) > large)
 			return error_set(err, ERR_CONFIG, 0, "'%s' is above '%s'",
 			                 key_at(pairs[i].small), key_at(pairs[i].large));
@@ -283,6 +301,7 @@ struct config *config_parse(const char *data, size_t len, const char *name,
 	    apply_environment(c, err) < 0 ||
 	    apply_overrides(c, overrides, overrides_count, err) < 0 || check_whole(c, err) < 0)
 		return NULL;
+	servers_settle(c);
 	return TAKE_PTR(c);
 }
 
@@ -317,6 +336,31 @@ void config_dump(const struct config *c, FILE *out)
 		setting_print(s, c, out);
 		(void)fputc('\n', out);
 	}
+}
+
+void config_dump_json(const struct config *c, FILE *out)
+{
+	const char *group = "";
+	size_t open = 0; /* length of the section's name; 0: none is open */
+
+	(void)fputs("{", out);
+	for (size_t i = 0; i < settings_count(); i++) {
+		const struct setting *s = settings_at(i);
+		const char *dot = strchr(s->key, '.');
+		size_t len = dot ? (size_t)(dot - s->key) : 0;
+		bool is_new = open && strncmp(s->key, group, open + 1) != 0;
+
+		if (is_new)
+			(void)fputs("}", out);
+		(void)fputs(i > 0 ? ", " : "", out);
+		if (len && (!open || is_new))
+			(void)fprintf(out, "\"%.*s\": {", (int)len, s->key);
+		group = s->key;
+		open = len;
+		(void)fprintf(out, "\"%s\": ", s->key + len + (len > 0));
+		setting_print_json(s, c, out);
+	}
+	(void)fputs(open ? "}}\n" : "}\n", out);
 }
 
 void config_help(FILE *out)

@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+struct server_spec;
+
 /* Which tools MCP lists, and how. */
 enum config_profile {
 	CONFIG_PROFILE_DEFAULT, /* few, in few words */
@@ -28,6 +30,8 @@ enum config_isolation {
 	CONFIG_ISOLATION_COUNT
 };
 
+#define CONFIG_SETTINGS_MAX 256
+
 struct config {
 	char *listen;       /* "127.0.0.1:8000"; "" for none */
 	char *socket;       /* path; "" for none */
@@ -38,7 +42,10 @@ struct config {
 	char *engine_path; /* unset: beside the daemon, or as installed */
 	char *agent_path;
 	char *zygote_path;
+	char *addon_path;
 	char *runners_dir;
+	uint64_t builds_cache_bytes;
+	char **runner_dirs;       /* NULL-terminated */
 	char *tls_cert, *tls_key; /* PEM files; "": TCP without TLS */
 	bool auth_trust_socket;   /* for root and the starting user */
 	char **allowed_hosts;     /* NULL-terminated: additional Host names */
@@ -93,7 +100,7 @@ struct config {
 	uint64_t quota_sessions, quota_executions, quota_queued;
 	uint64_t quota_memory_bytes;
 	uint64_t quota_requests, quota_burst; /* per second; at once */
-	uint64_t quota_templates, quota_images_bytes;
+	uint64_t quota_templates, quota_images_bytes, quota_secrets;
 
 	/* see core/policy/policies.h */
 	char *policy_dir; /* "": built-in policies */
@@ -108,12 +115,31 @@ struct config {
 		**mcp_disabled_tools; /* NULL-terminated; empty enabled list: all */
 	uint64_t mcp_text_bytes;
 	/* networks of boxes */
-	char *egress_resolver; /* "": the host's name servers */
+	char *egress_resolver;  /* "": the host's name servers */
+	char *egress_ca_file;   /* authorities of the servers that the proxy talks to with TLS */
+	char *secrets_key_file; /* "": a credential of the service, or state_dir/secrets.key */
 	uint64_t egress_connections, egress_connections_tenant, egress_opened_tenant;
 	uint64_t egress_idle_us, egress_bytes, egress_rate, egress_rate_tenant;
 	char **egress_pypi, **egress_npm, **egress_crates, **egress_golang, **egress_maven,
-		**egress_debian, **egress_github; /* NULL-terminated: rules */
+		**egress_nuget, **egress_debian, **egress_github; /* NULL-terminated: rules */
+	bool bridge_enabled;
+	char *bridge_subnet;
+	char **bridge_allow, **bridge_resolvers; /* NULL-terminated: ranges, addresses */
+	bool host_network_enabled;
+	char **host_network_resolvers; /* NULL-terminated: addresses */
+	/* outside MCP servers */
+	struct server_spec **servers; /* owned, NULL-terminated; NULL: none */
+	uint64_t gateway_timeout_us, gateway_calls, gateway_calls_tenant, gateway_calls_server;
+	uint64_t gateway_bytes, gateway_bytes_tenant;
 	uint64_t io_bytes, io_ops; /* of a tenant per second and disk; 0: unlimited */
+	/* installed packages */
+	char **packages_managers; /* NULL-terminated */
+	char *packages_pip_url, *packages_npm_url, *packages_cargo_url, *packages_go_url,
+		*packages_maven_url, *packages_nuget_url,
+		*packages_apt_url; /* "": the host's own client's */
+	uint64_t packages_timeout_us, packages_memory_bytes, packages_disk_bytes;
+	uint64_t packages_layer_bytes, packages_tenant_bytes, packages_total_bytes;
+	uint64_t packages_installs;
 	/* image imports */
 	uint64_t imports_max, imports_max_tenant, imports_queued;
 	uint64_t import_archive_bytes, import_root_bytes, import_file_bytes;
@@ -126,11 +152,13 @@ struct config {
 
 	/* execution limits: default and maximum */
 	uint64_t timeout_us, timeout_max_us;
+	uint64_t background_us, background_max_us; /* 0: as long as the session */
 	uint64_t memory_bytes, memory_max_bytes;
 	uint64_t disk_bytes, disk_max_bytes;
 	uint64_t cpu_millicores, cpu_max_millicores; /* maximum 0: all cores */
 	uint64_t processes, processes_max;
 	uint64_t output_bytes, output_max_bytes;
+	bool given[CONFIG_SETTINGS_MAX]; /* by file, environment or flags; as settings_at */
 };
 
 /* Keys are those of the file. */
@@ -141,6 +169,8 @@ struct config_override {
 
 /** config_isolation_name - "strict" or "best-effort", as in settings and receipts; a literal. */
 const char *config_isolation_name(enum config_isolation isolation);
+/** config_is_given - whether a file, variable or flag set the setting at @offset of @c. */
+bool config_is_given(const struct config *c, size_t offset);
 void config_free(struct config *c);
 static inline void config_freep(struct config **c)
 {
@@ -158,4 +188,6 @@ struct config *config_parse(const char *data, size_t len, const char *name,
                             struct error *err) attr_owned(config_free);
 /** config_dump - print YAML that config_load accepts, with help texts. */
 void config_dump(const struct config *c, FILE *out);
+/** config_dump_json - the same values as one JSON object, with an object for each section. */
+void config_dump_json(const struct config *c, FILE *out);
 void config_help(FILE *out);

@@ -64,6 +64,8 @@ static const struct companion agent = {
 	MILLIBOX_LIBEXECDIR "/millibox-agent", "", {"millibox-agent"}};
 static const struct companion zygote = {
 	MILLIBOX_LIBEXECDIR "/millibox-zygote.so", "", {"millibox-zygote.so"}};
+static const struct companion addon = {
+	MILLIBOX_LIBEXECDIR "/millibox-addon.node", "", {"millibox-addon.node"}};
 static const struct companion runners = {
 	MILLIBOX_RUNNERSDIR, "/shell/manifest.yaml", {"runners", "../runners"}};
 /* If missing, the built-in policies apply; a configured folder must exist. */
@@ -120,6 +122,7 @@ static const struct place {
 	{"engine_path", NULL, &engine, "beside the daemon, or as installed"},
 	{"agent_path", NULL, &agent, "beside the daemon, or as installed"},
 	{"zygote_path", NULL, &zygote, "beside the daemon, or as installed"},
+	{"addon_path", NULL, &addon, "beside the daemon, or as installed"},
 	{"runners_dir", NULL, &runners, "beside the daemon, or as installed"},
 	{"policy.dir", NULL, &policies, "beside the daemon, or as installed"},
 };

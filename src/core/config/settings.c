@@ -2,6 +2,7 @@
 #include "core/config/settings.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -32,7 +33,10 @@ static const struct setting table[] = {
 	{"engine_path", SETTING_PATH, AT(engine_path), NULL, 0, 0, "Program millibox-engine"},
 	{"agent_path",  SETTING_PATH, AT(agent_path),  NULL, 0, 0, "Program millibox-agent"},
 	{"zygote_path", SETTING_PATH, AT(zygote_path), NULL, 0, 0, "Library of zygotes; no zygotes if the file does not exist"},
+	{"addon_path",  SETTING_PATH, AT(addon_path),  NULL, 0, 0, "Native part of runners (a Node.js addon); without the file there is no JavaScript"},
 	{"runners_dir", SETTING_PATH, AT(runners_dir), NULL, 0, 0, "Folder of the language runners"},
+	{"runners.dirs", SETTING_LIST, AT(runner_dirs), "", 0, 0, "More folders of language runners; absolute paths, at most 7. A name that another runner has is an error"},
+	{"builds.cache", SETTING_SIZE, AT(builds_cache_bytes), "128Mi", 0, 1 * TIB, "Memory for compiled programs, so that unchanged code is not compiled again; a tenant has at most half. 0: none is kept"},
 	{"tls.cert",    SETTING_PATH, AT(tls_cert),    "",   0, 0, "Certificate chain of the TCP address (PEM); \"\" for no TLS"},
 	{"tls.key",     SETTING_PATH, AT(tls_key),     "",   0, 0, "Private key of the certificate (PEM); no other user may be able to read it"},
 	{"auth.trust_socket", SETTING_BOOL, AT(auth_trust_socket), "true", 0, 0, "On the Unix socket, root and the user who started the daemon need no key: they are tenant \"default\" and may do everything"},
@@ -115,9 +119,11 @@ static const struct setting table[] = {
 
 	{"limits.timeout",        SETTING_DURATION, AT(timeout_us),     "30s",   1 * MSEC, 24 * HOUR, "Default wall time of an execution"},
 	{"limits.timeout_max",    SETTING_DURATION, AT(timeout_max_us), "3600s", 1 * MSEC, 24 * HOUR, "Maximum a request may ask for"},
+	{"limits.background_time",     SETTING_DURATION, AT(background_us),     "0", 0, 30 * 24 * HOUR, "Default wall time of a background run or terminal; 0: the rest of the session's lifetime"},
+	{"limits.background_time_max", SETTING_DURATION, AT(background_max_us), "0", 0, 30 * 24 * HOUR, "Maximum a request may ask for; 0: the rest of the session's lifetime"},
 	{"limits.memory",         SETTING_SIZE, AT(memory_bytes),       "512Mi", 16 * MIB,  1 * TIB,    "Memory of a box, including all its processes and files"},
 	{"limits.memory_max",     SETTING_SIZE, AT(memory_max_bytes),   "8Gi",   16 * MIB,  1 * TIB,    "Maximum a request may ask for"},
-	{"limits.disk",           SETTING_SIZE, AT(disk_bytes),         "256Mi", 1 * MIB,   1 * TIB,    "Workspace of a box; at most half of its memory, which holds the workspace"},
+	{"limits.disk",           SETTING_SIZE, AT(disk_bytes),         "256Mi", 1 * MIB,   1 * TIB,    "Workspace of a box; at most half of its memory, which holds the workspace. A request that names its memory only gets half of that, if it is more"},
 	{"limits.disk_max",       SETTING_SIZE, AT(disk_max_bytes),     "4Gi",   1 * MIB,   1 * TIB,    "Maximum a request may ask for"},
 	{"limits.cpu",            SETTING_CPU,  AT(cpu_millicores),     "1",     10,       1024000,   "Cores, or fractions of one"},
 	{"limits.cpu_max",        SETTING_CPU,  AT(cpu_max_millicores), "0",     0,        1024000,   "Maximum a request may ask for; 0 for all cores"},
@@ -129,6 +135,7 @@ static const struct setting table[] = {
 	{"limits.output_max",     SETTING_SIZE, AT(output_max_bytes),   "4Mi",   1,        256 * MIB,  "Maximum a request may ask for"},
 
 	{"egress.resolver", SETTING_TEXT, AT(egress_resolver), "", 0, 0, "Name servers for boxes with network allowlist, ADDRESS[:PORT] with commas between; \"\" for the host's"},
+	{"egress.ca_file", SETTING_TEXT, AT(egress_ca_file), "/etc/ssl/certs/ca-certificates.crt", 0, 0, "Authorities that certificates of hosts with secrets must come from; boxes that use secrets get them too"},
 	{"egress.max_connections", SETTING_UINT, AT(egress_connections), "64", 1, 65536, "Concurrent connections of a box to its network; more wait"},
 	{"egress.max_connections_per_tenant", SETTING_UINT, AT(egress_connections_tenant), "512", 1, 65536, "The same for all boxes of a tenant"},
 	{"egress.max_new_connections_per_tenant", SETTING_UINT, AT(egress_opened_tenant), "200", 1, 100000, "New connections per second of all boxes of a tenant, ten times as many at once; more wait. Each keeps a port of this host busy for a minute"},
@@ -141,8 +148,39 @@ static const struct setting table[] = {
 	{"egress.crates", SETTING_LIST, AT(egress_crates), "crates.io,index.crates.io,static.crates.io", 0, 0, "The same for \"crates\""},
 	{"egress.golang", SETTING_LIST, AT(egress_golang), "proxy.golang.org,sum.golang.org", 0, 0, "The same for \"golang\""},
 	{"egress.maven", SETTING_LIST, AT(egress_maven), "repo.maven.apache.org,repo1.maven.org", 0, 0, "The same for \"maven\""},
+	{"egress.nuget", SETTING_LIST, AT(egress_nuget), "api.nuget.org", 0, 0, "The same for \"nuget\""},
 	{"egress.debian", SETTING_LIST, AT(egress_debian), "deb.debian.org,security.debian.org", 0, 0, "The same for \"debian\""},
 	{"egress.github", SETTING_LIST, AT(egress_github), "github.com,api.github.com,codeload.github.com,raw.githubusercontent.com,objects.githubusercontent.com", 0, 0, "The same for \"github\""},
+	{"bridge.enabled", SETTING_BOOL, AT(bridge_enabled), "false", 0, 0, "Boxes can have network bridge: an interface of their own, with the host's address outside. Needs root, forwarding (net.ipv4.ip_forward) and nft(8)"},
+	{"bridge.subnet", SETTING_TEXT, AT(bridge_subnet), "100.96.0.0/16", 0, 0, "Addresses of boxes with network bridge, a /16 to a /24 that the host does not use"},
+	{"bridge.allow", SETTING_LIST, AT(bridge_allow), "", 0, 0, "Ranges of private addresses that boxes with network bridge may reach besides public ones"},
+	{"bridge.resolvers", SETTING_LIST, AT(bridge_resolvers), "", 0, 0, "Name servers of boxes with network bridge, IPv4 addresses; none: no names, only addresses"},
+	{"host_network.enabled", SETTING_BOOL, AT(host_network_enabled), "false", 0, 0, "Policies can give network host: the box shares the network of the host, its loopback included, so that one isolation layer is missing. A second engine makes these boxes. Needs root or subordinate ids, and Landlock of Linux 6.12"},
+	{"host_network.resolvers", SETTING_LIST, AT(host_network_resolvers), "", 0, 0, "Name servers of boxes with network host, addresses; none: no names, only addresses"},
+	{"gateway.call_timeout", SETTING_DURATION, AT(gateway_timeout_us), "30s", 100 * MSEC, HOUR, "Time of one call of a tool of an outside MCP server, if the server has no other (gateway.servers, docs/gateway.md)"},
+	{"gateway.max_calls", SETTING_UINT, AT(gateway_calls), "16", 1, 4096, "Concurrent calls of a box; more wait"},
+	{"gateway.max_calls_per_tenant", SETTING_UINT, AT(gateway_calls_tenant), "128", 1, 65536, "The same for all boxes of a tenant together"},
+	{"gateway.max_calls_per_server", SETTING_UINT, AT(gateway_calls_server), "64", 1, 1024, "Concurrent calls of one server, if it has no other number; more wait"},
+	{"gateway.max_bytes", SETTING_SIZE, AT(gateway_bytes), "32Mi", 64 * KIB, 1 * GIB, "Requests and results of a box that the gateway holds at a time; what exceeds it is refused"},
+	{"gateway.max_bytes_per_tenant", SETTING_SIZE, AT(gateway_bytes_tenant), "128Mi", 64 * KIB, 1 * GIB, "The same for all boxes of a tenant together"},
+
+	{"secrets.key_file", SETTING_TEXT, AT(secrets_key_file), "", 0, 0, "File with the key that encrypts secrets; \"\" for the credential secrets.key of the service, or secrets.key in state_dir, which is created"},
+
+	{"packages.managers",  SETTING_LIST, AT(packages_managers), "pip,npm,cargo,go,maven,nuget,apt", 0, 0, "Package managers whose packages are installed on request; \"\" for none"},
+	{"packages.pip_url",   SETTING_TEXT, AT(packages_pip_url), "", 0, 0, "Registry of pip; \"\" for that of the host's own client, else the public one. Installations reach its host, and those of egress.pypi if it is the public one or egress.pypi is set"},
+	{"packages.npm_url",   SETTING_TEXT, AT(packages_npm_url), "", 0, 0, "The same for npm"},
+	{"packages.cargo_url", SETTING_TEXT, AT(packages_cargo_url), "", 0, 0, "The same for cargo: a sparse index"},
+	{"packages.go_url",    SETTING_TEXT, AT(packages_go_url), "", 0, 0, "The same for go: a module proxy. Sums are checked with sum.golang.org if it is the public one"},
+	{"packages.maven_url", SETTING_TEXT, AT(packages_maven_url), "", 0, 0, "The same for maven: a repository; \"\" for the public one"},
+	{"packages.nuget_url", SETTING_TEXT, AT(packages_nuget_url), "", 0, 0, "The same for nuget: index.json of a version 3 feed; \"\" for the public one"},
+	{"packages.apt_url",   SETTING_TEXT, AT(packages_apt_url), "", 0, 0, "The same for apt: a mirror for the release of an image; \"\" for the sources that the image has, whose hosts must be in egress.debian"},
+	{"packages.timeout",   SETTING_DURATION, AT(packages_timeout_us), "10m", SEC, 24 * HOUR, "Time of one installation"},
+	{"packages.memory",    SETTING_SIZE, AT(packages_memory_bytes), "4Gi", 64 * MIB, 1 * TIB, "Memory of the box of an installation, which holds its files too"},
+	{"packages.disk",      SETTING_SIZE, AT(packages_disk_bytes), "3Gi", 16 * MIB, 1 * TIB, "Files of that box"},
+	{"packages.max_size",  SETTING_SIZE, AT(packages_layer_bytes), "2Gi", 1 * MIB, 1 * TIB, "Packages of one installation"},
+	{"packages.max_per_tenant", SETTING_SIZE, AT(packages_tenant_bytes), "8Gi", 1 * MIB, 64 * TIB, "Layers of packages of a tenant; beyond that the least recently used are removed"},
+	{"packages.max_total", SETTING_SIZE, AT(packages_total_bytes), "32Gi", 1 * MIB, 64 * TIB, "The same for all tenants"},
+	{"packages.max_installs", SETTING_UINT, AT(packages_installs), "4", 1, 64, "Concurrent installations; more wait. One tenant has at most one less"},
 
 	{"imports.max",            SETTING_UINT, AT(imports_max),          "4",      1, 64,        "Concurrent image imports; more wait for their turn"},
 	{"imports.max_per_tenant", SETTING_UINT, AT(imports_max_tenant),   "2",      1, 64,        "The same for one tenant"},
@@ -162,9 +200,11 @@ static const struct setting table[] = {
 	{"quota.requests_per_second", SETTING_UINT, AT(quota_requests), "200", 0, 1000000, "Requests of one tenant per second, on average; 0 for unlimited"},
 	{"quota.burst",      SETTING_UINT, AT(quota_burst),        "400",  0, 1000000, "Burst of requests of one tenant; 0 for one second's worth"},
 	{"quota.templates",  SETTING_UINT, AT(quota_templates),    "64",   0, 65536,   "Templates of one tenant, without the built-in ones; 0 for unlimited"},
+	{"quota.secrets",    SETTING_UINT, AT(quota_secrets),      "64",   0, 65536,   "Secrets of one tenant; 0 for unlimited"},
 	{"quota.images",     SETTING_SIZE, AT(quota_images_bytes), "32Gi", 0, 1024 * TIB, "Disk space of one tenant's imported images; 0 for unlimited"},
 };
 /* clang-format on */
+static_assert(ARRAY_SIZE(table) <= CONFIG_SETTINGS_MAX, "a place in config.given for each");
 
 size_t settings_count(void)
 {
@@ -553,6 +593,27 @@ void setting_print(const struct setting *s, const struct config *c, FILE *out)
 	}
 	types[s->type].format(*(const uint64_t *)field, text, sizeof(text));
 	(void)fputs(text, out);
+}
+
+/* What YAML writes without quotes and JSON does not: a size, a time, a number of cores, a word. */
+static bool is_bare(enum setting_type type)
+{
+	static const enum setting_type same[] = {SETTING_TEXT, SETTING_PATH, SETTING_ADDR,
+	                                         SETTING_LIST, SETTING_BOOL, SETTING_UINT};
+
+	for (size_t i = 0; i < ARRAY_SIZE(same); i++)
+		if (type == same[i])
+			return false;
+	return true;
+}
+
+void setting_print_json(const struct setting *s, const struct config *c, FILE *out)
+{
+	const char *quote = is_bare(s->type) ? "\"" : "";
+
+	(void)fputs(quote, out);
+	setting_print(s, c, out);
+	(void)fputs(quote, out);
 }
 
 void setting_done(const struct setting *s, struct config *c)

@@ -60,4 +60,6 @@ int setting_set(const struct setting *s, struct config *c, const char *text,
                 char ret_why[SETTING_WHY_LEN]) attr_must_check;
 /** setting_print - print YAML that setting_set reads back unchanged. */
 void setting_print(const struct setting *s, const struct config *c, FILE *out);
+/** setting_print_json - numbers, truth values and lists as such, all else as text. */
+void setting_print_json(const struct setting *s, const struct config *c, FILE *out);
 void setting_done(const struct setting *s, struct config *c);

@@ -42,8 +42,8 @@ struct identity *identity_new(const struct identity_config *config)
 	list_init(&identity->gone);
 	list_init(&identity->changes);
 	identity->owner = (struct principal){.tenant = TENANT_DEFAULT, .scopes = SCOPES_ALL};
-	identity->anybody = (struct principal){.tenant = TENANT_DEFAULT,
-	                                       .scopes = SCOPES_ALL & ~SCOPE_BIT(SCOPE_ADMIN)};
+	identity->anonymous = (struct principal){.tenant = TENANT_DEFAULT,
+	                                         .scopes = SCOPES_ALL & ~SCOPE_BIT(SCOPE_ADMIN)};
 	return identity;
 }
 
@@ -57,6 +57,12 @@ void identity_start(struct identity *identity, struct loop *loop, struct schedul
 {
 	identity->loop = loop;
 	identity->scheduler = scheduler;
+}
+
+void identity_watch_policies(struct identity *identity, void (*fn)(void *ctx), void *ctx)
+{
+	identity->on_policy = fn;
+	identity->on_policy_ctx = ctx;
 }
 
 void identity_watch_departures(struct identity *identity, void (*fn)(void *ctx), void *ctx)
@@ -280,27 +286,60 @@ static const struct principal *
 admit_keyless(struct identity *identity, const struct identity_request *request, struct error *err)
 {
 	const struct identity_config *c = &identity->config;
-	char who[32] = "an unknown user";
+	char who[32] = "an unknown user", owner[32] = "";
 
 	if (request->is_unix ||
 	    (request->has_uid &&
 	     (request->uid == 0 || request->uid == c->owner_uid || request->uid == c->daemon_uid)))
-		return &identity->anybody;
+		return &identity->anonymous;
 	if (request->has_uid)
 		(void)snprintf(who, sizeof(who), "user %u", request->uid);
+	if (c->owner_uid != 0)
+		(void)snprintf(owner, sizeof(owner), " and user %u", c->owner_uid);
 	/* The administrator's way to a first key is the socket, or the state directory. */
 	if (c->config->socket[0])
 		(void)error_set(err, ERR_UNAUTHENTICATED, 0,
-		                "without keys TCP serves only root and user %u, and this is %s: "
+		                "without keys TCP serves only root%s, and this is %s: "
 		                "connect to %.70s as a member of its group, or send a key, which "
-		                "they create with 'millibox key create'",
-		                c->owner_uid, who, c->config->socket);
+		                "they create there (POST /api/v1/keys)",
+		                owner, who, c->config->socket);
 	else
 		(void)error_set(err, ERR_UNAUTHENTICATED, 0,
-		                "without keys TCP serves only root and user %u, and this is %s: "
+		                "without keys TCP serves only root%s, and this is %s: "
 		                "send a key, which they create with 'milliboxd --create-key'",
-		                c->owner_uid, who);
+		                owner, who);
 	return NULL;
+}
+
+bool identity_trusts_socket(const struct identity *identity)
+{
+	return identity->config.config->auth_trust_socket;
+}
+
+bool identity_is_locked(const struct identity *identity)
+{
+	const struct identity_key *key;
+	uint64_t now_ms = clock_real_ms();
+
+	LIST_FOREACH (key, &identity->keys, const struct identity_key, node)
+		if (is_active(key, now_ms))
+			return false;
+	return identity->keyed;
+}
+
+static void ask_for_key(const struct identity *identity, struct error *err)
+{
+	if (!identity_is_locked(identity))
+		(void)error_set(err, ERR_UNAUTHENTICATED, 0, "send a key");
+	else
+		(void)error_set(
+			err, ERR_UNAUTHENTICATED, 0,
+			"no key is valid: all were revoked or have expired; the operator %s",
+			identity_trusts_socket(identity)
+				? "creates one with 'millibox key create' at the Unix "
+				  "socket, or 'milliboxd --create-key'"
+				: "stops the daemon and creates one with 'milliboxd "
+				  "--create-key'");
 }
 
 const struct principal *identity_authenticate(struct identity *identity,
@@ -308,8 +347,7 @@ const struct principal *identity_authenticate(struct identity *identity,
                                               struct error *err)
 {
 	cleanup_key struct key key = {0};
-	bool trusted = identity->config.config->auth_trust_socket && request->is_unix &&
-	               request->has_uid &&
+	bool trusted = identity_trusts_socket(identity) && request->is_unix && request->has_uid &&
 	               (request->uid == 0 || request->uid == identity->config.owner_uid);
 	int r;
 
@@ -325,7 +363,7 @@ const struct principal *identity_authenticate(struct identity *identity,
 	if (r == 0 && trusted)
 		return &identity->owner;
 	if (r == 0) {
-		(void)error_set(err, ERR_UNAUTHENTICATED, 0, "send a key");
+		ask_for_key(identity, err);
 		return NULL;
 	}
 	if (r < 0)

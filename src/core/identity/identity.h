@@ -55,10 +55,16 @@ void identity_start(struct identity *identity, struct loop *loop, struct schedul
  * identity_departed when nothing is left.
  */
 void identity_watch_departures(struct identity *identity, void (*fn)(void *ctx), void *ctx);
+/** identity_watch_policies - call @fn after the policy of a tenant was changed. */
+void identity_watch_policies(struct identity *identity, void (*fn)(void *ctx), void *ctx);
 /** identity_departed - the name is free for a new tenant. */
 void identity_departed(struct identity *identity, const char *name);
 /** identity_has_keys - whether callers need a key. */
 bool identity_has_keys(const struct identity *identity);
+/** identity_is_locked - callers need a key, and none is valid. */
+bool identity_is_locked(const struct identity *identity);
+/** identity_trusts_socket - whether its owner needs no key at the Unix socket. */
+bool identity_trusts_socket(const struct identity *identity);
 
 struct identity_request {
 	const char *authorization, *api_key; /* headers; NULL: not sent */

@@ -23,7 +23,8 @@ struct identity_change {
 	char name[TENANT_NAME_MAX + 1];                 /* key id or tenant */
 	char policy[TENANT_NAME_MAX + 1];               /* before the change */
 	struct tenant_settings before;
-	bool was_keyed; /* identity.keyed before */
+	bool policy_changed; /* by it, or by an earlier change that left the report to it */
+	bool was_keyed;      /* identity.keyed before */
 	struct store_departure departure;
 	bool left; /* a deleted tenant has history */
 };
@@ -44,11 +45,11 @@ static void on_written(void *ctx, const struct error *err)
 {
 	struct identity_change *change = ctx;
 
-	list_remove(&change->node);
 	if (err && change->undo)
 		change->undo(change);
 	else if (!err && change->finish)
 		change->finish(change);
+	list_remove(&change->node);
 	change->done.fn(change->done.ctx, err);
 	free(change);
 }
@@ -70,9 +71,10 @@ static int begin_change(struct identity_change *change, int r)
 		loop_defer(change->identity->loop, on_unkept, change);
 	if (r == 0)
 		return 0;
-	list_remove(&change->node);
+	change->policy_changed = false; /* no request was served in between */
 	if (change->undo)
 		change->undo(change);
+	list_remove(&change->node);
 	free(change);
 	return -1;
 }
@@ -225,13 +227,64 @@ int identity_create_tenant(struct identity *identity, const struct tenant_settin
 	                                                    when_written(change), err));
 }
 
+static void finish_settings(struct identity_change *change);
+
+/* Return: the next change of the same tenant that is not written yet; NULL: none. */
+static struct identity_change *next_settings(const struct identity_change *change)
+{
+	struct identity_change *other;
+	bool is_later = false;
+
+	LIST_FOREACH (other, &change->identity->changes, struct identity_change, node) {
+		if (is_later && other->finish == finish_settings &&
+		    str_equal(other->name, change->name))
+			return other;
+		is_later |= other == change;
+	}
+	return NULL;
+}
+
+/*
+ * What is taken from sessions does not come back: so report only what is written, after the last
+ * pending change. Also after an undo: sessions may have been created under the policy that failed.
+ */
+static void report_policy(const struct identity_change *change)
+{
+	const struct identity *identity = change->identity;
+	struct identity_change *next = next_settings(change);
+
+	if (!change->policy_changed)
+		return;
+	if (next)
+		next->policy_changed = true;
+	else if (identity->on_policy)
+		identity->on_policy(identity->on_policy_ctx);
+}
+
+static void set_before(struct identity_change *change, const char *policy, const uint64_t *quotas)
+{
+	memcpy(change->policy, policy, sizeof(change->policy));
+	change->before.policy = change->policy;
+	memcpy(change->before.quotas, quotas, sizeof(change->before.quotas));
+}
+
+/* A later change keeps its settings; if it fails too, it restores these. */
 static void undo_settings(struct identity_change *change)
 {
 	const struct identity_config *config = &change->identity->config;
 	struct tenant *t = tenants_find(config->tenants, change->name);
+	struct identity_change *next = next_settings(change);
 
-	if (t)
+	if (next)
+		set_before(next, change->policy, change->before.quotas);
+	else if (t)
 		tenants_set(config->tenants, t, &change->before, change->identity->scheduler);
+	report_policy(change);
+}
+
+static void finish_settings(struct identity_change *change)
+{
+	report_policy(change);
 }
 
 int identity_set_tenant(struct identity *identity, struct tenant *tenant,
@@ -241,11 +294,11 @@ int identity_set_tenant(struct identity *identity, struct tenant *tenant,
 	const struct identity_config *config = &identity->config;
 	struct identity_change *change = change_new(identity, done, tenant->name);
 
-	memcpy(change->policy, tenant->policy, sizeof(change->policy));
-	change->before.policy = change->policy;
-	memcpy(change->before.quotas, tenant->quotas, sizeof(tenant->quotas));
+	set_before(change, tenant->policy, tenant->quotas);
 	change->undo = undo_settings;
+	change->finish = finish_settings;
 	tenants_set(config->tenants, tenant, settings, identity->scheduler);
+	change->policy_changed = !str_equal(tenant->policy, change->policy);
 	return begin_change(
 		change, identity_row_put_tenant(config->store, tenant, when_written(change), err));
 }

@@ -37,7 +37,9 @@ struct identity {
 	struct map *departed;
 	void (*on_departure)(void *ctx); /* may be NULL */
 	void *on_departure_ctx;
-	struct principal owner, anybody;
+	void (*on_policy)(void *ctx); /* may be NULL */
+	void *on_policy_ctx;
+	struct principal owner, anonymous;
 };
 
 /** identity_add_key - @key is copied. */

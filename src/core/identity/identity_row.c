@@ -75,16 +75,18 @@ int identity_row_put_tenant(struct store *store, const struct tenant *t,
 	const uint64_t *q = t->quotas;
 	const struct db_statement step = DB_SQL(
 		"INSERT INTO tenants (name, policy, created_ms, updated_ms, sessions, executions,"
-		" queued, memory_bytes, requests_per_second, burst, templates, image_bytes)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+		" queued, memory_bytes, requests_per_second, burst, templates, image_bytes, "
+		"secrets)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
 		" ON CONFLICT (name) DO UPDATE SET policy = ?2, updated_ms = ?4, sessions = ?5,"
 		" executions = ?6, queued = ?7, memory_bytes = ?8, requests_per_second = ?9,"
-		" burst = ?10, templates = ?11, image_bytes = ?12",
+		" burst = ?10, templates = ?11, image_bytes = ?12, secrets = ?13",
 		DB_TEXT(t->name), DB_TEXT(t->policy), DB_INT(t->created_ms), DB_INT(t->updated_ms),
 		quota_value(q[QUOTA_SESSIONS]), quota_value(q[QUOTA_EXECUTIONS]),
 		quota_value(q[QUOTA_QUEUED]), quota_value(q[QUOTA_MEMORY]),
 		quota_value(q[QUOTA_REQUESTS]), quota_value(q[QUOTA_BURST]),
-		quota_value(q[QUOTA_TEMPLATES]), quota_value(q[QUOTA_IMAGES]));
+		quota_value(q[QUOTA_TEMPLATES]), quota_value(q[QUOTA_IMAGES]),
+		quota_value(q[QUOTA_SECRETS]));
 
 	return write_step(store, &step, done, err);
 }
@@ -228,7 +230,7 @@ int identity_row_load(struct store *store, struct identity *identity, struct err
 		DB_SQL("SELECT name, policy, created_ms, updated_ms, ifnull(sessions, ?1),"
 	               " ifnull(executions, ?1), ifnull(queued, ?1), ifnull(memory_bytes, ?1),"
 	               " ifnull(requests_per_second, ?1), ifnull(burst, ?1), ifnull(templates, ?1),"
-	               " ifnull(image_bytes, ?1) FROM tenants"
+	               " ifnull(image_bytes, ?1), ifnull(secrets, ?1) FROM tenants"
 	               " ORDER BY created_ms, name",
 	               DB_INT(-1));
 	const struct db_statement departed = DB_SQL("SELECT name FROM departed");

@@ -9,7 +9,7 @@ static const char *const names[] = {
 	[SCOPE_UNSET] = NULL,        [SCOPE_PUBLIC] = NULL,           [SCOPE_ANY] = NULL,
 	[SCOPE_READ] = "read",       [SCOPE_EXECUTE] = "execute",     [SCOPE_SESSIONS] = "sessions",
 	[SCOPE_FILES] = "files",     [SCOPE_TEMPLATES] = "templates", [SCOPE_POLICY] = "policy",
-	[SCOPE_METRICS] = "metrics", [SCOPE_ADMIN] = "admin",
+	[SCOPE_METRICS] = "metrics", [SCOPE_SECRETS] = "secrets",     [SCOPE_ADMIN] = "admin",
 };
 static_assert(ARRAY_SIZE(names) == SCOPE_COUNT, "every scope has its row");
 
@@ -66,7 +66,7 @@ int scopes_parse(const char *text, uint32_t *ret_scopes, struct error *err)
 		if (scope == SCOPE_COUNT)
 			return error_field(err, "scopes",
 			                   "'%.*s' is none of read, execute, sessions, files, "
-			                   "templates, policy, metrics, admin",
+			                   "templates, policy, metrics, secrets, admin",
 			                   len < 32 ? (int)len : 32, text);
 		scopes |= SCOPE_BIT(scope);
 		if (text[len] == '\0')

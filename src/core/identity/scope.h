@@ -22,6 +22,7 @@ enum scope {
 	SCOPE_TEMPLATES,
 	SCOPE_POLICY,  /* ask what the policy decides */
 	SCOPE_METRICS, /* of the daemon */
+	SCOPE_SECRETS, /* set and delete secrets; never read them */
 	SCOPE_ADMIN,   /* tenants, keys, the daemon */
 	SCOPE_COUNT
 };
@@ -31,7 +32,8 @@ enum scope {
 #define SCOPES_USER                                                                                \
 	(SCOPE_BIT(SCOPE_READ) | SCOPE_BIT(SCOPE_EXECUTE) | SCOPE_BIT(SCOPE_SESSIONS) |            \
 	 SCOPE_BIT(SCOPE_FILES) | SCOPE_BIT(SCOPE_TEMPLATES) | SCOPE_BIT(SCOPE_POLICY))
-#define SCOPES_ALL (SCOPES_USER | SCOPE_BIT(SCOPE_METRICS) | SCOPE_BIT(SCOPE_ADMIN))
+#define SCOPES_ALL                                                                                 \
+	(SCOPES_USER | SCOPE_BIT(SCOPE_METRICS) | SCOPE_BIT(SCOPE_SECRETS) | SCOPE_BIT(SCOPE_ADMIN))
 
 /** scope_name - NULL: a key cannot have it. */
 const char *scope_name(enum scope scope);

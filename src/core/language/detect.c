@@ -1,347 +1,304 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/language/detect.h"
 
-#include "base/attr.h"
-#include "base/str.h"
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
+
+#include "base/attr.h"
+#include "base/str.h"
+#include "core/language/runners.h"
 
 /*
- * Theory of operation. Typical words and forms of each language have weights; the sum over all
- * lines is its score. Most code that names no language is Python, and short code has few signs, so
- * another language must be certain: its score must reach a threshold and exceed that of Python.
+ * Theory of operation. An extension or a "#!" line decides. Otherwise each hint of a manifest adds
+ * its weight to the score of its language for every line that it matches, up to REPEATS: one habit
+ * of a long program must not outweigh all others. The best score is sure if it is high enough, and
+ * clearly above the next.
  */
 
-#define LOOK_BYTES  16384 /* later text is ignored */
-#define SURE        5
-#define SURE_SHELL  3
-#define SURE_SINGLE 2 /* weight of a command without arguments */
+#define LOOK_BYTES 8192 /* later text is ignored */
+#define LINES_MAX  512
+#define REPEATS    4
+#define SURE       5
+/* A word of `commands`, with arguments or without: "date" may be a variable. */
+#define COMMAND_WEIGHT 6
+#define COMMAND_ALONE  2
+#define BLANKS         " \t\r"
 
-/* In the order of enum language. */
-static const char *const names[] = {"python", "javascript", "typescript", "go",     "rust",
-                                    "java",   "c",          "cpp",        "csharp", "shell"};
-enum language {
-	PYTHON,
-	JAVASCRIPT,
-	TYPESCRIPT,
-	GO,
-	RUST,
-	JAVA,
-	C,
-	CPP,
-	CSHARP,
-	SHELL,
-	LANGUAGE_COUNT
-};
-static_assert(ARRAY_SIZE(names) == LANGUAGE_COUNT, "every language has its name");
-
-/* Of a #! line; the first match counts. */
-static const struct {
-	const char *word;
-	enum language language;
-} interpreters[] = {
-	{"python", PYTHON},   {"pypy", PYTHON},     {"ts-node", TYPESCRIPT},
-	{"node", JAVASCRIPT}, {"deno", TYPESCRIPT}, {"sh", SHELL},
-};
-
-/* At the start of a line (after blanks), or anywhere. */
-static const struct {
-	const char *text;
-	enum language language;
-	unsigned weight;
-	bool anywhere;
-} signs[] = {
-	{"import ", PYTHON, 1, false},
-	{"from ", PYTHON, 2, false},
-	{"def ", PYTHON, 4, false},
-	{"class ", PYTHON, 1, false},
-	{"print(", PYTHON, 3, true},
-	{"elif ", PYTHON, 4, false},
-	{"assert ", PYTHON, 3, false},
-	{"except", PYTHON, 3, false},
-	{"__name__", PYTHON, 6, true},
-	{"self.", PYTHON, 2, true},
-	{"async def ", PYTHON, 6, false},
-	{"with open(", PYTHON, 4, false},
-	{"try:", PYTHON, 4, false},
-	{"lambda ", PYTHON, 2, true},
-	{" = ", PYTHON, 1, true}, /* no shell has blanks there */
-	{"console.log(", JAVASCRIPT, 6, true},
-	{"const ", JAVASCRIPT, 2, false},
-	{"let ", JAVASCRIPT, 2, false},
-	{"var ", JAVASCRIPT, 1, false},
-	{"function ", JAVASCRIPT, 2, false},
-	{"require(", JAVASCRIPT, 4, true},
-	{"=> {", JAVASCRIPT, 3, true},
-	{"document.", JAVASCRIPT, 2, true},
-	{"interface ", TYPESCRIPT, 4, false},
-	{": string", TYPESCRIPT, 6, true},
-	{": number", TYPESCRIPT, 6, true},
-	{": boolean", TYPESCRIPT, 6, true},
-	{"package main", GO, 9, false},
-	{"func ", GO, 4, false},
-	{"fmt.Print", GO, 6, true},
-	{":= ", GO, 3, true},
-	{"fn main()", RUST, 9, false},
-	{"println!(", RUST, 6, true},
-	{"let mut ", RUST, 6, false},
-	{"use std::", RUST, 6, false},
-	{"impl ", RUST, 3, false},
-	{"public class ", JAVA, 6, false},
-	{"public static void", JAVA, 6, true},
-	{"System.out.print", JAVA, 9, true},
-	{"import java.", JAVA, 9, false},
-	{"#include <stdio.h>", C, 6, false},
-	{"#include <stdlib.h>", C, 4, false},
-	{"#include <string.h>", C, 3, false},
-	{"int main(", C, 3, false},
-	{"printf(", C, 2, false},
-	{"#include <iostream>", CPP, 9, false},
-	{"#include <vector>", CPP, 9, false},
-	{"std::", CPP, 5, true},
-	{"using namespace ", CPP, 6, false},
-	{"using System", CSHARP, 9, false},
-	{"Console.Write", CSHARP, 9, true},
-	{"namespace ", CSHARP, 2, false},
-	{"export ", SHELL, 2, false},
-	{"if [", SHELL, 5, false},
-	{"[ -", SHELL, 4, false},
-	{"[[ -", SHELL, 4, false},
-	{"[ \"$", SHELL, 4, false},
-	{"; do", SHELL, 4, true},
-	{"; then", SHELL, 4, true},
-	{"set -", SHELL, 5, false},
-	{"./", SHELL, 4, false},
-	{"/", SHELL, 3, false},
-	/* The lines that follow are another program. */
-	{"<<EOF", SHELL, 40, true},
-	{"<< EOF", SHELL, 40, true},
-	{"<<'EOF'", SHELL, 40, true},
-	{"<< 'EOF'", SHELL, 40, true},
-	{" | ", SHELL, 1, true},
-	{" && ", SHELL, 1, true},
-	{" || ", SHELL, 1, true},
-	{"$(", SHELL, 1, true},
-	{"${", SHELL, 1, true},
-};
-
-/* At the start of a line, with or without arguments. */
-static const char *const commands[] = {
-	"7z",       "apt",      "apt-get", "awk",    "bash",   "basename", "cat",      "cd",
-	"chmod",    "chown",    "cp",      "curl",   "cut",    "date",     "df",       "diff",
-	"dirname",  "du",       "echo",    "env",    "export", "find",     "free",     "gcc",
-	"git",      "go",       "grep",    "gunzip", "gzip",   "head",     "hostname", "id",
-	"jq",       "kill",     "ln",      "ls",     "lscpu",  "make",     "mkdir",    "mktemp",
-	"mv",       "nl",       "node",    "npm",    "nproc",  "od",       "openssl",  "pip",
-	"pip3",     "printenv", "printf",  "ps",     "pwd",    "pytest",   "python",   "python3",
-	"realpath", "rm",       "rmdir",   "sed",    "seq",    "sh",       "sleep",    "sort",
-	"source",   "stat",     "sudo",    "tail",   "tar",    "tee",      "test",     "top",
-	"touch",    "tr",       "tree",    "uname",  "uniq",   "unzip",    "uptime",   "wc",
-	"wget",     "which",    "who",     "whoami", "xargs",  "yes",      "zip",
-};
-
-struct line {
-	const char *text;
+struct text {
+	const char *data;
 	size_t len;
 };
 
-static bool line_has(const struct line *line, const char *word, bool anywhere)
-{
-	size_t len = strlen(word);
+struct lines {
+	struct text list[LINES_MAX];
+	size_t count; /* without empty ones */
+};
 
-	if (anywhere)
-		return memmem(line->text, line->len, word, len);
-	return line->len >= len && memcmp(line->text, word, len) == 0;
+static bool is_blank(char c)
+{
+	return c && strchr(BLANKS, c);
 }
 
-/* Return: '\0' past the end. */
-static char char_at(const struct line *line, size_t at)
+static struct text trim(struct text t)
 {
-	if (at >= line->len)
-		return '\0';
-	return line->text[at];
+	while (t.len > 0 && is_blank(*t.data))
+		t = (struct text){t.data + 1, t.len - 1};
+	while (t.len > 0 && is_blank(t.data[t.len - 1]))
+		t.len--;
+	return t;
 }
 
-static bool is_word(char c)
+static void split_lines(struct text code, struct lines *ret_lines)
 {
-	return isalnum((unsigned char)c) || c == '_';
+	const char *at = code.data, *end = at + (code.len < LOOK_BYTES ? code.len : LOOK_BYTES);
+
+	while (at < end && ret_lines->count < LINES_MAX) {
+		const char *stop = memchr(at, '\n', (size_t)(end - at));
+		struct text line = trim((struct text){at, (size_t)((stop ? stop : end) - at)});
+
+		if (line.len > 0)
+			ret_lines->list[ret_lines->count++] = line;
+		at += stop ? (size_t)(stop - at) + 1 : (size_t)(end - at);
+	}
 }
 
-/* "6 * 7", "'a'.upper()", "[1, 2]", "(1 + 2)": not a command. */
-static bool begins_value(const struct line *line)
+typedef int compare_fn(const char *a, const char *b, size_t len);
+
+static bool has_word(char *const *list, struct text word, compare_fn *compare)
 {
-	char first = char_at(line, 0), second = char_at(line, 1);
-	bool quoted = second == '"' || second == '\'';
-	size_t digits = 0;
-
-	if (first == '[')
-		return is_word(second) || quoted;
-	if (first == '(')
-		return isdigit((unsigned char)second) || quoted;
-	if (first == '"' || first == '\'')
-		return true;
-	while (digits < line->len && isdigit((unsigned char)line->text[digits]))
-		digits++;
-	/* Not a command whose name begins with digits. */
-	return digits > 0 && (digits == line->len || !is_word(line->text[digits]));
-}
-
-/* "len(x)", "math.sqrt(2)", but neither "name() {" nor "puts(x);". */
-static bool is_call(const struct line *line)
-{
-	char last = char_at(line, line->len - 1); /* an empty line: past the end */
-	size_t at = 0;
-
-	while (at < line->len && (is_word(line->text[at]) || line->text[at] == '.'))
-		at++;
-	return at > 0 && at < line->len && line->text[at] == '(' && last != '{' && last != ';';
-}
-
-/* "while x:"; a shell has "; do" there. */
-static bool begins_block(const struct line *line)
-{
-	static const char *const words[] = {"while ", "for ", "if ", "with "};
-
-	if (line->len > 1 && line->text[line->len - 1] == ':')
-		return true;
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (line_has(line, words[i], false) && line_has(line, ": ", true))
+	for (; list && *list; list++)
+		if (strlen(*list) == word.len && compare(*list, word.data, word.len) == 0)
 			return true;
 	return false;
 }
 
-/* A line of its own. */
-static bool is_closing(const struct line *line)
+static char **extensions_of(const struct runner *r)
 {
-	static const char *const words[] = {"then", "do", "fi", "done", "esac", ";;"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (line->len == strlen(words[i]) && line_has(line, words[i], false))
-			return true;
-	return false;
+	return r->extensions;
 }
 
-/* "name() {" */
-static bool begins_function(const struct line *line)
+static char **interpreters_of(const struct runner *r)
 {
-	size_t at = 0;
-
-	while (at < line->len && is_word(line->text[at]))
-		at++;
-	return at > 0 && at + 2 < line->len && memcmp(line->text + at, "()", 2) == 0 &&
-	       char_at(line, line->len - 1) == '{';
+	return r->interpreters;
 }
 
-/* Of Python, after a name. A path or an option is none: "cd /tmp", "ls -l". */
-static bool is_operator(const struct line *rest)
+/* All languages whose list has @word. */
+static void find_claims(const struct runners *all, char **(*list_of)(const struct runner *r),
+                        struct text word, struct detection *d)
+{
+	const struct runner *r;
+
+	for (size_t i = 0; word.len > 0 && (r = runners_at(all, i)); i++)
+		if (has_word(list_of(r), word, strncasecmp) && d->count < DETECT_CANDIDATES_MAX)
+			d->candidates[d->count++] = r;
+	d->is_sure = d->count == 1;
+}
+
+static struct text find_extension(const char *file_name)
+{
+	const char *slash = strrchr(file_name, '/'), *base = slash ? slash + 1 : file_name;
+	const char *dot = strrchr(base, '.');
+
+	/* ".sh" alone is a hidden file. */
+	if (!dot || dot == base)
+		return (struct text){"", 0};
+	return (struct text){dot + 1, strlen(dot + 1)};
+}
+
+/* The last part of a path. Its length is 0 at the end of the line. */
+static struct text next_program(struct text *rest)
+{
+	struct text word = {0};
+
+	*rest = trim(*rest);
+	word.data = rest->data;
+	while (word.len < rest->len && !is_blank(rest->data[word.len]))
+		word.len++;
+	*rest = (struct text){rest->data + word.len, rest->len - word.len};
+	for (size_t i = word.len; i > 0; i--)
+		if (word.data[i - 1] == '/')
+			return (struct text){word.data + i, word.len - i};
+	return word;
+}
+
+/* Of a "#!" line, without a version: "python3.11" is "python". */
+static struct text find_interpreter(const struct detect_subject *s)
+{
+	size_t len = s->len < LOOK_BYTES ? s->len : LOOK_BYTES;
+	struct text line = {s->code, len}, program;
+	const char *newline;
+
+	if (len < 2 || memcmp(s->code, "#!", 2) != 0)
+		return (struct text){"", 0};
+	newline = memchr(s->code, '\n', len);
+	line = (struct text){s->code + 2, (newline ? (size_t)(newline - s->code) : len) - 2};
+	program = next_program(&line);
+	if (program.len == 3 && memcmp(program.data, "env", 3) == 0)
+		/* Options of env ("-S", "-i") and NAME=value precede it. */
+		do
+			program = next_program(&line);
+		while (program.len > 0 &&
+		       (*program.data == '-' || memchr(program.data, '=', program.len)));
+	while (program.len > 0 && (isdigit((unsigned char)program.data[program.len - 1]) ||
+	                           program.data[program.len - 1] == '.'))
+		program.len--;
+	return program;
+}
+
+void detect_stated(const struct runners *all, const struct detect_subject *subject,
+                   struct detection *ret_detection)
+{
+	struct detection *d = ret_detection;
+
+	*d = (struct detection){0};
+	if (subject->file_name)
+		find_claims(all, extensions_of, find_extension(subject->file_name), d);
+	if (d->count == 0)
+		find_claims(all, interpreters_of, find_interpreter(subject), d);
+}
+
+static char char_at(struct text t, size_t at)
+{
+	char c = '\0';
+
+	if (at < t.len)
+		c = t.data[at];
+	return c;
+}
+
+/* After a name: "date = 1", "head, tail". A path or an option is none: "cd /tmp", "ls -l". */
+static bool is_operator(struct text rest)
 {
 	char first = char_at(rest, 0), second = char_at(rest, 1);
 
-	if (first == '/' || first == '*' || first == '-')
+	if (first == '/' || first == '*' || first == '-' || first == '<' || first == '>')
 		return second == ' ' || second == '=';
-	return strchr("=+%!,:([)", first) || line_has(rest, "in ", false);
+	return strchr("=+%!,:([)", first) || (rest.len >= 3 && memcmp(rest.data, "in ", 3) == 0);
 }
 
-/* The length of a command at the start of @line; 0: none. */
-static size_t command_len(const struct line *line)
+/* Return: a weight; 0: @line begins with none of @commands. */
+static unsigned weigh_command(char *const *commands, struct text line)
 {
-	size_t len = 0;
+	struct text word, rest;
 
-	while (len < line->len && (is_word(line->text[len]) || line->text[len] == '-'))
-		len++;
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (strlen(commands[i]) == len && memcmp(commands[i], line->text, len) == 0)
-			return len;
-	return 0;
-}
-
-/* Neither "date = 1" nor "sort(x)", "date.year", "head, tail". Return: a weight. */
-static unsigned weigh_command(const struct line *line)
-{
-	struct line rest = *line;
-	size_t len;
-
-	while (rest.len > 0 && *rest.text == '(') /* a subshell */
-		rest = (struct line){rest.text + 1, rest.len - 1};
-	len = command_len(&rest);
-	rest = (struct line){rest.text + len, rest.len - len};
-	if (len == 0)
+	while (line.len > 0 && *line.data == '(') /* a subshell */
+		line = (struct text){line.data + 1, line.len - 1};
+	word = (struct text){line.data, 0};
+	while (isalnum((unsigned char)char_at(line, word.len)) ||
+	       (char_at(line, word.len) && strchr("_-", char_at(line, word.len))))
+		word.len++;
+	if (word.len == 0 || !has_word(commands, word, strncmp))
 		return 0;
-	if (rest.len == 0)
-		return SURE_SINGLE;
-	if (!memchr(" \t;|&<>", *rest.text, 8))
+	rest = (struct text){line.data + word.len, line.len - word.len};
+	if (rest.len > 0 && !strchr(" \t;|&<>", *rest.data))
 		return 0;
-	while (rest.len > 0 && (*rest.text == ' ' || *rest.text == '\t'))
-		rest = (struct line){rest.text + 1, rest.len - 1};
+	if (rest.len > 0 && *rest.data == ';' && rest.len == 1)
+		return 0; /* a statement of another language */
 	if (rest.len == 0)
-		return SURE_SINGLE;
-	return is_operator(&rest) ? 0 : SURE_SHELL + 1;
+		return COMMAND_ALONE;
+	return is_operator(trim(rest)) ? 0 : COMMAND_WEIGHT;
 }
 
-static void score_line(const struct line *line, unsigned scores[LANGUAGE_COUNT])
+static unsigned score_commands(const struct runner *r, const struct lines *lines)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(signs); i++)
-		if (line_has(line, signs[i].text, signs[i].anywhere))
-			scores[signs[i].language] += signs[i].weight;
-	/* Short Python. */
-	if (begins_value(line) || is_call(line) || begins_block(line))
-		scores[PYTHON] += 1;
-	scores[SHELL] += weigh_command(line);
-	if (begins_function(line) || is_closing(line))
-		scores[SHELL] += SURE_SHELL + 1;
+	unsigned score = 0, found = 0;
+
+	for (size_t i = 0; r->commands && i < lines->count && found < REPEATS; i++) {
+		unsigned weight = weigh_command(r->commands, lines->list[i]);
+
+		score += weight;
+		found += weight > 0;
+	}
+	/* "pwd" is the whole program. */
+	return score == COMMAND_ALONE && lines->count == 1 ? SURE : score;
 }
 
-static bool next_line(const char **at, const char *end, struct line *ret_line)
+static unsigned score_hint(const struct hint *hint, const struct lines *lines)
 {
-	const char *text = *at, *stop;
+	unsigned found = 0;
 
-	if (text >= end)
+	for (size_t i = 0; i < lines->count && found < REPEATS; i++)
+		found += hint_matches(hint, lines->list[i].data, lines->list[i].len);
+	return found * hint->weight;
+}
+
+static unsigned score_runner(const struct runner *r, const struct lines *lines)
+{
+	unsigned score = score_commands(r, lines);
+
+	for (size_t i = 0; i < r->hints_count; i++)
+		score += score_hint(&r->hints[i], lines);
+	return score;
+}
+
+struct score {
+	const struct runner *runner;
+	unsigned own, total;
+};
+
+/* Text of the extended language counts once there is some of its own. */
+static void add_extended(const struct runners *all, struct score *scores, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const char *name = scores[i].runner->extends;
+		const struct runner *base = name ? runners_find(all, name) : NULL;
+
+		scores[i].total = scores[i].own;
+		for (size_t k = 0; scores[i].own > 0 && k < count; k++)
+			if (scores[k].runner == base)
+				scores[i].total += scores[k].own;
+	}
+}
+
+/* The first that extends the second has its score and more. */
+static bool is_clear(const struct score *best, const struct score *next)
+{
+	if (best->total < SURE)
 		return false;
-	stop = memchr(text, '\n', (size_t)(end - text));
-	if (!stop)
-		stop = end;
-	*at = stop + 1;
-	while (text < stop && (*text == ' ' || *text == '\t'))
-		text++;
-	*ret_line = (struct line){text, (size_t)(stop - text)};
-	return true;
+	if (best->runner->extends && str_equal(best->runner->extends, next->runner->name))
+		return true;
+	return next->total * 4 <= best->total * 3;
 }
 
-/* Of the first line "#!..."; LANGUAGE_COUNT: none. */
-static enum language find_interpreter(const char *code, const char *end)
+static void rank(const struct runners *all, struct score *scores, size_t count, struct detection *d)
 {
-	struct line line;
+	struct score *order[DETECT_CANDIDATES_MAX] = {0};
 
-	if (!next_line(&code, end, &line) || !line_has(&line, "#!", false))
-		return LANGUAGE_COUNT;
-	for (size_t i = 0; i < ARRAY_SIZE(interpreters); i++)
-		if (line_has(&line, interpreters[i].word, true))
-			return interpreters[i].language;
-	return LANGUAGE_COUNT;
+	add_extended(all, scores, count);
+	for (size_t i = 0; i < count; i++) {
+		struct score *s = &scores[i];
+
+		/* An insertion; of equal ones the first stays first. */
+		for (size_t k = 0; s && s->total > 0 && k < DETECT_CANDIDATES_MAX; k++)
+			if (!order[k] || s->total > order[k]->total) {
+				struct score *moved = order[k];
+
+				order[k] = s;
+				s = moved;
+			}
+	}
+	d->is_sure = order[0] && order[0]->total >= SURE;
+	for (size_t k = 0; k < DETECT_CANDIDATES_MAX && order[k]; k++) {
+		d->candidates[d->count++] = order[k]->runner;
+		if (k > 0)
+			d->is_sure &= is_clear(order[0], order[k]);
+	}
 }
 
-const char *detect_language(const char *code, size_t len)
+void detect_language(const struct runners *all, const struct detect_subject *subject,
+                     struct detection *ret_detection)
 {
-	const char *end = code + (len < LOOK_BYTES ? len : LOOK_BYTES), *at = code;
-	unsigned scores[LANGUAGE_COUNT] = {0}, lines = 0;
-	enum language best = find_interpreter(code, end);
-	struct line line;
+	struct score scores[RUNNERS_MAX];
+	struct lines lines = {.count = 0};
+	const struct runner *r;
+	size_t count = 0;
 
-	if (best != LANGUAGE_COUNT)
-		return names[best];
-	for (; next_line(&at, end, &line); lines += line.len > 0)
-		score_line(&line, scores);
-	/* "pwd" alone; among other lines it may be a variable. */
-	if (lines == 1 && scores[SHELL] == SURE_SINGLE)
-		scores[SHELL] = SURE_SHELL;
-	/* JavaScript is valid TypeScript, and C++ may look like C. */
-	if (scores[TYPESCRIPT] > 0)
-		scores[TYPESCRIPT] += scores[JAVASCRIPT];
-	if (scores[CPP] > 0)
-		scores[CPP] += scores[C];
-	best = PYTHON;
-	for (int i = 0; i < LANGUAGE_COUNT; i++)
-		if (scores[i] > scores[best] && scores[i] >= (i == SHELL ? SURE_SHELL : SURE))
-			best = (enum language)i;
-	return names[best];
+	detect_stated(all, subject, ret_detection);
+	if (ret_detection->count > 0)
+		return;
+	split_lines((struct text){subject->code, subject->len}, &lines);
+	for (; count < RUNNERS_MAX && (r = runners_at(all, count)); count++)
+		scores[count] = (struct score){.runner = r, .own = score_runner(r, &lines)};
+	rank(all, scores, count, ret_detection);
 }

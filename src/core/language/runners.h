@@ -3,25 +3,50 @@
 
 /*
  * DOC: the languages: one manifest per folder of runners/, read at start. A runner turns code and
- * arguments into a source file and an argv; nothing else in core knows a language.
+ * arguments into files and an argv; nothing else in core knows a language. runners/README.md
+ * describes every key of a manifest; manifest.c reads them.
  *
- * manifest.yaml: name, aliases, title, source (name of the code file in /run/millibox), command
- * (argv; "{source}" and "{runner}" are replaced, arguments appended), env, program (absolute path
- * that must exist), report (the runner reports result and error), asks (supports run_request.ask),
- * session_command (argv of a runner that executes code repeatedly; without it a session starts a
- * program for each run), places (other paths of the program in a template's root), preload
- * (session_command accepts a template's modules as arguments), prepare_command (argv of a process
- * that waits for its program, docs/protocol.md, "A prepared program"; with preload, the modules
- * follow), zygote and session_zygote (files for the engine's zygotes), minimal_command (for a root
- * without the programs). Unknown keys are errors; name, title, source, command and program are
- * required.
+ * A compiled language has a compile_command, which makes one file, the artifact, that the command
+ * runs (core/run/build.h).
  */
 
 #include "base/error.h"
+#include "core/language/hint.h"
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct runners;
+
+#define RUNNERS_MAX 64
+
+/* Defaults of requests; 0: none. */
+struct runner_limits {
+	uint64_t timeout_us, memory_bytes, disk_bytes, max_processes;
+};
+
+enum runner_option_type {
+	RUNNER_OPTION_TEXT,     /* one word without blanks or control characters */
+	RUNNER_OPTION_WORDS,    /* words, separated by blanks */
+	RUNNER_OPTION_BOOL,     /* true or false */
+	RUNNER_OPTION_LANGUAGE, /* name of the language that runs the code instead */
+	RUNNER_OPTION_PROGRAM,  /* path that replaces the first word of the command */
+	RUNNER_OPTION_VERSION,  /* of the installed program, in as many parts as are given */
+	RUNNER_OPTION_LANGUAGE_VERSION, /* at most that of the installed program */
+	RUNNER_OPTION_TYPE_COUNT
+};
+
+/* Of a request's `options`. Strings are owned; NULL: none. */
+struct runner_option {
+	char *name;
+	char *description;
+	enum runner_option_type type;
+	char **values;  /* allowed; NULL: any */
+	char *fallback; /* value if not given */
+	char **compile; /* words for "{options}" of the compile_command */
+	char **run;     /* words for "{options}" of the command */
+	char *before;   /* line in front of the code */
+};
 
 struct runner {
 	char *name;
@@ -33,19 +58,46 @@ struct runner {
 	char **session_command; /* NULL: none */
 	char **prepare_command; /* NULL: none */
 	char **places;          /* NULL: none */
+	char **needs;           /* NULL: none */
 	char **minimal_command; /* NULL: none */
 	char **env;
 	char *zygote, *session_zygote; /* NULL: none */
+	char **extensions;             /* NULL: none; without the dot */
+	char **interpreters;           /* NULL: none; words of "#!" lines */
+	char **commands;               /* NULL: none; words that begin a line */
+	char *extends;                 /* NULL: none; its hints count too */
+	struct hint *hints;            /* owned */
+	size_t hints_count;
+	char **version_command;        /* NULL: none */
+	char *install;                 /* what to do if it is not there; NULL: unknown */
+	char *package_manager;         /* NULL: none */
+	char **compile_command;        /* NULL: not compiled */
+	char *compile_if;              /* option; NULL: always. Else it makes nothing: a check */
+	char **compile_env;            /* NULL: none */
+	char **diagnostics;            /* NULL: none; forms of a compiler's messages */
+	struct runner_option *options; /* owned */
+	size_t options_count;
+	struct runner_limits limits, compile_limits;
+	unsigned time_percent; /* of the default time-out */
 	bool report;
 	bool preload;
 	bool asks;
-	bool installed; /* @program existed at start; see runner_is_installed */
+	char *place;    /* where @program is on this host; NULL: it was not there at start */
+	bool installed; /* @place, and all of @needs, existed at start; see runner_is_installed */
 };
 
 void runners_free(struct runners *r);
-struct runners *runners_load(const char *dir, struct error *err) attr_owned(runners_free);
+/** runners_load - @more: further folders, NULL-terminated; NULL: none. */
+struct runners *runners_load(const char *dir, char *const *more, struct error *err)
+	attr_owned(runners_free);
 /** runners_find - by name or alias; NULL: unknown. */
 const struct runner *runners_find(const struct runners *r, const char *language);
 /** runner_is_installed - it may have been installed after the start. */
 bool runner_is_installed(const struct runner *r);
+/** runner_place - where the program is on this host now: @program, or the first of @places that is
+ * there; NULL: nowhere. */
+const char *runner_place(const struct runner *r);
 const struct runner *runners_at(const struct runners *r, size_t index); /* NULL past the end */
+/** runner_find_option - NULL: none. */
+const struct runner_option *runner_find_option(const struct runner *r, const char *name);
+const char *runner_option_type_name(enum runner_option_type type);

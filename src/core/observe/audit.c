@@ -15,6 +15,7 @@
 #include "core/observe/audit_file.h"
 #include "core/observe/metrics.h"
 #include "io/spool.h"
+#include "json/json_dump.h"
 
 /* The loop formats the members of a line; the thread adds its number and its place in the chain.
  * So dropped records leave no gap: the next record written follows one that says how many were
@@ -81,7 +82,7 @@ static char *make_members(const struct audit_event *e, size_t *ret_len)
 	if (e->detail)
 		(void)json_object_set_new_nocheck(object, "detail", e->detail);
 	/* ASCII only: every program agrees on where a line ends. */
-	text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
+	text = json_dump_text(object, JSON_COMPACT | JSON_ENSURE_ASCII);
 	if (!text)
 		return NULL;
 	*ret_len = strlen(text) - 2;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/policy/policies.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
+#include <sodium.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -13,6 +16,9 @@
 
 #define SUFFIX   ".yaml"
 #define BUILT_IN "built in"
+/* More than all keys with full lists. */
+#define HASH_MAX       (16u << 20)
+#define HASH_VALUE_LEN 64
 
 /* Files are read into a new set; a later one replaces one of the same name (built in, then the
  * folder, then single files). Then they inherit from what they extend, and the set is adopted or
@@ -168,6 +174,32 @@ static int inherit_ancestors(const struct policy_set *set, struct policy *policy
 	return 0;
 }
 
+/* "name NAME", then "PATH VALUE" for every rule that is set, in the order of the keys; a list has a
+ * line for each item, and one without a value if it is empty. */
+static void hash_rules(struct policy *policy)
+{
+	unsigned char hash[crypto_hash_sha256_BYTES];
+	cleanup_buf struct buf text = BUF_INIT(HASH_MAX);
+	const struct policy_key *key;
+	int r = buf_addf(&text, "name %s\n", policy->name);
+
+	for (size_t i = 0; (key = policy_key_at(i)); i++) {
+		char *const *items = policy_key_list(key, policy);
+		char value[HASH_VALUE_LEN];
+
+		if (policy_key_source(key, policy).line == 0)
+			continue;
+		if (!items)
+			policy_key_print(key, policy, value, sizeof(value));
+		r |= buf_addf(&text, "%s %s\n", policy_key_path(key), items ? "" : value);
+		for (; items && *items; items++)
+			r |= buf_addf(&text, "%s %s\n", policy_key_path(key), *items);
+	}
+	assert(r == 0); /* lists and items are bounded */
+	(void)crypto_hash_sha256(hash, (const unsigned char *)text.data, text.len);
+	(void)sodium_bin2hex(policy->sha256, sizeof(policy->sha256), hash, sizeof(hash));
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp((*(struct policy *const *)a)->name, (*(struct policy *const *)b)->name);
@@ -185,6 +217,8 @@ int policies_reload(struct policies *p, struct error *err)
 	for (size_t i = 0; i < set->count; i++)
 		if (inherit_ancestors(set, set->items[i], err) < 0)
 			return -1;
+	for (size_t i = 0; i < set->count; i++)
+		hash_rules(set->items[i]);
 	if (!find_policy(set, p->fallback))
 		return error_set(err, ERR_CONFIG, 0, "policy.default: there is no policy '%s'",
 		                 p->fallback);

@@ -50,6 +50,12 @@ enum policy_overflow {
 	POLICY_OVERFLOW_COUNT
 };
 
+enum policy_share {
+	POLICY_SHARE_TENANT, /* within a tenant */
+	POLICY_SHARE_ALL,    /* with tenants whose policy says the same */
+	POLICY_SHARE_COUNT
+};
+
 enum policy_min {
 	POLICY_MIN_NONE,
 	POLICY_MIN_STANDARD, /* what the driver requires */
@@ -66,6 +72,7 @@ enum policy_limit_id {
 	POLICY_OUTPUT,
 	POLICY_IDLE, /* session, like the next */
 	POLICY_LIFETIME,
+	POLICY_BACKGROUND, /* instead of POLICY_TIMEOUT, for what runs beside a session's queue */
 	POLICY_LIMIT_COUNT
 };
 
@@ -86,15 +93,22 @@ struct policy {
 	unsigned extends_line;
 	struct policy *parent; /* a reference; NULL: none */
 	struct policy_limit limits[POLICY_LIMIT_COUNT];
-	struct policy_number on_overflow;  /* enum policy_overflow */
-	struct policy_number network_mode; /* enum box_network: maximum and default */
+	struct policy_number on_overflow;       /* enum policy_overflow */
+	struct policy_number network_mode;      /* enum box_network: maximum and default */
+	struct policy_number network_intercept; /* 1: TLS to hosts of secrets may be intercepted */
 	struct policy_number isolation_min;
+	struct policy_number share_builds; /* enum policy_share */
 	struct policy_list network_allow;
+	struct policy_list network_ranges;  /* of bridge.allow; no list: all */
+	struct policy_list network_secrets; /* patterns of names; no list: none may be used */
 	struct policy_list mounts;
 	struct policy_list mcp_servers, mcp_tools;
 	struct policy_list isolation_require; /* layers */
 	struct policy_list session_modes;
 	struct policy_filter languages, env, templates;
+	char sha256[65];               /* of its rules, with what it inherits */
+	struct policy_filter packages; /* managers */
+	struct policy_number packages_timeout, packages_bytes;
 };
 
 struct policy *policy_ref(const struct policy *policy);

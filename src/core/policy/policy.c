@@ -10,13 +10,13 @@
 #include "base/str.h"
 #include "core/config/config.h"
 #include "core/language/env.h"
+#include "core/language/options.h"
 #include "core/language/runners.h"
 #include "core/policy/policy_internal.h"
 #include "core/request/run_request.h"
+#include "core/template/images.h"
 #include "core/template/template.h"
 
-#define RUNNERS_PATH "/opt/millibox/runners"
-#define SOURCE_PATH  "/run/millibox"
 /* Template name in rules if there is none. */
 #define TEMPLATE_NONE "host"
 
@@ -25,7 +25,10 @@ void policy_decision_done(struct policy_decision *d)
 	str_list_free(d->argv);
 	str_list_free(d->env);
 	str_list_free(d->prepare_argv);
+	str_list_free(d->compile_argv);
+	str_list_free(d->compile_env);
 	box_rules_unref(d->spec.rules);
+	box_rules_unref(d->spec.tools);
 	policy_stack_unref(&d->stack);
 	free(d->cuts);
 	*d = (struct policy_decision){0};
@@ -99,6 +102,17 @@ static int refuse_language(const struct runners *runners, const char *language, 
 	                   policy_quote(language, quoted), known);
 }
 
+/* Loaders read it when a program is executed: a child of a zygote would not follow it. */
+static bool has_library_path(char *const *env)
+{
+	static const char name[] = "LD_LIBRARY_PATH=";
+
+	for (; env && *env; env++)
+		if (strncmp(*env, name, sizeof(name) - 1) == 0)
+			return true;
+	return false;
+}
+
 /* Zygotes have power over boxes: they import only modules that the operator chose. Others are
  * imported inside the box. */
 static void decide_zygote(struct policy_deciding *in, const char *file)
@@ -107,8 +121,11 @@ static void decide_zygote(struct policy_deciding *in, const char *file)
 	struct box_spec *spec = &in->d.spec;
 	size_t at = 0;
 
-	if (!file ||
+	if (!file || has_library_path(in->d.env) ||
 	    str_format(spec->zygote, sizeof(spec->zygote), "%s/%s", in->d.runner->name, file) < 0)
+		return;
+	/* The box may have another version of a module than the host. */
+	if (t && t->packages)
 		return;
 	for (char **name = t ? t->spec.preload : NULL; name && *name; name++) {
 		if (!str_list_has(in->rules->config->zygotes_modules, *name) ||
@@ -141,8 +158,12 @@ static int decide_runner(struct policy_deciding *in)
 		(void)!str_copy(d->spec.root, sizeof(d->spec.root), t->root);
 	else if (!runner_is_installed(d->runner))
 		return error_set(in->err, ERR_UNAVAILABLE, 0,
-		                 "language '%s' needs %s, which is not installed", d->runner->name,
-		                 d->runner->program);
+		                 "language '%s' needs %s, which is not installed%s%s",
+		                 d->runner->name, d->runner->program,
+		                 d->runner->install ? "; " : "",
+		                 d->runner->install ? d->runner->install : "");
+	if (options_check(d->runner, in->request->options, in->err) < 0)
+		return -1;
 	if (in->request->ask && !d->runner->asks)
 		return error_field(in->err, "event", "language '%s' has no handlers",
 		                   d->runner->name);
@@ -255,33 +276,6 @@ static int check_args(char *const *args, struct error *err)
 	return 0;
 }
 
-static char *expand_word(const struct policy_command *c, const char *word)
-{
-	const char *place = NULL;
-
-	if (str_equal(word, "{source}"))
-		return xasprintf("%s/%s", SOURCE_PATH, c->source);
-	if (str_has_prefix(word, "{runner}"))
-		return xasprintf("%s/%s%s", RUNNERS_PATH, c->runner->name,
-		                 word + strlen("{runner}"));
-	if (*word == '/')
-		place = template_program(c->template, word);
-	return xstrdup(place ? place : word);
-}
-
-char **policy_argv(const struct policy_command *c)
-{
-	size_t words = str_list_count(c->command);
-	size_t given = c->args ? str_list_count(c->args) : 0;
-	char **argv = xcalloc(words + given + 1, sizeof(*argv));
-
-	for (size_t i = 0; i < words; i++)
-		argv[i] = expand_word(c, c->command[i]);
-	for (size_t i = 0; i < given; i++)
-		argv[words + i] = xstrdup(c->args[i]);
-	return argv;
-}
-
 void policy_stack_ref(const struct policy_stack *stack)
 {
 	if (stack->own)
@@ -359,15 +353,52 @@ static int allow_box(struct policy_deciding *in)
 	const char *template = r->template ? r->template->spec.id : TEMPLATE_NONE;
 
 	if (env_check(r->env, in->err) < 0 || policy_allow_env(in) < 0 ||
-	    policy_allow_template(in, template) < 0 || policy_allow_network(in) < 0 ||
-	    policy_allow_extras(in) < 0 || policy_allow_isolation(in) < 0)
+	    policy_allow_template(in, template) < 0 || policy_allow_layer(in) < 0 ||
+	    policy_allow_network(in) < 0 || policy_allow_secrets(in) < 0 ||
+	    policy_allow_mcp(in) < 0 || policy_allow_extras(in) < 0 ||
+	    policy_allow_isolation(in) < 0)
 		return -1;
+	if (r->template && r->template->packages)
+		(void)!str_copy(in->d.spec.packages, sizeof(in->d.spec.packages),
+		                r->template->packages->name);
 	return 0;
 }
 
-static bool has_proxy(const struct policy_deciding *in)
+static unsigned env_extras(const struct policy_deciding *in)
 {
-	return in->d.spec.network == BOX_NETWORK_ALLOWLIST;
+	return (in->d.spec.network == BOX_NETWORK_ALLOWLIST ? ENV_PROXY : 0) |
+	       (in->d.spec.tools ? ENV_TOOLS : 0);
+}
+
+static char *const *secret_env(const struct policy_deciding *in)
+{
+	return in->d.spec.rules ? in->d.spec.rules->env : NULL;
+}
+
+/* The compiler has neither the caller's variables nor a network. */
+static void decide_compile(struct policy_deciding *in)
+{
+	const struct runner *runner = in->d.runner;
+	cleanup_str_list char **own = template_runner_env(in->request->template, runner);
+
+	in->d.compile_env = env_make(own, runner->compile_env, 0, NULL);
+	in->d.compile_argv = policy_argv(&(struct policy_command){
+		.runner = runner,
+		.template = in->request->template,
+		.command = runner->compile_command,
+		.source = runner->source,
+		.artifact = POLICY_ARTIFACT,
+		.request = in->request,
+		.options = in->request->options,
+		.compile = POLICY_COMPILE_SEND,
+	});
+}
+
+static char **make_env(const struct policy_deciding *in, char *const *own)
+{
+	cleanup_str_list char **runner = template_runner_env(in->request->template, in->d.runner);
+
+	return env_make(runner, own, env_extras(in), secret_env(in));
 }
 
 static int decide_exec(struct policy_deciding *in)
@@ -380,16 +411,25 @@ static int decide_exec(struct policy_deciding *in)
 	    check_files(r, in->d.spec.limits.workspace_bytes, err) < 0 ||
 	    check_args(r->args, err) < 0 || allow_box(in) < 0)
 		return -1;
+	if (options_compile(in->d.runner, r->options))
+		policy_decide_compile_limits(in);
 	if (r->in_session)
 		return 0;
-	in->d.env = env_make(in->d.runner->env, r->env, has_proxy(in));
+	if (options_compile(in->d.runner, r->options))
+		decide_compile(in);
+	in->d.env = make_env(in, r->env);
 	in->d.argv = policy_argv(&(struct policy_command){
 		.runner = in->d.runner,
 		.template = r->template,
 		.command = template_command(r->template, in->d.runner),
 		.source = in->d.runner->source,
+		.artifact = POLICY_ARTIFACT,
 		.args = r->args,
+		.options = r->options,
 	});
+	/* A process made ahead of the request has no options. */
+	if (r->options && *r->options)
+		return 0;
 	decide_zygote(in, in->d.runner->zygote);
 	in->d.prepare_argv = prepare_argv(r->template, in->d.runner,
 	                                  template_prepare_command(r->template, in->d.runner));
@@ -401,7 +441,7 @@ static int decide_session(struct policy_deciding *in)
 	if (policy_allow_session(in) < 0 || decide_runner(in) < 0 || policy_decide_limits(in) < 0 ||
 	    allow_box(in) < 0)
 		return -1;
-	in->d.env = env_make(in->d.runner->env, in->request->env, has_proxy(in));
+	in->d.env = make_env(in, in->request->env);
 	decide_zygote(in, in->d.runner->session_zygote);
 	if (in->session->mode != SESSION_PERSISTENT)
 		return 0;
@@ -462,6 +502,10 @@ static struct run_request box_request(const struct session_request *r)
 		.max_processes = r->max_processes,
 		.network = r->network,
 		.network_asked = r->network_asked,
+		.network_most = r->network_most,
+		.tenant = r->tenant,
+		.secrets = r->secrets,
+		.mcp = r->mcp,
 	};
 }
 
@@ -483,6 +527,46 @@ int policy_decide_session(const struct policy_rules *rules, const struct policy_
 		.rules = rules, .request = &box, .session = request, .err = err};
 
 	return decide_request(&in, stack, ret_decision);
+}
+
+static void lower(uint64_t *value, const struct policy_number *max)
+{
+	if (max->value > 0 && max->value < *value)
+		*value = max->value;
+}
+
+int policy_decide_packages(const struct policy_rules *rules, const struct policy_stack *stack,
+                           const char *manager, struct policy_packages *ret_limits,
+                           struct error *err)
+{
+	struct policy_deciding in = {.rules = rules, .err = err};
+	struct policy_packages limits = {.timeout_us = rules->config->packages_timeout_us,
+	                                 .max_bytes = rules->config->packages_layer_bytes};
+	int r;
+
+	apply_stack(&in, stack);
+	r = policy_allow_manager(&in, "packages", manager);
+	for (size_t i = 0; i < in.policies_count; i++) {
+		lower(&limits.timeout_us, &in.policies[i]->packages_timeout);
+		lower(&limits.max_bytes, &in.policies[i]->packages_bytes);
+	}
+	policy_decision_done(&in.d);
+	*ret_limits = limits;
+	return r;
+}
+
+int policy_check_network(const struct policy_rules *rules, const struct policy_stack *stack,
+                         enum box_network network, uint16_t *ret_ranges, struct error *err)
+{
+	struct policy_deciding in = {.rules = rules, .err = err};
+	int r;
+
+	apply_stack(&in, stack);
+	r = policy_keep_network(&in, network);
+	if (r >= 0)
+		*ret_ranges = in.d.spec.ranges;
+	policy_decision_done(&in.d);
+	return r;
 }
 
 int policy_check_env(const struct policy_rules *rules, const struct policy_stack *stack,

@@ -28,6 +28,7 @@ struct config;
 struct run_request;
 struct runner;
 struct runners;
+struct secrets;
 struct session_request;
 struct template;
 
@@ -47,6 +48,7 @@ struct policy_rules {
 	const struct driver_caps *caps;
 	unsigned cores;
 	const struct policies *policies; /* NULL: only the settings decide */
+	const struct secrets *secrets;   /* NULL: there are none */
 };
 
 /* References if the owning struct says so, else borrowed. */
@@ -87,6 +89,8 @@ struct policy_grant {
 	uint64_t asked; /* 0: not requested */
 	uint64_t granted;
 	struct policy_rule rule;
+	uint64_t most; /* that a request could get */
+	struct policy_rule most_rule;
 };
 
 /* A limit that is smaller than the caller asked for. */
@@ -102,6 +106,13 @@ struct policy_cuts {
 	struct policy_cut list[POLICY_LIMIT_COUNT];
 };
 
+/* Why a box reaches what it does; the rules are set for the network that it has. */
+struct policy_reach {
+	bool intercept;                                              /* allowlist */
+	struct policy_rule allow_rule, secrets_rule, intercept_rule; /* allowlist */
+	struct policy_rule ranges_rule;                              /* bridge */
+};
+
 struct policy_decision {
 	struct box_spec spec;         /* the caller sets its id */
 	const struct runner *runner;  /* borrowed */
@@ -110,7 +121,12 @@ struct policy_decision {
 	char **argv;
 	char **env;
 	char **prepare_argv; /* a process started ahead of the code; NULL: none */
-	bool resident;       /* that process is a session's runner */
+	/* Of a compiled language, see core/run/build.h. */
+	char **compile_argv, **compile_env;
+	struct box_limits compile_limits;
+	uint64_t compile_timeout_us;
+	bool share_builds; /* with other tenants */
+	bool resident;     /* that process is a session's runner */
 	uint64_t timeout_us;
 	uint64_t output_bytes; /* per stream */
 	uint32_t report_bytes; /* 0: no report */
@@ -122,6 +138,7 @@ struct policy_decision {
 	struct policy_grant grants[POLICY_LIMIT_COUNT];
 	struct policy_cuts *cuts; /* owned; NULL: none */
 	struct policy_rule language, network, isolation, overflow;
+	struct policy_reach reach;
 };
 
 struct policy_explanation {
@@ -143,9 +160,45 @@ int policy_decide(const struct policy_rules *rules, const struct policy_stack *s
 int policy_decide_session(const struct policy_rules *rules, const struct policy_stack *stack,
                           const struct session_request *request,
                           struct policy_decision *ret_decision, struct error *err) attr_must_check;
-/** policy_network_rules - what @stack lets a box with network allowlist reach now. A reference. */
+/**
+ * policy_network_rules - what @stack lets a box with network allowlist reach now, and which of
+ * @secrets (names; may be NULL) of @tenant it may use. A reference.
+ */
 struct box_rules *policy_network_rules(const struct policy_rules *rules,
-                                       const struct policy_stack *stack);
+                                       const struct policy_stack *stack, const char *tenant,
+                                       char *const *secrets);
+/** policy_check_network - whether @stack lets a box keep the network that it has, and which ranges
+ * (box_spec.ranges) it may reach with BOX_NETWORK_BRIDGE. */
+int policy_check_network(const struct policy_rules *rules, const struct policy_stack *stack,
+                         enum box_network network, uint16_t *ret_ranges,
+                         struct error *err) attr_must_check;
+/** policy_ranges - those of bridge.allow that @granted (box_spec.ranges) stands for. Return: owned;
+ * the texts are borrowed. */
+char **policy_ranges(const struct config *c, uint16_t granted) attr_owned(free);
+/** policy_known_secrets - those of @names that exist. Return: owned; the names are borrowed. */
+char **policy_known_secrets(const struct policy_rules *rules, const char *tenant,
+                            char *const *names) attr_owned(free);
+/** policy_limit_field - of a request: "resources.memory". */
+const char *policy_limit_field(enum policy_limit_id id);
+/** policy_limit_print - a value as requests and policies have it: "512Mi". */
+void policy_limit_print(enum policy_limit_id id, uint64_t value, char *ret_text, size_t size);
+/** policy_mcp_tools - what of @asked @stack lets a box call now. A reference. */
+struct box_rules *policy_mcp_tools(const struct policy_rules *rules,
+                                   const struct policy_stack *stack, char *const *asked);
+/**
+ * policy_registry_rules - @rule, and the hosts of @set (a word of network.allow) if the registry
+ * @is_public or the operator has set them. A reference.
+ */
+struct box_rules *policy_registry_rules(const struct config *config, const char *set,
+                                        const char *rule, bool is_public);
+
+struct policy_packages {
+	uint64_t timeout_us, max_bytes; /* of one installation */
+};
+/** policy_decide_packages - whether @stack allows packages of @manager, and within which limits. */
+int policy_decide_packages(const struct policy_rules *rules, const struct policy_stack *stack,
+                           const char *manager, struct policy_packages *ret_limits,
+                           struct error *err) attr_must_check;
 /** policy_check_env - whether @stack allows these variables. */
 int policy_check_env(const struct policy_rules *rules, const struct policy_stack *stack,
                      char *const *env, struct error *err) attr_must_check;
@@ -159,6 +212,17 @@ void policy_explain_session(const struct policy_rules *rules, const struct polic
 void policy_explanation_done(struct policy_explanation *e);
 void policy_decision_done(struct policy_decision *d);
 
+#define POLICY_WORKSPACE "/workspace"
+/* In the workspace of a fresh box; hidden: not an artifact of the run. */
+#define POLICY_ARTIFACT ".millibox/main"
+
+enum policy_compile {
+	POLICY_COMPILE_NOT,  /* the command runs the program */
+	POLICY_COMPILE_SEND, /* it compiles, and writes the result to stdout */
+	POLICY_COMPILE_KEEP, /* it compiles, and leaves the result in the box */
+	POLICY_COMPILE_COUNT
+};
+
 /* Borrowed; @args and @template may be NULL. */
 struct policy_command {
 	const struct runner *runner;
@@ -166,6 +230,11 @@ struct policy_command {
 	char *const *command;
 	const char *source; /* file name */
 	char *const *args;
+	char *const *options; /* NULL: none */
+	/* Of a compiled language: its file in the workspace; for {sources}, the request. */
+	const char *artifact;
+	const struct run_request *request;
+	enum policy_compile compile;
 };
 /** policy_argv - Return: owned. */
 char **policy_argv(const struct policy_command *command) attr_must_check;

@@ -8,22 +8,24 @@
 #include "core/config/config.h"
 #include "core/language/runners.h"
 #include "core/policy/policy_internal.h"
+#include "core/template/images.h"
+#include "core/template/template.h"
 #include "wire/layer.h"
 
 /* Of an allowed list, in errors. */
 #define SHOWN_LEN 80
 #define NAME_LEN  64
 
-/* Available on every supported host, whoever runs the daemon. */
+/* Available on every supported host, for any user of the daemon. */
 #define STANDARD_LAYERS                                                                            \
 	(LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_PID) | LAYER_BIT(LAYER_MNT) |                     \
 	 LAYER_BIT(LAYER_NET) | LAYER_BIT(LAYER_IPC) | LAYER_BIT(LAYER_UTS) |                      \
 	 LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS) | LAYER_BIT(LAYER_SECCOMP) |        \
 	 LAYER_BIT(LAYER_RLIMITS))
 
-static bool matches_pattern(char *const *patterns, const char *name)
+bool policy_matches(char *const *patterns, const char *name)
 {
-	for (; *patterns; patterns++)
+	for (; patterns && *patterns; patterns++)
 		if (fnmatch(*patterns, name, 0) == 0)
 			return true;
 	return false;
@@ -32,10 +34,10 @@ static bool matches_pattern(char *const *patterns, const char *name)
 /* A rule about any name of an object applies. */
 static bool matches_any(char *const *patterns, const char *name, char *const *aliases)
 {
-	if (matches_pattern(patterns, name))
+	if (policy_matches(patterns, name))
 		return true;
 	for (; aliases && *aliases; aliases++)
-		if (matches_pattern(patterns, *aliases))
+		if (policy_matches(patterns, *aliases))
 			return true;
 	return false;
 }
@@ -108,6 +110,40 @@ int policy_allow_template(struct policy_deciding *in, const char *template)
 	return 0;
 }
 
+int policy_allow_manager(struct policy_deciding *in, const char *field, const char *manager)
+{
+	const struct candidate c = {field, "package manager", manager,
+	                            NULL,  "packages.allow",  "packages.deny"};
+
+	for (size_t i = 0; i < in->policies_count; i++)
+		if (pass_filter(in, &in->policies[i]->packages, &c) < 0)
+			return -1;
+	return 0;
+}
+
+/* A layer of a template was perhaps installed under another policy. */
+int policy_allow_layer(struct policy_deciding *in)
+{
+	const struct template *t = in->request->template;
+
+	if (!t || !t->packages)
+		return 0;
+	if (policy_allow_manager(in, "template_id", t->spec.manager ? t->spec.manager : "") < 0)
+		return -1;
+	for (size_t i = 0; i < in->policies_count; i++) {
+		const struct policy_number *max = &in->policies[i]->packages_bytes;
+		const struct policy_rule rule = policy_rule_of(&max->by, "packages.max_size");
+
+		if (max->value > 0 && t->packages->bytes > max->value)
+			return policy_refuse(in, ERR_TOO_LARGE, "template_id", &rule,
+			                     "the template's packages take %llu bytes, the maximum "
+			                     "is %llu",
+			                     (unsigned long long)t->packages->bytes,
+			                     (unsigned long long)max->value);
+	}
+	return 0;
+}
+
 int policy_allow_env(struct policy_deciding *in)
 {
 	for (char *const *v = in->request->env; v && *v; v++) {
@@ -141,8 +177,6 @@ int policy_allow_extras(struct policy_deciding *in)
 			bool can;
 		} extras[] = {
 			{&p->mounts, "mounts", "folders of the host", caps->can_mount},
-			{&p->mcp_servers, "mcp.servers", "tools of MCP servers", caps->has_mcp},
-			{&p->mcp_tools, "mcp.tools", "tools of MCP servers", caps->has_mcp},
 		};
 
 		for (size_t j = 0; j < ARRAY_SIZE(extras); j++) {
@@ -170,6 +204,13 @@ static uint32_t layers_named(char *const *names)
 	return layers;
 }
 
+static int refuse_host(struct policy_deciding *in, const struct policy_rule *rule)
+{
+	return policy_refuse(in, ERR_DENIED, "network", rule,
+	                     "isolation layer 'net' is required, which a box with network 'host' "
+	                     "lacks; ask for another network");
+}
+
 static int require_layers(struct policy_deciding *in, uint32_t layers,
                           const struct policy_rule *rule)
 {
@@ -184,32 +225,65 @@ static int require_layers(struct policy_deciding *in, uint32_t layers,
 				in, ERR_UNAVAILABLE, "", rule,
 				"isolation layer '%s' is required and missing on this host",
 				layer_name((enum wire_layer)i));
+	if ((layers & LAYER_BIT(LAYER_NET)) && in->d.spec.network == BOX_NETWORK_HOST)
+		return refuse_host(in, rule);
 	return 0;
 }
 
-/* Fail closed: nothing runs if a required layer is missing. */
-int policy_allow_isolation(struct policy_deciding *in)
+struct requirement {
+	uint32_t layers;
+	struct policy_rule rule;
+};
+
+static void requirements_of(const struct policy *p, struct requirement ret_both[2])
 {
 	static const uint32_t by_min[] = {
 		[POLICY_MIN_NONE] = 0,
 		[POLICY_MIN_STANDARD] = STANDARD_LAYERS,
 		[POLICY_MIN_FULL] = LAYERS_ALL,
 	};
+
+	ret_both[0] =
+		(struct requirement){layers_named(p->isolation_require.items),
+	                             policy_rule_of(&p->isolation_require.by, "isolation.require")};
+	ret_both[1] = (struct requirement){by_min[p->isolation_min.value],
+	                                   policy_rule_of(&p->isolation_min.by, "isolation.min")};
+}
+
+/* Fail closed: nothing runs if a required layer is missing. */
+int policy_allow_isolation(struct policy_deciding *in)
+{
 	static const struct policy_rule strict = {.by = POLICY_BY_SETTING, .path = "isolation"};
 
+	uint32_t by_setting = in->rules->caps->required_layers;
+
+	/* The policy names the network, and with it what is missing. */
+	if (in->d.spec.network == BOX_NETWORK_HOST)
+		by_setting &= ~LAYER_BIT(LAYER_NET);
 	if (in->rules->config->isolation == CONFIG_ISOLATION_STRICT &&
-	    require_layers(in, in->rules->caps->required_layers, &strict) < 0)
+	    require_layers(in, by_setting, &strict) < 0)
 		return -1;
 	for (size_t i = 0; i < in->policies_count; i++) {
-		const struct policy *p = in->policies[i];
-		const struct policy_rule named =
-			policy_rule_of(&p->isolation_require.by, "isolation.require");
-		const struct policy_rule min =
-			policy_rule_of(&p->isolation_min.by, "isolation.min");
+		struct requirement both[2];
 
-		if (require_layers(in, layers_named(p->isolation_require.items), &named) < 0 ||
-		    require_layers(in, by_min[p->isolation_min.value], &min) < 0)
+		requirements_of(in->policies[i], both);
+		if (require_layers(in, both[0].layers, &both[0].rule) < 0 ||
+		    require_layers(in, both[1].layers, &both[1].rule) < 0)
 			return -1;
+	}
+	return 0;
+}
+
+/* Other layers that the host lacks do not matter to a box that runs. */
+int policy_keep_host(struct policy_deciding *in)
+{
+	for (size_t i = 0; i < in->policies_count; i++) {
+		struct requirement both[2];
+
+		requirements_of(in->policies[i], both);
+		for (size_t j = 0; j < ARRAY_SIZE(both); j++)
+			if (both[j].layers & LAYER_BIT(LAYER_NET))
+				return refuse_host(in, &both[j].rule);
 	}
 	return 0;
 }
@@ -223,7 +297,7 @@ int policy_allow_session(struct policy_deciding *in)
 		const struct policy_list *modes = &in->policies[i]->session_modes;
 		const struct policy_rule rule = policy_rule_of(&modes->by, "sessions.modes");
 
-		if (modes->items && !matches_pattern(modes->items, mode))
+		if (modes->items && !policy_matches(modes->items, mode))
 			return policy_refuse(in, ERR_DENIED, "mode", &rule,
 			                     "sessions of mode '%s' are not allowed; allowed: %s",
 			                     mode, show_list(modes->items, shown));

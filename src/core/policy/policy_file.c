@@ -14,6 +14,7 @@
 #include "base/suggest.h"
 #include "core/config/yamldoc.h"
 #include "core/policy/policy.h"
+#include "egress/address.h"
 #include "egress/rules.h"
 #include "wire/layer.h"
 
@@ -52,11 +53,15 @@ static const char *const exceed_words[] = {
 	[POLICY_EXCEED_CLAMP] = "clamp", [POLICY_EXCEED_REFUSE] = "refuse", NULL};
 static const char *const overflow_words[] = {
 	[POLICY_OVERFLOW_TRUNCATE] = "truncate", [POLICY_OVERFLOW_KILL] = "kill", NULL};
+static const char *const share_words[] = {
+	[POLICY_SHARE_TENANT] = "tenant", [POLICY_SHARE_ALL] = "all", NULL};
 static const char *const min_words[] = {[POLICY_MIN_NONE] = "none",
                                         [POLICY_MIN_STANDARD] = "standard",
                                         [POLICY_MIN_FULL] = "full",
                                         NULL};
 static const char *const network_words[] = {"none", "allowlist", "bridge", "host", NULL};
+
+static const char *const flag_words[] = {"false", "true", NULL};
 
 static bool is_made_of(const char *text, const char *letters)
 {
@@ -94,6 +99,14 @@ static bool is_network_rule(const char *text)
 	return rules != NULL;
 }
 
+static bool is_range(const char *text)
+{
+	struct error err = {0};
+	struct cidr ignored;
+
+	return cidr_parse(text, &ignored, &err) >= 0;
+}
+
 static bool is_layer(const char *text)
 {
 	for (unsigned i = 0; i < LAYER_COUNT; i++)
@@ -122,6 +135,7 @@ static const struct policy_key keys[] = {
 	LIST("languages.allow", languages.allow, NAME_LETTERS, "Languages that may be requested; default: all"),
 	LIST("languages.deny", languages.deny, NAME_LETTERS, "Exceptions to the allow list"),
 	LIMIT("limits.timeout", POLICY_TIMEOUT, KEY_DURATION, LIMIT_TIMEOUT_MIN_US, DAY, "Wall time of an execution"),
+	LIMIT("limits.background_time", POLICY_BACKGROUND, KEY_DURATION, LIMIT_TIMEOUT_MIN_US, 30 * DAY, "Wall time of a background run or terminal"),
 	LIMIT("limits.memory", POLICY_MEMORY, KEY_SIZE, LIMIT_MEMORY_MIN, TIB, "Memory of a box"),
 	LIMIT("limits.disk", POLICY_DISK, KEY_SIZE, LIMIT_DISK_MIN, TIB, "Workspace of a box"),
 	LIMIT("limits.cpu", POLICY_CPU, KEY_CPU, LIMIT_CPU_MIN, 1024000, "Cores of a box"),
@@ -129,16 +143,24 @@ static const struct policy_key keys[] = {
 	LIMIT("limits.output", POLICY_OUTPUT, KEY_SIZE, 1, 256 * MIB, "Bytes kept of stdout, and of stderr"),
 	WORD("limits.output.on_overflow", on_overflow, overflow_words, "A program that writes more continues (truncate) or is killed (kill)"),
 	WORD("network.mode", network_mode, network_words, "Network of a box, and the maximum a request may ask for"),
-	LIST_OF("network.allow", network_allow, is_network_rule, "What a box with network allowlist can reach: hosts (api.example.com, *.example.com:8443), addresses (10.1.0.0/16:5432), methods and paths of plain HTTP (GET deb.example.com/debian/*), or a set: pypi, npm, crates, golang, maven, debian, github"),
+	LIST_OF("network.allow", network_allow, is_network_rule, "What a box with network allowlist can reach: hosts (api.example.com, *.example.com:8443), addresses (10.1.0.0/16:5432), methods and paths of plain HTTP (GET deb.example.com/debian/*), or a set: pypi, npm, crates, golang, maven, nuget, debian, github"),
+	LIST_OF("network.ranges", network_ranges, is_range, "Of the setting bridge.allow, the ranges that a box with network bridge reaches; default: all"),
+	LIST("network.secrets", network_secrets, NAME_LETTERS, "Secrets that may be requested; default: none"),
+	WORD("network.intercept", network_intercept, flag_words, "Whether the proxy may intercept TLS to the hosts of requested secrets, to add them"),
 	LIST_OF("mounts", mounts, is_mount, "Folders of the host in a box, FROM:TO or FROM:TO:rw"),
 	LIST("mcp.servers", mcp_servers, NAME_LETTERS, "MCP servers that code in a box may call"),
 	LIST("mcp.tools", mcp_tools, TOOL_LETTERS, "Tools of those servers, as SERVER/TOOL"),
 	LIST_OF("isolation.require", isolation_require, is_layer, "Isolation layers without which nothing runs"),
 	WORD("isolation.min", isolation_min, min_words, "More required layers: none, the driver's (standard), or all (full)"),
+	WORD("builds.share", share_builds, share_words, "Compiled programs are cached for the tenant (tenant), or shared with all tenants whose policy says so (all)"),
 	LIST("env.allow", env.allow, VARIABLE_LETTERS, "Variables that may be set; default: all except those always refused"),
 	LIST("env.deny", env.deny, VARIABLE_LETTERS, "Exceptions to the allow list"),
 	LIST("templates.allow", templates.allow, NAME_LETTERS, "Templates that may be requested ('host': no template); default: all"),
 	LIST("templates.deny", templates.deny, NAME_LETTERS, "Exceptions to the allow list"),
+	LIST("packages.allow", packages.allow, NAME_LETTERS, "Package managers whose packages may be installed; default: those of the setting packages.managers"),
+	LIST("packages.deny", packages.deny, NAME_LETTERS, "Exceptions to the allow list"),
+	NUMBER("packages.timeout", KEY_DURATION, packages_timeout, USEC_PER_SEC, DAY, "Time of one installation: maximum"),
+	NUMBER("packages.max_size", KEY_SIZE, packages_bytes, MIB, TIB, "Packages of one installation on disk: maximum"),
 	LIST_OF("sessions.modes", session_modes, is_mode, "Session modes that may be created; an empty list: no sessions"),
 	LIMIT("sessions.idle_timeout", POLICY_IDLE, KEY_DURATION, USEC_PER_SEC, 30 * DAY, "Idle time after which a session ends"),
 	LIMIT("sessions.lifetime", POLICY_LIFETIME, KEY_DURATION, USEC_PER_SEC, 30 * DAY, "Age at which a session ends"),

@@ -4,6 +4,7 @@
 #include "base/parse.h"
 #include "base/size.h"
 #include "core/config/config.h"
+#include "core/language/runners.h"
 #include "core/policy/policy_internal.h"
 
 #include <stdio.h>
@@ -16,9 +17,10 @@
 #define INODE_EVERY_BYTES 4096
 #define INODES_MIN        256
 /* Open files per process and per box: the host has one limit for all. */
-#define NOFILE_MAX 1024
-#define NOFILE_MIN 64
-#define NOFILE_BOX 131072
+#define NOFILE_MAX         1024
+#define NOFILE_MIN         64
+#define NOFILE_BOX         131072
+#define COMPILE_TIMEOUT_US (60 * USEC_PER_SEC)
 
 static uint64_t min_of(uint64_t a, uint64_t b)
 {
@@ -55,10 +57,21 @@ static const struct limit_name {
 	ROW(POLICY_OUTPUT,    "resources.max_output",    "max_output",    1,                     "limits.output",         "limits.output",         "limits.output_max",    format_size),
 	ROW(POLICY_IDLE,      "timeout",                 "timeout",       1,                     "sessions.idle_timeout", "sessions.idle_timeout", "sessions.lifetime",    print_seconds),
 	ROW(POLICY_LIFETIME,  "lifetime",                "lifetime",      1,                     "sessions.lifetime",     "sessions.lifetime",     "sessions.lifetime",    print_seconds),
+	ROW(POLICY_BACKGROUND, "timeout",                "timeout",       LIMIT_TIMEOUT_MIN_US, "limits.background_time", "limits.background_time", "limits.background_time_max", print_seconds),
 /* clang-format on */
 #undef ROW
 };
 static_assert(ARRAY_SIZE(names) == POLICY_LIMIT_COUNT, "every limit has a row");
+
+const char *policy_limit_field(enum policy_limit_id id)
+{
+	return names[id].field;
+}
+
+void policy_limit_print(enum policy_limit_id id, uint64_t value, char *ret_text, size_t size)
+{
+	names[id].print(value, ret_text, size);
+}
 
 struct limit {
 	enum policy_limit_id id;
@@ -71,6 +84,66 @@ struct bound {
 	struct policy_rule rule;
 };
 
+/* The least with which programs of the language work. 0: any. */
+static uint64_t least_of(const struct policy_deciding *in, enum policy_limit_id id)
+{
+	const struct runner *r = in->d.runner;
+	const uint64_t values[POLICY_LIMIT_COUNT] = {
+		[POLICY_TIMEOUT] = r ? r->limits.timeout_us : 0,
+		[POLICY_MEMORY] = r ? r->limits.memory_bytes : 0,
+		[POLICY_DISK] = r ? r->limits.disk_bytes : 0,
+		[POLICY_PROCESSES] = r ? r->limits.max_processes : 0,
+	};
+
+	return values[id];
+}
+
+static const struct policy_rule half_rule = {.by = POLICY_BY_PROGRAM,
+                                             .path = "half of resources.memory"};
+
+/* A default that the language cannot work with is raised, within the maximum. */
+static struct bound raise_fallback(const struct policy_deciding *in, const struct limit *l,
+                                   struct bound value)
+{
+	static const struct policy_rule by_language = {.by = POLICY_BY_PROGRAM,
+	                                               .path = "default of the language"};
+	uint64_t least = least_of(in, l->id);
+	const struct runner *r = in->d.runner;
+
+	if (l->id == POLICY_TIMEOUT && r && r->time_percent > 100 &&
+	    value.value * r->time_percent / 100 > least)
+		least = value.value * r->time_percent / 100;
+	return least > value.value ? (struct bound){least, by_language} : value;
+}
+
+/* A request that names its memory and no disk gets half of it: the workspace is kept there, and
+ * packages need room. The operator's own default in a policy stays. */
+static struct bound raise_disk(const struct policy_deciding *in, struct bound value)
+{
+	const struct policy_grant *memory = &in->d.grants[POLICY_MEMORY];
+
+	if (memory->asked == 0 || value.rule.by != POLICY_BY_SETTING ||
+	    memory->granted / 2 <= value.value)
+		return value;
+	return (struct bound){memory->granted / 2, half_rule};
+}
+
+static const struct policy_rule life_rule = {.by = POLICY_BY_PROGRAM,
+                                             .path = "the rest of the session's lifetime"};
+
+/* The lifetime of a session bounds what runs in it. A setting of 0 adds no bound. */
+static struct bound within_life(const struct policy_deciding *in, const struct limit *l,
+                                struct bound value)
+{
+	uint64_t left = in->request->left_us;
+
+	if (left == 0) /* in no session yet */
+		left = in->rules->config->session_lifetime_us;
+	if (l->id != POLICY_BACKGROUND || (value.value > 0 && value.value <= left))
+		return value;
+	return (struct bound){left, life_rule};
+}
+
 static struct bound fallback_of(const struct policy_deciding *in, const struct limit *l)
 {
 	for (size_t i = 0; i < in->policies_count; i++) {
@@ -80,7 +153,9 @@ static struct bound fallback_of(const struct policy_deciding *in, const struct l
 			return (struct bound){n->value,
 			                      policy_rule_of(&n->by, names[l->id].fallback)};
 	}
-	return (struct bound){l->fallback, {.by = POLICY_BY_SETTING, .path = names[l->id].setting}};
+	return within_life(in, l,
+	                   (struct bound){l->fallback,
+	                                  {.by = POLICY_BY_SETTING, .path = names[l->id].setting}});
 }
 
 static struct bound max_of(const struct policy_deciding *in, const struct limit *l)
@@ -88,6 +163,7 @@ static struct bound max_of(const struct policy_deciding *in, const struct limit 
 	struct bound least = {l->max, {.by = POLICY_BY_SETTING, .path = names[l->id].setting_max}};
 	uint64_t cores = in->rules->cores * 1000ULL;
 
+	least = within_life(in, l, least);
 	/* The setting may be 0: all cores. */
 	if (l->id == POLICY_CPU && (l->max == 0 || l->max > cores))
 		least = (struct bound){cores, {.by = POLICY_BY_DRIVER, .path = "cores"}};
@@ -122,10 +198,16 @@ static int decide_limit(struct policy_deciding *in, const struct limit *l)
 		                     "%s is above the maximum of %s", asked, bound);
 	}
 	if (l->asked == 0)
-		value = fallback_of(in, l);
+		value = raise_fallback(in, l, fallback_of(in, l));
+	if (l->asked == 0 && l->id == POLICY_DISK)
+		value = raise_disk(in, value);
 	if (value.value > max.value)
 		value = max;
-	in->d.grants[l->id] = (struct policy_grant){l->asked, value.value, value.rule};
+	in->d.grants[l->id] = (struct policy_grant){.asked = l->asked,
+	                                            .granted = value.value,
+	                                            .rule = value.rule,
+	                                            .most = max.value,
+	                                            .most_rule = max.rule};
 	return 0;
 }
 
@@ -142,24 +224,35 @@ static uint64_t whole_pages(uint64_t bytes)
 	return bytes - bytes % PAGE_BYTES;
 }
 
-static const struct policy_rule half_rule = {.by = POLICY_BY_PROGRAM,
-                                             .path = "half of resources.memory"};
-
 /* Workspace, /tmp and /dev/shm are tmpfs, charged to the box's memory. Together they stay below it
  * (1/2 + 1/4 + 1/8): else "disk full" becomes an OOM kill. */
-static void decide_areas(struct policy_deciding *in)
+static void divide_memory(struct box_limits *limits, uint64_t disk)
 {
-	struct policy_grant *disk = &in->d.grants[POLICY_DISK];
-	struct box_limits *limits = &in->d.spec.limits;
-	uint64_t half = limits->memory_bytes / 2;
-
-	if (disk->granted > half)
-		disk->rule = half_rule;
-	disk->granted = limits->workspace_bytes = whole_pages(min_of(disk->granted, half));
+	limits->workspace_bytes = whole_pages(min_of(disk, limits->memory_bytes / 2));
 	limits->tmp_bytes = whole_pages(min_of(TMP_BYTES, limits->memory_bytes / 4));
 	limits->shm_bytes = whole_pages(min_of(SHM_BYTES, limits->memory_bytes / 8));
 	limits->workspace_inodes = inodes_for(limits->workspace_bytes, WORKSPACE_INODES);
 	limits->tmp_inodes = inodes_for(limits->tmp_bytes, TMP_INODES);
+}
+
+static void decide_areas(struct policy_deciding *in)
+{
+	struct policy_grant *disk = &in->d.grants[POLICY_DISK];
+	struct box_limits *limits = &in->d.spec.limits;
+
+	if (disk->granted > limits->memory_bytes / 2)
+		disk->rule = half_rule;
+	divide_memory(limits, disk->granted);
+	disk->granted = limits->workspace_bytes;
+}
+
+/* Open files are limited per process only, but use the host's kernel memory: a box with many
+ * processes gets fewer files for each. */
+static uint32_t files_for(uint32_t pids)
+{
+	uint64_t files = min_of(NOFILE_BOX / pids, NOFILE_MAX);
+
+	return files < NOFILE_MIN ? NOFILE_MIN : (uint32_t)files;
 }
 
 static int decide_all(struct policy_deciding *in, const struct limit *limits, size_t count)
@@ -213,8 +306,13 @@ int policy_decide_limits(struct policy_deciding *in)
 {
 	const struct config *c = in->rules->config;
 	const struct run_request *r = in->request;
+	const struct limit brief = {POLICY_TIMEOUT, r->timeout_us, c->timeout_us,
+	                            c->timeout_max_us};
+	const struct limit background = {POLICY_BACKGROUND, r->timeout_us, c->background_us,
+	                                 c->background_max_us};
+	const struct limit time = r->background ? background : brief;
 	const struct limit limits[] = {
-		{POLICY_TIMEOUT, r->timeout_us, c->timeout_us, c->timeout_max_us},
+		time,
 		{POLICY_MEMORY, r->memory_bytes, c->memory_bytes, c->memory_max_bytes},
 		{POLICY_DISK, r->disk_bytes, c->disk_bytes, c->disk_max_bytes},
 		{POLICY_CPU, r->cpu_millicores, c->cpu_millicores, c->cpu_max_millicores},
@@ -227,27 +325,58 @@ int policy_decide_limits(struct policy_deciding *in)
 	if (decide_all(in, limits, ARRAY_SIZE(limits)) < 0 || (in->session && decide_spans(in) < 0))
 		return -1;
 	decide_overflow(in);
-	in->d.timeout_us = g[POLICY_TIMEOUT].granted;
+	in->d.timeout_us = g[time.id].granted;
 	in->d.output_bytes = g[POLICY_OUTPUT].granted;
 	/* The settings' ranges bound both. */
 	out->cpu_millicores = (uint32_t)g[POLICY_CPU].granted;
 	out->pids = (uint32_t)g[POLICY_PROCESSES].granted;
 	out->memory_bytes = g[POLICY_MEMORY].granted = whole_pages(g[POLICY_MEMORY].granted);
-	/* Open files are limited per process only, but use the host's kernel memory: a box with
-	 * many processes gets fewer files for each. */
-	out->nofile = (uint32_t)min_of(NOFILE_BOX / out->pids, NOFILE_MAX);
-	if (out->nofile < NOFILE_MIN)
-		out->nofile = NOFILE_MIN;
+	out->nofile = files_for(out->pids);
 	in->d.spec.exec_tmp = false; /* compiled programs belong in the workspace */
 	decide_areas(in);
 	return 0;
 }
 
+/* What the compiler needs, at least what the program gets, within the maxima. */
+static uint64_t compile_limit(const struct policy_deciding *in, const struct limit *l,
+                              uint64_t needed)
+{
+	uint64_t granted = in->d.grants[l->id].granted;
+	uint64_t max = max_of(in, l).value;
+
+	return min_of(needed > granted ? needed : granted, max > granted ? max : granted);
+}
+
+void policy_decide_compile_limits(struct policy_deciding *in)
+{
+	const struct config *c = in->rules->config;
+	const struct runner_limits *needed = &in->d.runner->compile_limits;
+	const struct limit time = {POLICY_TIMEOUT, 0, 0, c->timeout_max_us};
+	const struct limit memory = {POLICY_MEMORY, 0, 0, c->memory_max_bytes};
+	const struct limit disk = {POLICY_DISK, 0, 0, c->disk_max_bytes};
+	const struct limit processes = {POLICY_PROCESSES, 0, 0, c->processes_max};
+	struct box_limits *out = &in->d.compile_limits;
+
+	*out = in->d.spec.limits;
+	in->d.compile_timeout_us =
+		min_of(needed->timeout_us ? needed->timeout_us : COMPILE_TIMEOUT_US,
+	               max_of(in, &time).value);
+	out->memory_bytes = whole_pages(compile_limit(in, &memory, needed->memory_bytes));
+	out->pids = (uint32_t)compile_limit(in, &processes, needed->max_processes);
+	out->nofile = files_for(out->pids);
+	divide_memory(out, compile_limit(in, &disk, needed->disk_bytes));
+	in->d.share_builds = in->policies_count > 0;
+	for (size_t i = 0; i < in->policies_count; i++)
+		in->d.share_builds &= in->policies[i]->share_builds.value == POLICY_SHARE_ALL;
+}
+
 static uint64_t asked_of(const struct policy_deciding *in, enum policy_limit_id id)
 {
 	const struct run_request *r = in->request;
+	uint64_t time = r->timeout_soft ? 0 : r->timeout_us;
 	const uint64_t values[POLICY_LIMIT_COUNT] = {
-		[POLICY_TIMEOUT] = r->timeout_soft ? 0 : r->timeout_us,
+		[POLICY_TIMEOUT] = r->background ? 0 : time,
+		[POLICY_BACKGROUND] = r->background ? time : 0,
 		[POLICY_MEMORY] = r->memory_bytes,
 		[POLICY_DISK] = r->disk_bytes,
 		[POLICY_CPU] = r->cpu_millicores,
@@ -262,7 +391,7 @@ static uint64_t asked_of(const struct policy_deciding *in, enum policy_limit_id 
 
 static void explain_cut(const struct policy_rule *rule, unsigned cores, char *ret_why, size_t size)
 {
-	if (rule->by == POLICY_BY_PROGRAM)
+	if (rule->by == POLICY_BY_PROGRAM && rule->path == half_rule.path)
 		(void)snprintf(ret_why, size, "files are kept in memory, at most %s", rule->path);
 	else if (rule->by == POLICY_BY_DRIVER)
 		(void)snprintf(ret_why, size, "the host has %u cores", cores);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -19,6 +20,7 @@ static const struct {
 	{"crates", offsetof(struct config, egress_crates)},
 	{"golang", offsetof(struct config, egress_golang)},
 	{"maven", offsetof(struct config, egress_maven)},
+	{"nuget", offsetof(struct config, egress_nuget)},
 	{"debian", offsetof(struct config, egress_debian)},
 	{"github", offsetof(struct config, egress_github)},
 };
@@ -30,6 +32,14 @@ static char *const *find_set(const struct config *config, const char *name)
 		if (str_equal(sets[i].name, name))
 			return *(char **const *)((const char *)config + sets[i].offset);
 	return NULL;
+}
+
+static bool is_given(const struct config *config, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
+		if (str_equal(sets[i].name, name))
+			return config_is_given(config, sets[i].offset);
+	return false;
 }
 
 struct texts {
@@ -74,20 +84,10 @@ static void keep_common(struct texts *a, const struct texts *b)
 	a->count = kept;
 }
 
-/* The rules that every policy has, word for word: none grants more than another. */
-static struct box_rules *rules_for(const struct config *c, const struct policy *const *policies,
-                                   size_t count)
+static struct box_rules *make_rules(const struct config *c, const struct texts *texts)
 {
-	struct texts texts = {.count = 0}, other;
-	struct box_rules *rules;
+	struct box_rules *rules = box_rules_new(texts->all, texts->count);
 
-	for (size_t i = 0; i < count; i++) {
-		other.count = other.bytes = 0;
-		add_policy(c, policies[i], i == 0 ? &texts : &other);
-		if (i > 0)
-			keep_common(&texts, &other);
-	}
-	rules = box_rules_new(texts.all, texts.count);
 	rules->limits = (struct box_network_limits){
 		.connections = (uint32_t)c->egress_connections,
 		.idle_ms = (uint32_t)(c->egress_idle_us / USEC_PER_MS),
@@ -100,6 +100,75 @@ static struct box_rules *rules_for(const struct config *c, const struct policy *
 	rules->tenant_limits.rate = c->egress_rate_tenant;
 	rules->tenant_limits.bytes = 0;
 	return rules;
+}
+
+struct box_rules *policy_registry_rules(const struct config *config, const char *set,
+                                        const char *rule, bool is_public)
+{
+	struct texts texts = {.count = 0};
+
+	add_text(&texts, rule);
+	if (!is_public && !is_given(config, set))
+		return make_rules(config, &texts);
+	for (char *const *item = find_set(config, set); item && *item; item++)
+		add_text(&texts, *item);
+	return make_rules(config, &texts);
+}
+
+/* The rules that every policy has, word for word: none grants more than another. *ret_by: the
+ * policy that narrowed them last; may be NULL. */
+static struct box_rules *rules_for(const struct config *c, const struct policy *const *policies,
+                                   size_t count, size_t *ret_by)
+{
+	struct texts texts = {.count = 0}, other;
+	size_t by = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t before = texts.count;
+
+		other.count = other.bytes = 0;
+		add_policy(c, policies[i], i == 0 ? &texts : &other);
+		if (i > 0)
+			keep_common(&texts, &other);
+		if (texts.count < before)
+			by = i;
+	}
+	if (ret_by)
+		*ret_by = by;
+	return make_rules(c, &texts);
+}
+
+/* A key that @p does not set decides by its default. */
+static struct policy_rule rule_in(const struct policy *p, const struct policy_source *by,
+                                  const char *path)
+{
+	struct policy_rule rule = policy_rule_of(by, path);
+
+	if (!rule.policy)
+		rule.policy = p->name;
+	return rule;
+}
+
+/* What the proxy allows the box, and why; policy_allow_secrets adds secrets. */
+static void allow_hosts(struct policy_deciding *in)
+{
+	const struct policy *secrets = in->policies[0], *intercept = in->policies[0];
+	struct policy_reach *to = &in->d.reach;
+	size_t by = 0;
+
+	in->d.spec.rules = rules_for(in->rules->config, in->policies, in->policies_count, &by);
+	for (size_t i = 1; i < in->policies_count; i++) {
+		if (secrets->network_secrets.items && !in->policies[i]->network_secrets.items)
+			secrets = in->policies[i];
+		if (intercept->network_intercept.value && !in->policies[i]->network_intercept.value)
+			intercept = in->policies[i];
+	}
+	to->intercept = intercept->network_intercept.value;
+	to->allow_rule =
+		rule_in(in->policies[by], &in->policies[by]->network_allow.by, "network.allow");
+	to->secrets_rule = rule_in(secrets, &secrets->network_secrets.by, "network.secrets");
+	to->intercept_rule =
+		rule_in(intercept, &intercept->network_intercept.by, "network.intercept");
 }
 
 /* The least that any policy grants; unset is none. */
@@ -121,45 +190,133 @@ static enum box_network network_of(const struct policy_deciding *in, struct poli
 	return (enum box_network)least;
 }
 
+/* Why the driver lacks a network, and what to do instead. */
+static const char *const remedies[BOX_NETWORK_COUNT] = {
+	[BOX_NETWORK_ALLOWLIST] = "ask for \"none\"",
+	[BOX_NETWORK_BRIDGE] = "the operator enables it with bridge.enabled, as root; or ask for "
+			       "\"allowlist\" or \"none\"",
+	[BOX_NETWORK_HOST] = "the operator enables it with host_network.enabled; or ask for "
+			     "\"bridge\", \"allowlist\" or \"none\"",
+};
+
+/* Return: the bit of a range of bridge.allow; 0: none that a policy can name. */
+static uint16_t bit_of_range(const struct config *c, const char *text)
+{
+	for (unsigned i = 0; c->bridge_allow && c->bridge_allow[i] && i < BOX_RANGES_NAMED; i++)
+		if (str_equal(c->bridge_allow[i], text))
+			return (uint16_t)(1U << i);
+	return 0;
+}
+
+/* What every policy grants of the operator's private ranges. */
+static int allow_ranges(struct policy_deciding *in)
+{
+	const struct config *c = in->rules->config;
+	uint16_t granted = BOX_RANGES_ALL;
+
+	in->d.reach.ranges_rule =
+		(struct policy_rule){.by = POLICY_BY_SETTING, .path = "bridge.allow"};
+	for (size_t i = 0; i < in->policies_count; i++) {
+		const struct policy_list *list = &in->policies[i]->network_ranges;
+		const struct policy_rule rule = policy_rule_of(&list->by, "network.ranges");
+		uint16_t bits = 0;
+
+		for (char *const *item = list->items; item && *item; item++) {
+			uint16_t bit = bit_of_range(c, *item);
+
+			if (!bit)
+				return policy_refuse(in, ERR_UNAVAILABLE, "network", &rule,
+				                     "%.48s is not among the first %d ranges of "
+				                     "the setting bridge.allow",
+				                     *item, BOX_RANGES_NAMED);
+			bits |= bit;
+		}
+		if (!list->items)
+			continue;
+		if (granted == BOX_RANGES_ALL || (granted & bits) != granted)
+			in->d.reach.ranges_rule = rule;
+		granted = granted == BOX_RANGES_ALL ? bits : granted & bits;
+	}
+	in->d.spec.ranges = granted;
+	return 0;
+}
+
+char **policy_ranges(const struct config *c, uint16_t granted)
+{
+	char **names = xcalloc(str_list_count(c->bridge_allow) + 1, sizeof(*names));
+	size_t count = 0;
+
+	for (unsigned i = 0; c->bridge_allow && c->bridge_allow[i]; i++)
+		if (granted == BOX_RANGES_ALL || (i < BOX_RANGES_NAMED && granted & 1U << i))
+			names[count++] = c->bridge_allow[i];
+	return names;
+}
+
+static int refuse_mode(struct policy_deciding *in, const struct policy_rule *rule,
+                       enum box_network asked, enum box_network most)
+{
+	return policy_refuse(in, ERR_DENIED, "network", rule,
+	                     "network '%s' is not allowed; allowed: %s", box_network_name(asked),
+	                     box_network_name(most));
+}
+
+int policy_keep_network(struct policy_deciding *in, enum box_network network)
+{
+	struct policy_rule rule;
+	enum box_network most = network_of(in, &rule);
+
+	if (network > most)
+		return refuse_mode(in, &rule, network, most);
+	in->d.spec.network = network;
+	if (network == BOX_NETWORK_BRIDGE)
+		return allow_ranges(in);
+	return network == BOX_NETWORK_HOST ? policy_keep_host(in) : 0;
+}
+
 int policy_allow_network(struct policy_deciding *in)
 {
 	static const struct policy_rule driver = {.by = POLICY_BY_DRIVER, .path = "network"};
 	const struct run_request *r = in->request;
 	struct policy_rule rule;
 	enum box_network most = network_of(in, &rule);
-	enum box_network granted = r->network_asked ? r->network : most;
+	bool is_asked = r->network_asked && !(r->network_most && r->network > most);
+	enum box_network granted = is_asked ? r->network : most;
 
 	if (granted > most)
-		return policy_refuse(in, ERR_DENIED, "network", &rule,
-		                     "network '%s' is not allowed; allowed: %s",
-		                     box_network_name(granted), box_network_name(most));
-	if (r->network_asked)
+		return refuse_mode(in, &rule, granted, most);
+	if (is_asked)
 		rule = (struct policy_rule){.by = POLICY_BY_REQUEST, .path = "network"};
 	in->d.network = rule;
 	in->d.spec.network = granted;
 	if (granted == BOX_NETWORK_ALLOWLIST)
-		in->d.spec.rules = rules_for(in->rules->config, in->policies, in->policies_count);
+		allow_hosts(in);
+	if (granted == BOX_NETWORK_BRIDGE && allow_ranges(in) < 0)
+		return -1;
 	if (granted == BOX_NETWORK_NONE || (in->rules->caps->networks & BOX_NETWORK_BIT(granted)))
 		return 0;
+	assert(granted < BOX_NETWORK_COUNT);
 	return policy_refuse(in, ERR_UNAVAILABLE, "network", &driver,
-	                     "the policy gives network '%s', which boxes do not have here; ask for "
-	                     "\"none\"",
-	                     box_network_name(granted));
+	                     "the policy gives network '%s', which boxes do not have here; %s",
+	                     box_network_name(granted), remedies[granted]);
 }
 
 struct box_rules *policy_network_rules(const struct policy_rules *rules,
-                                       const struct policy_stack *stack)
+                                       const struct policy_stack *stack, const char *tenant,
+                                       char *const *secrets)
 {
 	const struct policy *const both[] = {stack->own, stack->chosen};
 	const struct policy *granting[ARRAY_SIZE(both)];
+	struct box_rules *made;
 	size_t count = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(both); i++) {
 		if (!both[i])
 			continue;
 		if (both[i]->network_mode.value < BOX_NETWORK_ALLOWLIST)
-			return rules_for(rules->config, granting, 0);
+			return rules_for(rules->config, granting, 0, NULL);
 		granting[count++] = both[i];
 	}
-	return rules_for(rules->config, granting, count);
+	made = rules_for(rules->config, granting, count, NULL);
+	policy_keep_secrets(rules, granting, count, tenant, secrets, made);
+	return made;
 }

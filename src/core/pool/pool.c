@@ -30,6 +30,7 @@
 #define SEEN_MAX     64                  /* shapes without a pool */
 #define SEEN_US      (60 * USEC_PER_SEC) /* remembered */
 #define SHARED_PART  4                   /* part of the members for tenants below their share */
+#define MAKE_MAX     2                   /* members of a tenant at once */
 #define DELAY_US     (2 * USEC_PER_MS)   /* after a member was taken */
 #define BUSY_US      (20 * USEC_PER_MS)  /* until there may be room */
 #define LOOK_US      (5 * USEC_PER_MS)   /* until programs may have ended */
@@ -487,16 +488,19 @@ static bool has_room(const struct pool *pool)
 	       p->memory_bytes < p->config.memory_max - memory;
 }
 
-/* One at a time while all cores may be busy. Never none: others' requests must not keep a tenant's
- * pool empty. One more for a tenant that makes none: another's slow members must not delay it. */
+/* One at a time while all cores may be busy: members take the processor from programs of their
+ * tenant, not from others, as the kernel gives each tenant its share. So each of several tenants
+ * has places of its own; requests and slow members of one keep no other's pool empty. */
 static bool has_place(const struct pool *pool)
 {
 	const struct pools *p = pool->all;
 	const struct scheduler *s = p->config.scheduler;
 	bool busy = s->counts[SCHEDULER_RUNNING] >= p->config.cores || scheduler_is_congested(s);
+	size_t own = count_owned(p, pool->shape.spec.tenant).making;
 
-	return p->counts[MEMBER_MAKING] <
-	       (busy ? 1 : 2) + (size_t)(count_owned(p, pool->shape.spec.tenant).making == 0);
+	if (p->owners <= 1)
+		return own < (busy ? 1 : MAKE_MAX);
+	return own < MAKE_MAX && p->counts[MEMBER_MAKING] < MAKE_MAX * p->config.cores + (own == 0);
 }
 
 /* Lacks the largest part of its target. *ret_wait_us: some pool can or must wait. */
@@ -681,8 +685,6 @@ void pools_confirm(struct pools *p)
 
 void pools_discard(struct pools *p, uint64_t key, struct box *box)
 {
-	struct member *m = NEW(struct member);
-	const struct box_events events = events_of(m);
 	struct pool *pool;
 
 	p->hits--;
@@ -696,12 +698,20 @@ void pools_discard(struct pools *p, uint64_t key, struct box *box)
 		pool->misses++;
 		pool->failures++;
 	}
+	metrics_count_for(p->config.metrics, METRIC_POOL_DISCARDS, METRIC_LABELS("failed"), 1);
+	pools_end(p, box);
+}
+
+void pools_end(struct pools *p, struct box *box)
+{
+	struct member *m = NEW(struct member);
+	const struct box_events events = events_of(m);
+
 	m->all = p;
 	m->box = box;
 	m->state = MEMBER_ENDING;
 	p->counts[MEMBER_ENDING]++;
 	list_append(&p->ending, &m->node);
-	metrics_count_for(p->config.metrics, METRIC_POOL_DISCARDS, METRIC_LABELS("failed"), 1);
 	box_give(box, &events, NULL);
 	box_destroy(box);
 }

@@ -68,6 +68,8 @@ bool pools_take(struct pools *p, const struct policy_decision *decision, const c
 void pools_confirm(struct pools *p);
 /** pools_discard - a taken box was dead: destroy it and count a miss. */
 void pools_discard(struct pools *p, uint64_t key, struct box *box);
+/** pools_end - destroy a box of another owner: the drain waits for its end. */
+void pools_end(struct pools *p, struct box *box);
 /** pools_flush - roots or policies changed: end all members and reset all floors. */
 void pools_flush(struct pools *p);
 /** pools_forget - a template of @tenant changed: drop the pools that its requests caused. */

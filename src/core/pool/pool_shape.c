@@ -32,6 +32,7 @@ static uint64_t hash_number(uint64_t h, uint64_t n)
 static uint64_t hash_spec(uint64_t h, const struct box_spec *s)
 {
 	h = hash_text(h, s->root);
+	h = hash_text(h, s->packages);
 	h = hash_text(h, s->tenant);
 	h = hash_number(h, s->limits.memory_bytes);
 	h = hash_number(h, s->limits.workspace_bytes);
@@ -47,8 +48,10 @@ bool pool_shape_of(const struct policy_decision *d, const char *tenant,
 	struct pool_shape *s = ret_shape;
 
 	*s = (struct pool_shape){.spec = d->spec};
-	/* A network belongs to one box. An unused box must not keep an imported root. */
-	if (d->spec.network != BOX_NETWORK_NONE || str_has_prefix(d->spec.root, IMAGE_ROOT_PREFIX))
+	/* A network belongs to one box, as does a list of tools. An unused box must not keep an
+	 * imported root. */
+	if (d->spec.network != BOX_NETWORK_NONE || d->spec.tools ||
+	    str_has_prefix(d->spec.root, IMAGE_ROOT_PREFIX))
 		return false;
 	s->spec.id[0] = s->spec.request_id[0] = '\0';
 	if (str_copy(s->spec.tenant, sizeof(s->spec.tenant), tenant) < 0)

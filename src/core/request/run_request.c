@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "core/template/template.h"
 #include "core/template/templates.h"
+#include "json/json_dump.h"
 
 void run_request_done(struct run_request *request)
 {
@@ -19,16 +20,22 @@ void run_request_done(struct run_request *request)
 	free(request->code);
 	free(request->stdin_data);
 	free(request->ask);
+	free(request->name_ask);
 	free(request->policy);
 	free(request->cwd);
 	str_list_free(request->args);
 	str_list_free(request->env);
+	str_list_free(request->secrets);
+	str_list_free(request->mcp);
+	str_list_free(request->options);
 	for (size_t i = 0; i < request->files_count; i++) {
 		free(request->files[i].name);
 		free(request->files[i].data);
 	}
 	free(request->files);
 	free(request->template_id);
+	str_list_free(request->packages);
+	free(request->lock);
 	template_unref(request->template);
 	*request = (struct run_request){0};
 }
@@ -58,11 +65,15 @@ struct exec_file *run_request_files(const struct run_request *request,
 	return files;
 }
 
-char *exec_source_ask(struct exec_source *source, const char *ask)
+char *exec_source_ask(struct exec_source *source, const struct run_request *request)
 {
-	size_t more = strlen(ask), len = source->len;
-	char *packed = xrealloc_array(NULL, len + 2 + more + 1, 1);
+	const char *ask = request->ask ? request->ask : request->name_ask;
+	size_t more = ask ? strlen(ask) : 0, len = source->len;
+	char *packed;
 
+	if (!ask)
+		return NULL;
+	packed = xrealloc_array(NULL, len + 2 + more + 1, 1);
 	memcpy(packed, source->code, len);
 	/* Tracebacks show lines of the file: the last one of the code must end. */
 	if (len > 0 && packed[len - 1] != '\n')
@@ -110,12 +121,18 @@ struct run_request *run_request_copy(const struct run_request *request)
 	copy->code = copy_bytes(request->code, request->code_len);
 	copy->stdin_data = copy_bytes(request->stdin_data, request->stdin_len);
 	copy->ask = request->ask ? xstrdup(request->ask) : NULL;
+	copy->name_ask = request->name_ask ? xstrdup(request->name_ask) : NULL;
 	copy->cwd = request->cwd ? xstrdup(request->cwd) : NULL;
 	copy->policy = request->policy ? xstrdup(request->policy) : NULL;
 	copy->template_id = request->template_id ? xstrdup(request->template_id) : NULL;
 	copy->template = template_ref(request->template);
+	copy->packages = NULL; /* installed: the template has them */
+	copy->lock = NULL;
 	copy->args = request->args ? str_list_copy(request->args) : NULL;
 	copy->env = request->env ? str_list_copy(request->env) : NULL;
+	copy->secrets = request->secrets ? str_list_copy(request->secrets) : NULL;
+	copy->mcp = request->mcp ? str_list_copy(request->mcp) : NULL;
+	copy->options = request->options ? str_list_copy(request->options) : NULL;
 	copy->files = xcalloc(request->files_count + 1, sizeof(*copy->files));
 	for (size_t i = 0; i < request->files_count; i++) {
 		const struct run_request_file *file = &request->files[i];
@@ -176,11 +193,17 @@ static const struct field {
 	{"language", AT(language), TEXT},
 	{"request_id", AT(request_id), TEXT},
 	{"ask", AT(ask), TEXT},
+	{"name_ask", AT(name_ask), TEXT},
 	{"cwd", AT(cwd), TEXT},
 	{"stdin_open", AT(stdin_open), FLAG},
 	{"fresh", AT(fresh), FLAG},
+	{"background", AT(background), FLAG},
+	{"tty_rows", AT(tty_rows), NUMBER},
+	{"tty_cols", AT(tty_cols), NUMBER},
+	{"wants_receipt", AT(wants_receipt), FLAG},
 	{"args", AT(args), WORDS},
 	{"env", AT(env), WORDS},
+	{"options", AT(options), WORDS},
 	{"timeout_us", AT(timeout_us), NUMBER},
 	{"max_output", AT(max_output_bytes), NUMBER},
 };
@@ -248,7 +271,7 @@ char *run_request_to_json(const struct run_request *request)
 	if (request->stdin_len > 0)
 		set_member(j, "stdin", encode_bytes(request->stdin_data, request->stdin_len));
 	set_member(j, "files", encode_files(request));
-	text = json_dumps(j, JSON_COMPACT);
+	text = json_dump_text(j, JSON_COMPACT);
 	assert(text);
 	return text;
 }

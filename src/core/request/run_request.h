@@ -37,12 +37,19 @@ struct run_request {
 	size_t stdin_early; /* of stdin_len: followed the request */
 	/* JSON: what the runner must do besides, docs/protocol.md, "The source". */
 	char *ask;
-	bool durable;    /* persist before acknowledging or running */
-	bool fresh;      /* in a session: start a new process */
-	bool in_session; /* its session makes its command and environment */
-	char **args;     /* NULL-terminated */
-	char **env;      /* NULL-terminated NAME=value */
-	char *cwd;       /* clean path in the workspace */
+	char *name_ask;     /* the same, of a program that only has a name */
+	bool wants_receipt; /* signed */
+	bool durable;       /* persist before acknowledging or running */
+	bool fresh;         /* in a session: start a new process */
+	bool background;    /* in a session: beside its queue, in a new process */
+	/* Of its terminal, which implies @background and open stdin; 0: none. */
+	uint64_t tty_rows, tty_cols;
+	uint64_t left_us; /* @background: of its session's lifetime; 0: not known */
+	bool in_session;  /* its session makes its command and environment */
+	char **args;      /* NULL-terminated */
+	char **env;       /* NULL-terminated NAME=value */
+	char **options;   /* of the language, NULL-terminated NAME=value */
+	char *cwd;        /* clean path in the workspace */
 	struct run_request_file *files;
 	size_t files_count;
 	uint64_t timeout_us;
@@ -53,9 +60,14 @@ struct run_request {
 	uint64_t max_output_bytes;
 	char *policy; /* additional to the tenant's; NULL: none */
 	bool network_asked;
+	bool network_most; /* @network is the most: less, if the policy grants less */
 	enum box_network network;
+	char **secrets;            /* names; NULL-terminated */
+	char **mcp;                /* SERVER or SERVER/TOOL that the code may call; the same */
 	bool timeout_soft;         /* timeout_us is a default: not the caller's */
 	char *template_id;         /* NULL: the host's root and the operator's defaults */
+	char **packages;           /* to be installed; NULL-terminated */
+	char *lock;                /* text of a lock file, instead of packages */
 	struct template *template; /* a reference, by @template_id */
 };
 
@@ -74,10 +86,10 @@ struct exec_file *run_request_files(const struct run_request *request,
 #define RUN_STDIN_EARLY_MAX (1u << 20)
 
 /**
- * exec_source_ask - combine @source with @ask as a runner reads it. Return: the buffer that @source
- * now points to, owned.
+ * exec_source_ask - combine @source with what @request asks for besides, as a runner reads it.
+ * Return: the buffer that @source now points to, owned; NULL: nothing was added.
  */
-char *exec_source_ask(struct exec_source *source, const char *ask);
+char *exec_source_ask(struct exec_source *source, const struct run_request *request);
 /**
  * run_request_add_stdin - for a queued execution. ERR_TOO_LARGE beyond RUN_STDIN_EARLY_MAX,
  * ERR_CONFLICT after end of input.

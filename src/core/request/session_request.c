@@ -13,7 +13,11 @@ void session_request_done(struct session_request *request)
 	free(request->template_id);
 	free(request->dependencies);
 	free(request->package_index_url);
+	str_list_free(request->packages);
+	free(request->lock);
 	str_list_free(request->env);
+	str_list_free(request->secrets);
+	str_list_free(request->mcp);
 	*request = (struct session_request){0};
 }
 

@@ -24,7 +24,9 @@ struct session_request {
 	char *id;                  /* id_is_valid; NULL: sess_ and 16 of [a-z0-9] */
 	char *language;            /* of executions; NULL: python */
 	char *template_id;         /* NULL: TEMPLATE_DEFAULT */
-	struct template *template; /* borrowed; set by session_create */
+	struct template *template; /* borrowed; set by session_create, unless it has packages */
+	char **packages;           /* to be installed; NULL-terminated */
+	char *lock;                /* text of a lock file, instead of packages */
 	char *agent_id;            /* reuse this agent's idle persistent session */
 	enum session_mode mode;
 	char **env; /* NULL-terminated NAME=value */
@@ -33,7 +35,10 @@ struct session_request {
 	uint64_t memory_bytes, disk_bytes, cpu_millicores, max_processes;
 	char *policy; /* additional to the tenant's; NULL: none */
 	bool network_asked;
+	bool network_most; /* @network is the most: less, if the policy grants less */
 	enum box_network network;
+	char **secrets;          /* names; NULL-terminated */
+	char **mcp;              /* SERVER or SERVER/TOOL that code may call, NULL-terminated */
 	char *dependencies;      /* JSON, returned on request; NULL: none */
 	char *package_index_url; /* returned on request; NULL: none */
 	bool lacks_dependencies; /* create it even if some are missing */

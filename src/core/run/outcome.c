@@ -5,12 +5,15 @@
 #include <errno.h>
 #include <jansson.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/alloc.h"
 #include "base/attr.h"
 #include "base/str.h"
+#include "core/run/facts.h"
 #include "driver/driver.h"
-#include "egress/order.h"
-#include <stdio.h>
 
 /*
  * Theory of operation: which of several true facts decides.
@@ -57,26 +60,22 @@ const char *outcome_limit_name(enum outcome_limit limit)
 	return limit_names[limit];
 }
 
-#define KIND_SYSCALL     "syscall"
-#define KIND_LIMIT       "limit"
-#define KIND_NETWORK     "network"
-#define RULE_SECCOMP     "seccomp"
 #define SYSCALL_NAME_MAX 31
-#define RULE_NETWORK     "network.allow"
 
 /* In order of precedence. */
 static const struct limit_rule {
 	enum outcome_limit limit;
 	const char *rule; /* mechanism, for denials[] */
+	int error;        /* what the program sees; 0: a signal or nothing */
 	bool on_success;  /* applies after success too */
 } rules[] = {
-	{OUTCOME_LIMIT_TIME, "deadline", .on_success = false},
-	{OUTCOME_LIMIT_HOST_MEMORY, "admission.memory_low", .on_success = false},
-	{OUTCOME_LIMIT_MEMORY, "memory", .on_success = false},
-	{OUTCOME_LIMIT_CPU, "rlimit", .on_success = false},
-	{OUTCOME_LIMIT_PROCESSES, "pids", .on_success = false},
-	{OUTCOME_LIMIT_DISK, "tmpfs", .on_success = false},
-	{OUTCOME_LIMIT_OUTPUT, "output", .on_success = true},
+	{OUTCOME_LIMIT_TIME, DENIAL_RULE_DEADLINE, 0, .on_success = false},
+	{OUTCOME_LIMIT_HOST_MEMORY, DENIAL_RULE_HOST_MEMORY, 0, .on_success = false},
+	{OUTCOME_LIMIT_MEMORY, DENIAL_RULE_MEMORY, 0, .on_success = false},
+	{OUTCOME_LIMIT_CPU, DENIAL_RULE_RLIMIT, 0, .on_success = false},
+	{OUTCOME_LIMIT_PROCESSES, DENIAL_RULE_PIDS, EAGAIN, .on_success = false},
+	{OUTCOME_LIMIT_DISK, DENIAL_RULE_TMPFS, ENOSPC, .on_success = false},
+	{OUTCOME_LIMIT_OUTPUT, DENIAL_RULE_OUTPUT, 0, .on_success = true},
 };
 
 /* Rows of denials[] reserved for limits, so that a flood of denied calls hides none. */
@@ -91,7 +90,10 @@ static void put_denial(struct outcome *out, const struct denial *denial)
 
 void outcome_add_syscall(struct outcome *out, const char *what, uint64_t count)
 {
-	struct denial denial = {.kind = KIND_SYSCALL, .rule = RULE_SECCOMP, .count = count};
+	struct denial denial = {.kind = DENIAL_KIND_SYSCALL,
+	                        .rule = DENIAL_RULE_SECCOMP,
+	                        .count = count,
+	                        .error = EPERM};
 
 	for (unsigned i = 0; i < out->denials_count; i++)
 		if (str_equal(out->denials[i].what, what)) {
@@ -105,34 +107,83 @@ void outcome_add_syscall(struct outcome *out, const char *what, uint64_t count)
 		put_denial(out, &denial);
 }
 
-/* By enum egress_reason. A name that cannot be resolved is no denial: the program sees the error.
- */
-static const char *const network_rules[EGRESS_REASON_COUNT] = {
-	[EGRESS_BAD_REQUEST] = "network.request",
-	[EGRESS_BAD_NAME] = "network.request",
-	[EGRESS_NO_HOST] = RULE_NETWORK,
-	[EGRESS_PORT] = RULE_NETWORK,
-	[EGRESS_TUNNEL] = RULE_NETWORK,
-	[EGRESS_METHOD] = RULE_NETWORK,
-	[EGRESS_PATH] = RULE_NETWORK,
-	[EGRESS_ADDRESS] = "network.address",
-	[EGRESS_NO_TLS] = "network.tls",
-	[EGRESS_NO_SNI] = "network.tls",
-	[EGRESS_OTHER_SNI] = "network.tls",
-	[EGRESS_ECH] = "network.tls",
-	[EGRESS_BYTES] = "egress.max_bytes",
-};
-
-void outcome_add_network(struct outcome *out, const struct box_denial *d)
+/* Of a program or a server: printable here, as in logs and JSON. */
+static void clean_text(char *text)
 {
-	struct denial denial = {
-		.kind = KIND_NETWORK, .rule = network_rules[d->reason], .count = d->count};
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
 
-	if (!denial.rule || out->denials_count >= DENIALS_MAX - DENIALS_FOR_LIMITS)
-		return;
+static bool is_same(const struct denial *a, const struct denial *b)
+{
+	return str_equal(a->kind, b->kind) && str_equal(a->what, b->what) &&
+	       str_equal(a->rule, b->rule) && a->shared == b->shared &&
+	       str_equal(a->detail ? a->detail : "", b->detail ? b->detail : "");
+}
+
+/* Refusals are handed out several times while a run is in its box. Takes what @denial owns. */
+static struct denial *merge_denial(struct outcome *out, struct denial *denial)
+{
+	for (unsigned i = 0; i < out->denials_count; i++)
+		if (is_same(&out->denials[i], denial)) {
+			out->denials[i].count += denial->count;
+			free(denial->detail);
+			return &out->denials[i];
+		}
+	if (out->denials_count >= DENIALS_MAX - DENIALS_FOR_LIMITS) {
+		free(denial->detail);
+		return NULL;
+	}
+	put_denial(out, denial);
+	return &out->denials[out->denials_count - 1];
+}
+
+struct denial *outcome_add_network(struct outcome *out, const struct box_denial *d, bool shared)
+{
+	struct denial denial = {.kind = DENIAL_KIND_NETWORK,
+	                        .rule = denial_network_rule(d->reason),
+	                        .count = d->count,
+	                        .shared = shared};
+	const char *detail = d->request[0] ? d->request : d->detail;
+
+	if (!denial.rule)
+		return NULL;
 	(void)snprintf(denial.what, sizeof(denial.what), "%.88s:%u", d->host[0] ? d->host : "?",
 	               d->port);
-	put_denial(out, &denial);
+	clean_text(denial.what);
+	if (detail[0]) {
+		denial.detail = xstrdup(detail);
+		clean_text(denial.detail);
+	}
+	return merge_denial(out, &denial);
+}
+
+struct denial *outcome_add_bridge(struct outcome *out, const struct box_denial *d, const char *rule,
+                                  bool shared)
+{
+	struct denial denial = {.kind = DENIAL_KIND_NETWORK,
+	                        .rule = rule,
+	                        .count = d->count,
+	                        .shared = shared,
+	                        .error = EHOSTUNREACH,
+	                        .detail = xstrdup(d->is_udp ? "UDP" : "TCP")};
+
+	(void)snprintf(denial.what, sizeof(denial.what), "%.64s:%u", d->host, d->port);
+	return merge_denial(out, &denial);
+}
+
+struct denial *outcome_add_tool(struct outcome *out, const struct box_tool_denial *d, bool shared)
+{
+	struct denial denial = {.kind = DENIAL_KIND_TOOL,
+	                        .rule = denial_word(d->rule),
+	                        .count = d->count,
+	                        .shared = shared};
+
+	(void)snprintf(denial.what, sizeof(denial.what), "%.40s%s%.50s", d->server,
+	               d->server[0] ? "/" : "", d->tool[0] ? d->tool : "?");
+	clean_text(denial.what);
+	return merge_denial(out, &denial);
 }
 
 static enum outcome_status judge_status(const struct outcome_evidence *e, bool out_of_memory)
@@ -188,7 +239,11 @@ void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out)
 	judge_ending(evidence, out);
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
 		struct denial denial = {
-			.kind = KIND_LIMIT, .rule = rules[i].rule, .count = hits[rules[i].limit]};
+			.kind = DENIAL_KIND_LIMIT,
+			.rule = rules[i].rule,
+			.count = hits[rules[i].limit],
+			.error = rules[i].error,
+		};
 		bool decides = out->status != OUTCOME_CANCELLED &&
 		               (out->status != OUTCOME_SUCCESS || rules[i].on_success);
 
@@ -225,184 +280,22 @@ void outcome_done(struct outcome *out)
 	buf_done(&out->err);
 	buf_done(&out->report);
 	artifacts_done(&out->artifacts);
-}
-
-/* In the store: JSON. Output and report are stored separately, as bytes. */
-
-enum member_type {
-	MEMBER_BOOL,
-	MEMBER_INT,
-	MEMBER_U32,
-	MEMBER_U64, /* COUNTER_UNKNOWN is -1 */
-};
-
-static const struct {
-	const char *name;
-	enum member_type type;
-	size_t offset;
-} members[] = {
-#define MEMBER(type, field)                                                                        \
-	{                                                                                          \
-#field, MEMBER_##type, offsetof(struct outcome, field)                             \
+	diagnostics_done(&out->compile.diagnostics);
+	for (unsigned i = 0; i < out->denials_count; i++) {
+		free(out->denials[i].detail);
+		free(out->denials[i].remedy);
 	}
-	MEMBER(BOOL, exited),
-	MEMBER(INT, exit_code),
-	MEMBER(INT, signal),
-	MEMBER(BOOL, out_truncated),
-	MEMBER(BOOL, err_truncated),
-	MEMBER(BOOL, handler),
-	MEMBER(U64, stdout_bytes),
-	MEMBER(U64, stderr_bytes),
-	MEMBER(U64, duration_us),
-	MEMBER(U64, start_us),
-	MEMBER(U64, queue_us),
-	MEMBER(U64, cpu_us),
-	MEMBER(U64, memory_peak_bytes),
-	MEMBER(U64, processes_peak),
-	MEMBER(U64, read_bytes),
-	MEMBER(U64, write_bytes),
-	MEMBER(U32, layers),
-	MEMBER(U32, layers_missing),
-	MEMBER(U32, start),
-	MEMBER(BOOL, pooled),
-#undef MEMBER
-};
-
-/* What is read must point to static storage. "": not a word of ours. */
-static const char *literal(const json_t *text)
-{
-	static const char *const words[] = {KIND_SYSCALL, KIND_LIMIT, KIND_NETWORK, RULE_SECCOMP,
-	                                    "native",     "fake",     "strict",     "best-effort"};
-	const char *s = json_string_value(text);
-
-	for (size_t i = 0; s && i < ARRAY_SIZE(words); i++)
-		if (str_equal(words[i], s))
-			return words[i];
-	for (size_t i = 0; s && i < ARRAY_SIZE(rules); i++)
-		if (str_equal(rules[i].rule, s))
-			return rules[i].rule;
-	for (size_t i = 0; s && i < ARRAY_SIZE(network_rules); i++)
-		if (network_rules[i] && str_equal(network_rules[i], s))
-			return network_rules[i];
-	return "";
+	out->denials_count = 0;
+	facts_unref(out->facts);
+	json_decref(out->receipt);
+	out->facts = NULL;
+	out->receipt = NULL;
 }
 
-static int64_t get_member(const struct outcome *o, size_t i)
+enum outcome_limit outcome_limit_named(const char *name)
 {
-	const char *at = (const char *)o + members[i].offset;
-
-	switch (members[i].type) {
-	case MEMBER_BOOL:
-		return *(const bool *)at;
-	case MEMBER_INT:
-		return *(const int *)(const void *)at;
-	case MEMBER_U32:
-		return *(const uint32_t *)(const void *)at;
-	case MEMBER_U64:
-	default:
-		return (int64_t) * (const uint64_t *)(const void *)at;
-	}
-}
-
-static void set_member(struct outcome *o, size_t i, int64_t value)
-{
-	char *at = (char *)o + members[i].offset;
-
-	switch (members[i].type) {
-	case MEMBER_BOOL:
-		*(bool *)at = value != 0;
-		break;
-	case MEMBER_INT:
-		*(int *)(void *)at = (int)value;
-		break;
-	case MEMBER_U32:
-		*(uint32_t *)(void *)at = (uint32_t)value;
-		break;
-	case MEMBER_U64:
-	default:
-		*(uint64_t *)(void *)at = (uint64_t)value;
-		break;
-	}
-}
-
-char *outcome_to_json(const struct outcome *outcome, bool session_reset)
-{
-	json_t *denials = json_array(), *j;
-	char *text;
-	int r = 0;
-
-	for (unsigned i = 0; i < outcome->denials_count; i++) {
-		const struct denial *d = &outcome->denials[i];
-
-		r |= json_array_append_new(
-			denials, json_pack("{s:s, s:s, s:s, s:I}", "kind", d->kind, "what", d->what,
-		                           "rule", d->rule, "count", (json_int_t)d->count));
-	}
-	j = json_pack("{s:s, s:s?, s:s, s:s, s:o, s:i, s:i}", "status",
-	              status_names[outcome->status], "limit", limit_names[outcome->limit], "driver",
-	              outcome->driver ? outcome->driver : "", "isolation",
-	              outcome->isolation ? outcome->isolation : "", "denials", denials,
-	              "artifacts_truncated", outcome->artifacts.truncated, "session_reset",
-	              session_reset);
-	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
-		r |= json_object_set_new(j, members[i].name, json_integer(get_member(outcome, i)));
-	text = json_dumps(j, JSON_COMPACT);
-	assert(r == 0 && text); /* all texts are ASCII */
-	json_decref(j);
-	return text;
-}
-
-static void read_denials(const json_t *list, struct outcome *o)
-{
-	const json_t *item;
-	size_t i;
-
-	json_array_foreach (list, i, item) {
-		struct denial *d = &o->denials[o->denials_count];
-		const char *what = json_string_value(json_object_get(item, "what"));
-
-		if (o->denials_count == DENIALS_MAX || !what ||
-		    str_copy(d->what, sizeof(d->what), what) < 0)
-			return;
-		d->kind = literal(json_object_get(item, "kind"));
-		d->rule = literal(json_object_get(item, "rule"));
-		d->count = (uint64_t)json_integer_value(json_object_get(item, "count"));
-		o->denials_count++;
-	}
-}
-
-/* Return: index, or @count. */
-static int find_name(const json_t *text, const char *const *names, int count)
-{
-	const char *s = json_string_value(text);
-
-	for (int i = 0; s && i < count; i++)
-		if (names[i] && str_equal(names[i], s))
-			return i;
-	return count;
-}
-
-int outcome_from_json(const char *text, struct outcome *ret_outcome, bool *ret_session_reset)
-{
-	json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-	struct outcome o = {0};
-	int status = find_name(json_object_get(j, "status"), status_names, OUTCOME_STATUS_COUNT);
-	int limit = find_name(json_object_get(j, "limit"), limit_names, OUTCOME_LIMIT_COUNT);
-
-	if (!json_is_object(j) || status == OUTCOME_STATUS_COUNT) {
-		json_decref(j);
-		return -EINVAL;
-	}
-	o.status = (enum outcome_status)status;
-	o.limit = limit == OUTCOME_LIMIT_COUNT ? OUTCOME_LIMIT_NONE : (enum outcome_limit)limit;
-	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
-		set_member(&o, i, json_integer_value(json_object_get(j, members[i].name)));
-	o.driver = literal(json_object_get(j, "driver"));
-	o.isolation = literal(json_object_get(j, "isolation"));
-	read_denials(json_object_get(j, "denials"), &o);
-	o.artifacts.truncated |= json_integer_value(json_object_get(j, "artifacts_truncated")) != 0;
-	*ret_session_reset = json_integer_value(json_object_get(j, "session_reset")) != 0;
-	*ret_outcome = o;
-	json_decref(j);
-	return 0;
+	for (int i = 0; name && i < OUTCOME_LIMIT_COUNT; i++)
+		if (limit_names[i] && str_equal(limit_names[i], name))
+			return (enum outcome_limit)i;
+	return OUTCOME_LIMIT_NONE;
 }

@@ -9,7 +9,9 @@
 
 #include "base/attr.h"
 #include "base/buf.h"
+#include "core/language/diagnostics.h"
 #include "core/run/artifacts.h"
+#include "core/run/denial.h"
 #include "core/run/trace.h"
 #include "driver/box_spec.h"
 #include "driver/counters.h"
@@ -17,6 +19,8 @@
 #include <stdint.h>
 
 struct exec_facts;
+struct facts;
+struct json_t;
 
 enum outcome_status {
 	OUTCOME_SUCCESS, /* exit code 0 */
@@ -44,14 +48,14 @@ enum outcome_limit {
 #define OUTCOME_HOST_MEMORY_REASON                                                                 \
 	"the host ran short of memory, and the tenant used more than its equal share"
 
-struct denial {
-	const char *kind; /* "syscall", "limit" or "network": literal */
-	char what[96];    /* "mount", "processes", "example.com:443" */
-	const char *rule; /* "seccomp", the mechanism of a limit, "network.allow": literal */
-	uint64_t count;
+/* Of a compiled language, see build.h. */
+struct outcome_compile {
+	bool used;   /* there was such a step */
+	bool failed; /* the program did not run: all of the outcome is about the compiler */
+	bool cached; /* the result was known */
+	uint64_t duration_us;
+	struct diagnostics diagnostics;
 };
-
-#define DENIALS_MAX 32
 
 struct outcome {
 	char execution_id[40];
@@ -63,8 +67,10 @@ struct outcome {
 	struct buf out; /* owned */
 	struct buf err;
 	bool out_truncated, err_truncated;
-	bool handler;      /* a handler was called: the text between its markers is not output */
-	struct buf report; /* owned; raw JSON from the runner, untrusted */
+	bool handler; /* a handler was called: the text between its markers is not output */
+	bool background, terminal; /* beside the queue of its session; on a terminal */
+	bool spec;                 /* see run_record_info */
+	struct buf report;         /* owned; raw JSON from the runner, untrusted */
 	uint64_t stdout_bytes, stderr_bytes;
 	uint64_t duration_us;
 	uint64_t start_us; /* from admission to the program's start */
@@ -74,6 +80,9 @@ struct outcome {
 	uint64_t memory_peak_bytes; /* COUNTER_UNKNOWN if not counted */
 	uint64_t processes_peak;
 	uint64_t read_bytes, write_bytes;
+	uint64_t net_sent, net_received, net_connections; /* COUNTER_UNKNOWN: not counted */
+	bool net_shared;                  /* others ran in the box meanwhile: may be theirs */
+	struct box_network_usage net_new; /* of these, not yet in the metrics; not stored */
 	struct denial denials[DENIALS_MAX];
 	unsigned denials_count;
 	uint32_t layers; /* masks of enum wire_layer */
@@ -82,11 +91,16 @@ struct outcome {
 	const char *isolation; /* literal, see config_isolation_name; "": not recorded */
 	uint32_t start;        /* enum box_start */
 	struct artifacts artifacts;
+	struct facts *facts;    /* a reference; NULL: not recorded */
+	struct json_t *receipt; /* owned: signed; NULL: not requested */
+	struct outcome_compile compile;
 	struct trace trace;
 };
 
 const char *outcome_status_name(enum outcome_status status);
 const char *outcome_limit_name(enum outcome_limit limit); /* NULL for NONE */
+/** outcome_limit_named - NONE if @name is none, or NULL. */
+enum outcome_limit outcome_limit_named(const char *name);
 
 struct outcome_evidence {
 	bool timed_out, cancelled, lost;
@@ -101,8 +115,14 @@ struct outcome_evidence {
 
 /** outcome_add_syscall - @what was denied @count times so far; replaces an earlier count. */
 void outcome_add_syscall(struct outcome *out, const char *what, uint64_t count);
-/** outcome_add_network - a connection that the proxy refused. */
-void outcome_add_network(struct outcome *out, const struct box_denial *d);
+/** outcome_add_network - a connection that the proxy refused. Return: NULL: it is not listed. */
+struct denial *outcome_add_network(struct outcome *out, const struct box_denial *d, bool shared);
+/** outcome_add_bridge - one that network bridge refused by @rule. Return: NULL: it is not listed.
+ */
+struct denial *outcome_add_bridge(struct outcome *out, const struct box_denial *d, const char *rule,
+                                  bool shared);
+/** outcome_add_tool - a call that the gateway refused. Return: its row, or NULL. */
+struct denial *outcome_add_tool(struct outcome *out, const struct box_tool_denial *d, bool shared);
 /** outcome_judge - pure. */
 void outcome_judge(const struct outcome_evidence *evidence, struct outcome *out);
 /** outcome_take_facts - the agent's report; @output_bytes is the limit per stream. */

@@ -9,6 +9,9 @@
 #include "base/log.h"
 #include "core/config/config.h"
 #include "core/language/runners.h"
+#include "core/run/facts.h"
+#include "core/run/receipt.h"
+#include "core/run/remedy.h"
 #include "core/run/run_internal.h"
 #include "core/run/run_record_internal.h"
 #include "core/template/images.h"
@@ -22,6 +25,10 @@
  */
 
 #define RUN_CTX_LEN 200
+/* For the report of proxy or bridge: at once, between two looks, together. */
+#define NETWORK_WAIT_US  2000
+#define NETWORK_PAUSE_US 2000
+#define NETWORK_TIME_US  (500 * 1000ULL)
 
 static const char *const state_names[] = {
 	[RUN_QUEUED] = "queued",       [RUN_WAITING] = "waiting",   [RUN_STARTING] = "starting",
@@ -91,6 +98,12 @@ static void drop_request(struct run *r)
 	r->request_owned = false;
 }
 
+void run_drop_request(struct run *r)
+{
+	if (!r->on_ended)
+		drop_request(r);
+}
+
 struct run *run_new(struct run_service *s, struct run_record *record,
                     struct policy_decision *decision)
 {
@@ -111,6 +124,8 @@ struct run *run_new(struct run_service *s, struct run_record *record,
 	r->outcome.driver = s->config.driver->ops->name;
 	r->outcome.isolation = config_isolation_name(s->config.config->isolation);
 	r->outcome.handler = decision->handler;
+	r->outcome.net_sent = r->outcome.net_received = r->outcome.net_connections =
+		COUNTER_UNKNOWN;
 	buf_init(&r->outcome.report, decision->report_bytes);
 	return r;
 }
@@ -126,7 +141,9 @@ void run_reap(struct run *r)
 		run_record_free(r->record);
 	tenant_release(r->tenant);
 	image_unref(r->image);
+	image_unref(r->packages);
 	given_done(&r->given);
+	build_free(r->build);
 	timer_free(r->timer);
 	drop_request(r);
 	policy_decision_done(&r->decision);
@@ -194,6 +211,10 @@ static void end_run(struct run *r)
 	if (r->gather.file)
 		gather_cancel(&r->gather);
 	r->start_us = r->outcome.start_us;
+	if (r->record->wants_receipt && !error_is_set(&r->failure)) {
+		r->record->completed_ms = clock_real_ms();
+		r->outcome.receipt = receipt_sign(r->service->config.seal, r->record, &r->outcome);
+	}
 	if (error_is_set(&r->failure))
 		run_record_failed(r->record, &r->failure);
 	else
@@ -228,16 +249,26 @@ static uint64_t growth(uint64_t now, uint64_t before)
 	return now < before ? now : now - before;
 }
 
-static void take_network_denials(struct run *r)
+static void add_remedies(struct run *r)
 {
-	struct box_denial denials[8];
-	size_t count;
+	const struct remedy_scope scope = {
+		.decision = &r->decision,
+		.spec = r->box ? box_applied(r->box) : &r->decision.spec,
+		.in_session = r->on_ended,
+	};
+	struct outcome *o = &r->outcome;
 
-	do {
-		count = box_denials(r->box, denials, ARRAY_SIZE(denials));
-		for (size_t i = 0; i < count; i++)
-			outcome_add_network(&r->outcome, &denials[i]);
-	} while (count == ARRAY_SIZE(denials));
+	for (unsigned i = 0; i < o->denials_count; i++)
+		if (!o->denials[i].remedy)
+			o->denials[i].remedy = remedy_for(&o->denials[i], o, &scope);
+}
+
+/* A box can lose its network while the run is in it. */
+static enum box_network network_of(const struct run *r)
+{
+	enum box_network now = box_applied(r->box)->network;
+
+	return now > r->net_entered ? now : r->net_entered;
 }
 
 void run_conclude(struct run *r)
@@ -247,6 +278,8 @@ void run_conclude(struct run *r)
 
 	if (r->gather.file)
 		gather_cancel(&r->gather);
+	if (r->build && r->build->state == BUILD_COMPILING)
+		(void)build_end(r, NULL);
 	memset(c, 0xff, sizeof(*c)); /* COUNTER_UNKNOWN is all ones */
 	if (r->box && r->state >= RUN_STARTING) {
 		box_counters(r->box, COUNTERS_FOR_RESULT, c);
@@ -254,10 +287,12 @@ void run_conclude(struct run *r)
 		c->cpu_us = growth(c->cpu_us, r->before.cpu_us);
 		c->oom_kills = growth(c->oom_kills, r->before.oom_kills);
 		c->pids_denied = growth(c->pids_denied, r->before.pids_denied);
+		if (r->beside)
+			run_keep_own(r, c);
 		out->layers = box_layers(r->box);
 		out->start = box_start(r->box);
 		out->layers_missing = LAYERS_ALL & ~out->layers;
-		take_network_denials(r);
+		run_network_leave(r);
 	}
 	/* The kernel's counters override the agent's figures. */
 	if (c->cpu_us != COUNTER_UNKNOWN)
@@ -268,6 +303,11 @@ void run_conclude(struct run *r)
 	if (!r->evidence.ended && r->started_us)
 		out->duration_us = clock_us() - r->started_us;
 	outcome_judge(&r->evidence, out);
+	if (r->box)
+		out->facts = facts_make(r->service->facts, &r->decision, box_applied(r->box),
+		                        network_of(r));
+	if (out->denials_count > 0)
+		add_remedies(r);
 	trace_note(&out->trace, TRACE_JUDGED);
 	if (r->place->settle)
 		r->place->settle(r);
@@ -369,6 +409,24 @@ void run_interrupt(struct run *r)
 	send_signal(r, r->id, SIGINT);
 }
 
+/*
+ * Proxy and bridge answer in microseconds if they have a processor. The loop waits a moment for
+ * them, and comes back if a busy host takes longer. If they hang, their last report counts.
+ */
+static void conclude_reported(struct run *r)
+{
+	uint64_t wait_us = r->awaits_network ? 0 : NETWORK_WAIT_US;
+
+	if (box_settle_network(r->box, wait_us) || clock_us() >= r->network_by_us) {
+		run_conclude(r);
+		return;
+	}
+	if (r->state != RUN_GATHERING)
+		set_state(r, RUN_GATHERING);
+	r->awaits_network = true;
+	set_timer(r, NETWORK_PAUSE_US);
+}
+
 static void on_timer(void *ctx)
 {
 	struct run *r = ctx;
@@ -388,6 +446,8 @@ static void on_timer(void *ctx)
 	} else if (r->state == RUN_KILLING) {
 		(void)error_set(&err, ERR_AGENT_LOST, 0, "what was killed did not end in time");
 		r->place->give_up(r, &err);
+	} else if (r->state == RUN_GATHERING && r->awaits_network) {
+		conclude_reported(r);
 	} else if (r->state == RUN_GATHERING) {
 		run_conclude(r);
 	} else if (r->state == RUN_ENDED) {
@@ -425,8 +485,12 @@ void run_launch(struct run *r)
 {
 	r->admitted_us = r->outcome.trace.us[TRACE_ADMITTED] = clock_us();
 	r->outcome.queue_us = r->admitted_us - r->arrived_us;
-	if (r->box)
+	if (r->box) {
 		box_counters(r->box, COUNTERS_FOR_BASELINE, &r->before);
+		run_network_enter(r);
+	}
+	if (!r->build)
+		r->build = build_new(r, r->place != &run_place_fresh);
 	run_hand_over(r);
 }
 
@@ -434,7 +498,9 @@ void run_reattach(struct run *r)
 {
 	r->admitted_us = clock_us();
 	r->outcome.queue_us = r->past_queue_us == COUNTER_UNKNOWN ? 0 : r->past_queue_us;
-	scheduler_resume(&r->service->scheduler, &r->entry, r->admitted_us);
+	run_network_enter(r);
+	if (!r->beside)
+		scheduler_resume(&r->service->scheduler, &r->entry, r->admitted_us);
 	set_state(r, RUN_STARTING);
 	set_timer(r, r->service->config.build_timeout_us);
 }
@@ -462,7 +528,8 @@ static uint64_t past_start_us(const struct run *r)
 
 void run_started(struct run *r)
 {
-	uint64_t timeout_us = r->decision.timeout_us;
+	uint64_t timeout_us =
+		build_is_due(r) ? r->decision.compile_timeout_us : r->decision.timeout_us;
 	bool starting = r->state == RUN_STARTING;
 	uint64_t before_us;
 
@@ -477,6 +544,8 @@ void run_started(struct run *r)
 	if (r->state == RUN_ENDED)
 		return; /* the caller just cancelled it */
 	r->outcome.start_us = r->reattached ? past_start_us(r) : r->started_us - r->admitted_us;
+	if (r->build && !build_is_due(r) && r->outcome.start_us > r->build->duration_us)
+		r->outcome.start_us -= r->build->duration_us;
 	r->outcome.pooled = r->pooled;
 	if (before_us < r->started_us)
 		r->started_us -= before_us;
@@ -506,8 +575,16 @@ void run_add_output(struct run *r, enum output_stream stream, const char *data, 
 
 	if (!is_in_box(r))
 		return;
+	if (build_is_due(r)) {
+		build_add_output(r, stream, data, len);
+		return;
+	}
 	forbid_repeat(r);
 	trace_note(&r->outcome.trace, TRACE_FIRST_OUTPUT);
+	if (r->terminal) {
+		run_add_shown(r, data, len);
+		return;
+	}
 	r->left[stream] -= kept;
 	*(is_err ? &r->outcome.stderr_bytes : &r->outcome.stdout_bytes) += len;
 	if (kept < len)
@@ -533,7 +610,8 @@ void run_add_denial(struct run *r, const char *what, uint64_t count)
 {
 	if (!is_in_box(r))
 		return;
-	forbid_repeat(r);
+	if (!build_is_due(r))
+		forbid_repeat(r);
 	outcome_add_syscall(&r->outcome, what, count);
 }
 
@@ -549,7 +627,7 @@ static void note_given(struct run *r)
 
 static void on_gathered(void *ctx)
 {
-	run_conclude(ctx);
+	conclude_reported(ctx);
 }
 
 void run_done(struct run *r, const struct exec_facts *facts, struct artifacts *seen)
@@ -557,7 +635,10 @@ void run_done(struct run *r, const struct exec_facts *facts, struct artifacts *s
 	if (!is_in_box(r))
 		return;
 	trace_note(&r->outcome.trace, TRACE_DONE);
-	outcome_take_facts(facts, r->decision.output_bytes, &r->evidence, &r->outcome);
+	box_ask_network(r->box);
+	r->network_by_us = clock_us() + NETWORK_TIME_US;
+	outcome_take_facts(facts, r->terminal ? UINT64_MAX : r->decision.output_bytes, &r->evidence,
+	                   &r->outcome);
 	r->gather.into = &r->outcome.artifacts;
 	r->gather.seen = seen;
 	r->gather.given = &r->given;
@@ -567,7 +648,7 @@ void run_done(struct run *r, const struct exec_facts *facts, struct artifacts *s
 		note_given(r);
 	if (!facts->changed_since_ns ||
 	    !gather_start(&r->gather, r->box, facts->changed_since_ns)) {
-		run_conclude(r);
+		conclude_reported(r);
 		return;
 	}
 	set_state(r, RUN_GATHERING);
@@ -578,7 +659,7 @@ int run_stdin(struct run *r, const void *data, size_t len, bool end, struct erro
 {
 	struct error too_much = {0};
 
-	if (r->state < RUN_STARTING)
+	if (r->state < RUN_STARTING || (build_is_due(r) && is_in_box(r)))
 		return run_request_add_stdin(r->request, data, len, end, err);
 	if (!is_in_box(r))
 		return error_set(err, ERR_CONFLICT, 0, "the program has ended");
@@ -595,7 +676,8 @@ int run_signal(struct run *r, int signo, struct error *err)
 {
 	if (r->state != RUN_RUNNING)
 		return error_set(err, ERR_CONFLICT, 0, "the program does not run");
-	forbid_repeat(r);
+	if (!build_is_due(r))
+		forbid_repeat(r);
 	return box_signal(r->box, r->id, signo, err);
 }
 
@@ -607,7 +689,7 @@ static void launch_one_shot(struct run *r)
 	if (r->state == RUN_ENDED)
 		return;
 	r->answer_later = false;
-	if (!r->repeatable)
+	if (!r->repeatable && !build_is_due(r))
 		drop_request(r);
 }
 
@@ -632,6 +714,7 @@ static struct run *new_one_shot(struct run_service *s, const struct run_request 
 		.code = request->code,
 		.code_len = request->code_len,
 		.timeout_us = decision->timeout_us,
+		.wants_receipt = request->wants_receipt,
 	};
 	struct run *r = run_new(s, run_record_new_unkept(&what, s->config.audit), decision);
 

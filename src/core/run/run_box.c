@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "core/language/runners.h"
 #include "core/observe/metrics.h"
+#include "core/policy/policies.h"
 #include "core/pool/pool.h"
 #include "core/run/run_internal.h"
 #include "core/run/run_record_internal.h"
@@ -43,6 +44,7 @@ int run_box_prepare(struct run *r, struct error *err)
 	r->entry.memory_bytes = memory;
 	r->entry.queue = r->tenant ? &r->tenant->queue : NULL;
 	r->image = image_ref(template ? template->image : NULL);
+	r->packages = image_ref(template ? template->packages : NULL);
 	box_spec_make_id(r->decision.spec.id);
 	/* Names of tenants were checked when those were made. */
 	(void)!str_copy(r->decision.spec.tenant, BOX_TENANT_LEN, r->record->tenant);
@@ -85,12 +87,43 @@ static int hand_to_prepared(struct run *r, struct run_plan *plan, struct error *
 	return box_run(r->box, plan, err);
 }
 
+/* The code and files go in; the compiled program and its messages come out. */
+static int hand_to_compiler(struct run *r, struct error *err)
+{
+	const struct run_request *request = r->request;
+	struct exec_source source = run_code(r, r->decision.runner->source);
+	cleanup_free struct exec_file *files = run_request_files(request, &source);
+	const struct exec_plan plan = {
+		.id = RUN_BOX_EXEC_ID,
+		.argv = (const char *const *)r->decision.compile_argv,
+		.env = (const char *const *)r->decision.compile_env,
+		.cwd = "",
+		.files = files,
+		.files_count = request->files_count + 1,
+		.stdout_max = BUILD_ARTIFACT_MAX + 1,
+		.stderr_max = r->decision.output_bytes + 1,
+	};
+
+	r->id = RUN_BOX_EXEC_ID;
+	build_begin(r);
+	return box_exec(r->box, &plan, err);
+}
+
+/* Instead of the code. */
+static void put_artifact(const struct run *r, struct exec_file *file)
+{
+	size_t len = 0;
+	const void *data = build_artifact(r, &len);
+
+	*file = (struct exec_file){
+		.path = POLICY_ARTIFACT, .data = data ? data : "", .len = len, .mode = 0755};
+}
+
 static int hand_to_box(struct run *r, bool prepared, struct error *err)
 {
 	const struct run_request *request = r->request;
 	struct exec_source source = run_code(r, r->decision.runner->source);
-	attr_unused cleanup_free char *packed =
-		request->ask ? exec_source_ask(&source, request->ask) : NULL;
+	attr_unused cleanup_free char *packed = exec_source_ask(&source, request);
 	cleanup_free struct exec_file *files = run_request_files(request, &source);
 	struct run_plan plan = {
 		.id = RUN_BOX_EXEC_ID,
@@ -105,6 +138,8 @@ static int hand_to_box(struct run *r, bool prepared, struct error *err)
 	};
 
 	r->id = RUN_BOX_EXEC_ID;
+	if (r->build && !r->decision.runner->compile_if)
+		put_artifact(r, &files[0]);
 	if ((prepared ? hand_to_prepared(r, &plan, err) : hand_to_process(r, &plan, err)) < 0)
 		return -1;
 	if (request->stdin_len > 0 &&
@@ -157,12 +192,49 @@ static void note_built(struct run *r)
 		scheduler_built(&r->service->scheduler, &r->entry, clock_us());
 }
 
+/* A box for the compiler alone. */
+static int compile_first(struct run *r, struct error *err)
+{
+	const struct box_events events = events_of(r);
+	struct box_spec spec = r->decision.spec;
+
+	spec.limits = r->decision.compile_limits;
+	spec.network = BOX_NETWORK_NONE;
+	spec.rules = NULL;
+	spec.tools = NULL;
+	spec.zygote[0] = '\0';
+	if (box_create(r->service->config.driver, &spec, &events, &r->box, err) < 0)
+		return -1;
+	count_box(r);
+	return hand_to_compiler(r, err);
+}
+
+/* Policies may have changed while it was queued or compiled. */
+static int check_network(struct run *r, struct error *err)
+{
+	const struct run_service *s = r->service;
+	const struct policy *chosen = r->decision.stack.chosen;
+	struct box_spec *spec = &r->decision.spec;
+	struct policy_stack stack;
+
+	if (spec->network <= BOX_NETWORK_ALLOWLIST)
+		return 0;
+	if (run_service_choose(s, r->tenant, chosen ? chosen->name : NULL, &stack, err) < 0)
+		return -1;
+	return policy_check_network(&s->rules, &stack, spec->network, &spec->ranges, err);
+}
+
 static int fresh_hand_over(struct run *r, struct error *err)
 {
 	const struct box_events events = events_of(r);
 	struct error lost = {0};
 	struct pool_hit hit;
 
+	/* What the cache had may be gone when the run is handed over again. */
+	if (r->build && (r->build->state == BUILD_DUE || r->build->cached) && !build_find(r))
+		return compile_first(r, err);
+	if (check_network(r, err) < 0)
+		return -1;
 	r->repeatable = take_from_pool(r, &hit);
 	if (r->repeatable && hand_to_box(r, hit.prepared, &lost) < 0) {
 		r->repeatable = false;
@@ -223,11 +295,29 @@ static void on_denial(void *ctx, uint32_t exec_id attr_unused, const char *what,
 	run_add_denial(ctx, what, count);
 }
 
+/* The compiler has ended: its box goes, the program gets another. */
+static void go_on_compiled(struct run *r, const struct exec_facts *facts)
+{
+	if (!run_built(r, facts))
+		return;
+	r->service->boxes--;
+	tenant_drop_box(r->tenant);
+	pools_end(r->service->pools, TAKE_PTR(r->box));
+	box_spec_make_id(r->decision.spec.id);
+	run_hand_over(r);
+	if (r->state != RUN_ENDED && !r->repeatable)
+		run_drop_request(r);
+}
+
 /* Not after a signal of the caller, which may be why the process did not take the code. */
 static void on_done(void *ctx, uint32_t exec_id attr_unused, const struct exec_facts *facts)
 {
 	struct run *r = ctx;
 
+	if (build_is_due(r)) {
+		go_on_compiled(r, facts);
+		return;
+	}
 	if (r->state == RUN_RUNNING && facts->untaken && begin_again(r))
 		return;
 	run_done(r, facts, NULL);

@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "core/policy/policy.h"
 #include "core/run/artifacts.h"
+#include "core/run/build.h"
 #include "core/run/outcome.h"
 #include "core/run/run.h"
 #include "core/run/run_record.h"
@@ -14,6 +15,7 @@
 #include "core/tenant/scheduler.h"
 #include "core/tenant/tenant.h"
 
+struct facts_maker;
 struct run;
 struct session_runner;
 struct timer;
@@ -28,6 +30,9 @@ struct run_service {
 	void (*on_drained)(void *ctx); /* NULL: no drain, or already called */
 	void *drained_ctx;
 	struct pools *pools;        /* owned */
+	struct build_cache *builds; /* owned */
+	struct versions *versions;  /* owned */
+	struct facts_maker *facts;  /* owned */
 	struct timer *drain_timer;  /* drain time-out; calls on_drained */
 	struct timer *memory_timer; /* memory is short: look again */
 	struct timer *turn_timer;   /* the builder of sessions' boxes has rested */
@@ -70,6 +75,8 @@ struct run_place {
 	void (*settle)(struct run *r);
 	/* The record has ended: release box and place. */
 	void (*leave)(struct run *r);
+	/* Other runs that have entered its box. Return: their number. NULL: none can. */
+	size_t (*others)(const struct run *r, struct run **ret_runs, size_t max);
 };
 
 extern const struct run_place run_place_fresh; /* run_box.c */
@@ -82,7 +89,7 @@ struct memory_sample {
 
 struct run {
 	struct list node;            /* run_service.all */
-	struct list queue_node;      /* session.queue */
+	struct list queue_node;      /* session.queue or .beside */
 	struct run_service *service; /* NULL: freed before the box was gone */
 	const struct run_place *place;
 	enum run_state state;
@@ -97,8 +104,16 @@ struct run {
 	struct policy_decision decision;
 	struct tenant *tenant; /* held; NULL: no quotas */
 	bool queued;           /* counts for the tenant, until STARTING */
-	size_t bytes;          /* its part of the sessions' queued_bytes */
-	struct image *image;   /* reference: root of a fresh box; NULL: no import */
+	bool awaits_network;   /* GATHERING: for the report of proxy or bridge, until then: */
+	uint64_t network_by_us;
+	bool beside;            /* beside the session's queue: without a place in the scheduler */
+	bool stop_due;          /* beside: to be stopped when its session is resumed */
+	bool terminal;          /* on one: its output is a rolling tail, without a limit */
+	size_t owed;            /* terminal: bytes of output that the box may not replace yet */
+	size_t bytes;           /* its part of the sessions' queued_bytes */
+	size_t unread_bytes;    /* of that: input that it had not read when it got the latest */
+	struct image *image;    /* reference: root of a fresh box; NULL: no import */
+	struct image *packages; /* the same, of its packages; NULL: none */
 
 	/* One-shot. */
 	bool answer_later; /* inside a call of the caller: END comes from the loop */
@@ -135,7 +150,10 @@ struct run {
 	uint64_t start_us; /* copy of outcome.start_us */
 	struct outcome_evidence evidence;
 	struct box_counters before; /* at its start */
+	struct box_network_usage net_before;
+	enum box_network net_entered; /* of its box when it began there: it may lose it */
 	struct error failure;
+	struct build *build; /* owned; NULL: nothing to compile */
 	struct given_files given;
 	struct gather gather;
 };
@@ -156,6 +174,9 @@ void run_launch(struct run *r);
 void run_hand_over(struct run *r);
 /** run_reattach - admitted and already in the box: wait for run_started. */
 void run_reattach(struct run *r);
+/** run_built - the compiler has ended. Return: whether the program is due: hand it over; else @r
+ * may be gone. */
+bool run_built(struct run *r, const struct exec_facts *facts);
 /** run_code - from the record or the request. */
 struct exec_source run_code(const struct run *r, const char *name);
 
@@ -164,11 +185,28 @@ int run_stdin(struct run *r, const void *data, size_t len, bool end,
               struct error *err) attr_must_check;
 /** run_signal - ERR_CONFLICT if the program does not run. */
 int run_signal(struct run *r, int signo, struct error *err) attr_must_check;
+/** run_resize - its terminal. ERR_CONFLICT without one, or if the program does not run. */
+int run_resize(struct run *r, uint16_t rows, uint16_t cols, struct error *err) attr_must_check;
+/** run_add_shown - output of a terminal. */
+void run_add_shown(struct run *r, const char *data, size_t len);
+/** run_keep_own - of the counters of a box with other runs. */
+void run_keep_own(const struct run *r, struct box_counters *c);
+/** run_unread - bytes of stdin that the program has not made room for. */
+size_t run_unread(const struct run *r);
+/** run_allow_output - of a terminal: no watcher is behind any more. */
+void run_allow_output(struct run *r);
 /** run_abort - end it with OUTCOME_CANCELLED and the output so far; a resident runner is
  * interrupted first. @r may be gone afterwards. */
 void run_abort(struct run *r);
 /** run_end_for_memory - if it runs: end it with OUTCOME_LIMIT_HOST_MEMORY. */
 void run_end_for_memory(struct run *r);
+
+/* run_network.c */
+
+/** run_network_enter - it is about to start in its box. */
+void run_network_enter(struct run *r);
+/** run_network_leave - take what its box reached and was refused. */
+void run_network_leave(struct run *r);
 
 /* Events of the box, called by the place. Late ones are ignored. */
 void run_started(struct run *r);
@@ -183,6 +221,8 @@ void run_done(struct run *r, const struct exec_facts *facts, struct artifacts *s
 void run_conclude(struct run *r);
 /** run_fail - it could not run. */
 void run_fail(struct run *r, const struct error *err);
+/** run_drop_request - nothing will hand it over again. Not for a session's. */
+void run_drop_request(struct run *r);
 /** run_drop - end without an event: the record stays for the next daemon. */
 void run_drop(struct run *r);
 /** run_interrupt - resident runner: SIGINT, then SIGKILL; otherwise SIGKILL. */

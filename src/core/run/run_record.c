@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/run/run_record.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -22,7 +23,6 @@
  * is over its share, so searches are rare.
  */
 
-#define OUTPUT_MAX (256u * 1024 * 1024)
 #define SUFFIX_LEN 8
 
 #define KEY_LEN (TENANT_NAME_MAX + 1 + 64 + 1)
@@ -220,7 +220,7 @@ struct run_record *run_record_new_blank(struct run_records *all)
 
 	e->all = all;
 	for (size_t i = 0; i < OUTPUT_COUNT; i++)
-		buf_init(&e->output[i], OUTPUT_MAX);
+		buf_init(&e->output[i], RUN_RECORD_OUTPUT_MAX);
 	list_init(&e->watches);
 	list_init(&e->ended_node);
 	list_init(&e->share_node);
@@ -245,6 +245,7 @@ static struct run_record *new_record(struct run_records *all, const struct run_r
 	e->key_id = what->key_id ? xstrdup(what->key_id) : NULL;
 	e->language = xstrdup(what->language);
 	e->timeout_us = what->timeout_us;
+	e->wants_receipt = what->wants_receipt;
 	return e;
 }
 
@@ -254,7 +255,7 @@ struct run_record *run_record_new_unkept(const struct run_record_new *what,
 	struct run_record *e = new_record(NULL, what);
 
 	make_id(e);
-	if (audit)
+	if (audit || what->wants_receipt)
 		run_report_hash(what->code, what->code_len, e->code_hash);
 	return e;
 }
@@ -378,6 +379,9 @@ void run_record_info(const struct run_record *e, struct run_record_info *ret_inf
 		.failure = ended && !e->has_outcome ? &e->failure : NULL,
 		.session_reset = e->session_reset,
 		.begun = e->begun,
+		.background = e->background || e->outcome.background,
+		.terminal = e->rolling > 0 || e->outcome.terminal,
+		.spec = e->spec || e->outcome.spec,
 	};
 }
 
@@ -386,6 +390,12 @@ const struct buf *run_record_printed(const struct run_record *e, enum output_str
 	if (e->has_outcome)
 		return stream == OUTPUT_STDERR ? &e->outcome.err : &e->outcome.out;
 	return &e->output[stream];
+}
+
+void run_record_set_spec(struct run_record *e)
+{
+	e->spec = true;
+	e->outcome.spec = e->has_outcome;
 }
 
 void run_record_started(struct run_record *e)
@@ -473,7 +483,8 @@ static void finish_record(struct run_record *e)
 	if (!e->all)
 		return;
 	run_report_end(e, e->all->metrics, e->all->audit, NULL);
-	e->completed_ms = clock_real_ms();
+	if (e->completed_ms == 0) /* else its receipt has it */
+		e->completed_ms = clock_real_ms();
 	run_record_set_control(e, NULL, NULL, NULL);
 	run_record_add_event(e, RUN_EVENT_END);
 	run_row_changed(e);
@@ -490,6 +501,9 @@ void run_record_ended(struct run_record *e, struct outcome *outcome, bool sessio
 	*outcome = (struct outcome){0};
 	e->has_outcome = true;
 	e->session_reset = session_reset;
+	e->outcome.background = e->background;
+	e->outcome.spec = e->spec;
+	e->outcome.terminal = e->rolling > 0;
 	memcpy(e->outcome.execution_id, e->id, sizeof(e->id));
 	/* Events point into the output, which moves to the outcome. */
 	for (int i = 0; i < OUTPUT_COUNT; i++) {
@@ -558,6 +572,16 @@ void run_record_withdraw(struct run_record *e, const struct error *err)
 	forget_record(e);
 }
 
+bool run_record_when_settled(struct run_record *e, void (*fn)(void *ctx), void *ctx)
+{
+	/* A run that was in a box has another that waits; it cannot begin again. */
+	if (e->state != RUN_RECORD_ENDED || e->settled || !run_row_hurry(e))
+		return false;
+	e->settled = fn;
+	e->settled_ctx = ctx;
+	return true;
+}
+
 void run_record_settle(struct run_record *e)
 {
 	void (*fn)(void *ctx) = TAKE_PTR(e->settled);
@@ -571,8 +595,10 @@ void run_record_set_control(struct run_record *e, void (*cancel)(void *ctx),
                                          struct error *err),
                             void *ctx)
 {
-	if (!cancel)
+	if (!cancel) {
 		e->hold = NULL;
+		e->control = NULL;
+	}
 	e->cancel = cancel;
 	e->input = input;
 	e->control_ctx = ctx;
@@ -594,4 +620,42 @@ int run_record_stdin(struct run_record *e, const void *data, size_t len, bool en
 	if (!e->input)
 		return error_set(err, ERR_CONFLICT, 0, "stdin of execution %s is not open", e->id);
 	return e->input(e->control_ctx, data, len, end, err);
+}
+
+int run_record_resize(struct run_record *e, uint16_t rows, uint16_t cols, struct error *err)
+{
+	if (e->state == RUN_RECORD_ENDED || !e->control)
+		return error_set(err, ERR_CONFLICT, 0, "execution %s has ended", e->id);
+	return e->control->resize(e->control_ctx, rows, cols, err);
+}
+
+int run_record_signal(struct run_record *e, int signo, struct error *err)
+{
+	if (e->state == RUN_RECORD_ENDED || !e->control)
+		return error_set(err, ERR_CONFLICT, 0, "execution %s has ended", e->id);
+	return e->control->signal(e->control_ctx, signo, err);
+}
+
+void run_record_stop_output(struct run_record *e)
+{
+	e->stops++;
+}
+
+void run_record_continue_output(struct run_record *e)
+{
+	/* An ended record that was read again from the store knows no stops. */
+	if (e->stops == 0 || e->state == RUN_RECORD_ENDED)
+		return;
+	if (--e->stops == 0 && e->control)
+		e->control->allow_output(e->control_ctx);
+}
+
+bool run_record_is_stopped(const struct run_record *e)
+{
+	return e->stops > 0;
+}
+
+size_t run_record_unread(const struct run_record *e)
+{
+	return e->control ? e->control->unread(e->control_ctx) : 0;
 }

@@ -7,6 +7,9 @@
  * the oldest ended ones go first. Owned by struct run_records. A one-shot run owns its record,
  * which has one watcher.
  *
+ * The record of a terminal keeps the latest output only: its first events are gone, and a watcher
+ * that is behind them continues after the gap.
+ *
  * Watchers of kept records are called from the loop, never from inside a call.
  */
 
@@ -67,6 +70,10 @@ struct run_record_info {
 	const struct policy_cuts *cuts; /* NULL: none, or restored */
 	bool session_reset;             /* a runner and the session's variables were lost */
 	bool begun;                     /* PENDING: may have begun; see run_record_begin */
+	bool background;                /* beside the session's queue */
+	bool terminal;
+	bool spec; /* submitted as in the control plane's first description, which calls success
+	            * "completed" in a status; its later version does not */
 };
 
 struct run_record_new {
@@ -78,6 +85,7 @@ struct run_record_new {
 	const char *code;
 	size_t code_len;
 	uint64_t timeout_us;
+	bool wants_receipt;  /* sign it at the end */
 	uint64_t session_ms; /* the session's created_ms: ids are reused */
 	char *request;       /* taken; stored, to run it after a restart; NULL: not stored */
 	bool waits;          /* begins with run_record_begin */
@@ -123,6 +131,13 @@ typedef void run_record_stored_fn(void *ctx, struct run_record *e, const struct 
  */
 void run_record_when_stored(struct run_record *e, run_record_stored_fn *fn, void *ctx);
 
+/**
+ * run_record_when_settled - call @fn once, when the end of @e is on disk, cannot be written, or @e
+ * is freed. Return: false: it is not called, since there is nothing to wait for.
+ */
+bool run_record_when_settled(struct run_record *e, void (*fn)(void *ctx),
+                             void *ctx) attr_must_check;
+
 /* For the run. */
 
 /**
@@ -132,6 +147,8 @@ void run_record_when_stored(struct run_record *e, run_record_stored_fn *fn, void
  */
 int run_record_begin(struct run_record *e, run_record_stored_fn *fn, void *ctx,
                      struct error *err) attr_must_check;
+/** run_record_set_spec - see run_record_info. */
+void run_record_set_spec(struct run_record *e);
 void run_record_started(struct run_record *e);
 void run_record_paused(struct run_record *e, uint64_t ms);
 void run_record_add_output(struct run_record *e, enum output_stream stream, const char *data,
@@ -150,6 +167,19 @@ int run_record_cancel(struct run_record *e, struct error *err) attr_must_check;
 /** run_record_stdin - if the request left stdin open. */
 int run_record_stdin(struct run_record *e, const void *data, size_t len, bool end,
                      struct error *err) attr_must_check;
+
+/** run_record_resize - its terminal, if it has one. */
+int run_record_resize(struct run_record *e, uint16_t rows, uint16_t cols,
+                      struct error *err) attr_must_check;
+/** run_record_signal - the program of a session's run. ERR_CONFLICT if it does not run. */
+int run_record_signal(struct run_record *e, int signo, struct error *err) attr_must_check;
+/** run_record_unread - bytes of stdin that wait for the program. */
+size_t run_record_unread(const struct run_record *e);
+/** run_record_stop_output - a watcher of a terminal is behind: its program waits, until every such
+ * call was followed by run_record_continue_output. */
+void run_record_stop_output(struct run_record *e);
+void run_record_continue_output(struct run_record *e);
+bool run_record_is_stopped(const struct run_record *e);
 
 struct run_watch;
 typedef void run_event_fn(void *ctx, struct run_record *e, const struct run_event *event);

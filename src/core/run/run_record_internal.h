@@ -19,6 +19,11 @@ struct run_record_owner {
 	size_t count;
 };
 
+/* Of a stream. The run limits its output; this is the last defence. */
+#define RUN_RECORD_OUTPUT_MAX (256u * 1024 * 1024)
+/* For run_record.rolling: twice as much, and what comes during a delivery, fit. */
+#define RUN_RECORD_ROLLING_MAX (RUN_RECORD_OUTPUT_MAX / 4)
+
 /* Ended records of one tenant; freed with the last. */
 struct run_record_share {
 	char tenant[TENANT_NAME_MAX + 1];
@@ -79,17 +84,23 @@ struct run_record {
 	uint64_t created_ms, started_ms, completed_ms;
 	uint64_t paused_ms; /* without the current pause */
 	bool has_outcome, session_reset;
+	bool wants_receipt; /* sign it at the end */
 	struct outcome outcome;
 	struct error failure;
 	size_t bytes; /* ENDED: for the bounds */
 
 	struct buf output[OUTPUT_COUNT];
-	struct run_piece *pieces; /* owned; event number n is pieces[n - 1] */
+	struct run_piece *pieces; /* owned; event number n is pieces[n - 1 - dropped] */
 	size_t pieces_count, pieces_cap;
-	size_t sealed;             /* this many were delivered and are final */
-	size_t last[OUTPUT_COUNT]; /* its last event; 0: none */
-	struct list watches;       /* struct run_watch, owned */
-	struct timer *pace;        /* owned; NULL: few events */
+	uint64_t dropped;            /* events before the first of @pieces */
+	uint64_t sealed;             /* up to this number they were delivered and are final */
+	uint64_t last[OUTPUT_COUNT]; /* number of its last event; 0: none */
+	size_t rolling;              /* a terminal: at least this much output is kept; 0: all */
+	bool background;
+	bool spec;           /* see run_record_info */
+	unsigned stops;      /* watchers that are behind */
+	struct list watches; /* struct run_watch, owned */
+	struct timer *pace;  /* owned; NULL: few events */
 	bool due;
 	bool delivering;
 
@@ -113,6 +124,15 @@ struct run_record {
 	void (*cancel)(void *ctx);
 	int (*input)(void *ctx, const void *data, size_t len, bool end, struct error *err);
 	void *control_ctx;
+	const struct run_control *control; /* NULL: none; with @control_ctx */
+};
+
+/* What else can be done to a session's run. */
+struct run_control {
+	int (*resize)(void *ctx, uint16_t rows, uint16_t cols, struct error *err);
+	int (*signal)(void *ctx, int signo, struct error *err);
+	void (*allow_output)(void *ctx);
+	size_t (*unread)(void *ctx); /* bytes of stdin */
 };
 
 /** run_record_new_unkept - one-shot: without event log and code. */

@@ -5,6 +5,7 @@
 #include <sodium.h>
 
 #include "base/clock.h"
+#include "base/str.h"
 #include "core/run/outcome.h"
 #include "core/run/run_record_internal.h"
 
@@ -40,6 +41,39 @@ void run_report_metrics(struct metrics *m, const char *language, const struct ou
 		metrics_count_for(m, METRIC_DENIALS, METRIC_LABELS(o->denials[i].kind), 1);
 }
 
+/* Tenants beyond the bound of series count as one. */
+static void count_network(struct metrics *m, const char *tenant, const struct outcome *o)
+{
+	if (!m)
+		return;
+	if (o->net_sent != COUNTER_UNKNOWN) {
+		metrics_count_for(m, METRIC_EGRESS_BYTES, METRIC_LABELS(tenant, "sent"),
+		                  (double)o->net_new.sent);
+		metrics_count_for(m, METRIC_EGRESS_BYTES, METRIC_LABELS(tenant, "received"),
+		                  (double)o->net_new.received);
+	}
+	if (o->net_connections != COUNTER_UNKNOWN)
+		metrics_count_for(m, METRIC_EGRESS_OPENED, METRIC_LABELS(tenant),
+		                  (double)o->net_new.connections);
+	for (unsigned i = 0; i < o->denials_count && i < DENIALS_MAX; i++)
+		if (str_equal(o->denials[i].kind, DENIAL_KIND_NETWORK))
+			metrics_count_for(m, METRIC_EGRESS_DENIED,
+			                  METRIC_LABELS(tenant, o->denials[i].rule),
+			                  (double)(o->denials[i].count - o->denials[i].repeated));
+}
+
+/* What the box used of the network; NULL: it had none. */
+static json_t *network_of(const struct outcome *o)
+{
+	if (o->net_sent == COUNTER_UNKNOWN)
+		return NULL;
+	return json_pack("{s:I, s:I, s:o}", "sent_bytes", (json_int_t)o->net_sent, "received_bytes",
+	                 (json_int_t)o->net_received, "connections",
+	                 o->net_connections == COUNTER_UNKNOWN
+	                         ? json_null()
+	                         : json_integer((json_int_t)o->net_connections));
+}
+
 void run_report_hash(const char *code, size_t len, char ret_hex[RUN_REPORT_HASH_LEN])
 {
 	unsigned char hash[crypto_hash_sha256_BYTES];
@@ -62,16 +96,17 @@ static void add_outcome(json_t *j, const struct outcome *o)
 
 	/* Names are ours or the kernel's. */
 	for (unsigned i = 0; i < o->denials_count && i < DENIALS_MAX; i++)
-		(void)json_array_append_new(list,
-		                            json_pack("{s:s, s:s, s:I}", "kind", o->denials[i].kind,
-		                                      "what", o->denials[i].what, "count",
-		                                      (json_int_t)o->denials[i].count));
+		(void)json_array_append_new(
+			list, json_pack("{s:s, s:s, s:s, s:I}", "kind", o->denials[i].kind, "what",
+		                        o->denials[i].what, "rule", o->denials[i].rule, "count",
+		                        (json_int_t)o->denials[i].count));
 	(void)json_object_update_new(
-		j, json_pack("{s:o, s:o, s:s?, s:f, s:o*}", "exit_code",
+		j, json_pack("{s:o, s:o, s:s?, s:f, s:o*, s:o*}", "exit_code",
 	                     o->exited ? json_integer(o->exit_code) : json_null(), "signal",
 	                     o->signal ? json_integer(o->signal) : json_null(), "limit",
 	                     outcome_limit_name(o->limit), "duration_ms",
-	                     (double)o->duration_us / USEC_PER_MS, "denials", list));
+	                     (double)o->duration_us / USEC_PER_MS, "denials", list, "network",
+	                     network_of(o)));
 }
 
 void run_report_end(const struct run_record *e, struct metrics *metrics, struct audit *audit,
@@ -82,6 +117,8 @@ void run_report_end(const struct run_record *e, struct metrics *metrics, struct 
 	json_t *detail;
 
 	run_report_metrics(metrics, e->language, o);
+	if (o)
+		count_network(metrics, e->tenant, o);
 	if (!audit)
 		return;
 	if (e->code)

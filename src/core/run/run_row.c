@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "core/run/run_record_internal.h"
 #include "core/store/store_internal.h"
+#include "json/json_dump.h"
 
 /*
  * Theory of operation. A row is written as a whole, so that order and number of writes do not
@@ -46,7 +47,7 @@ static char *encode_failure(const struct error *err)
 {
 	json_t *j = json_pack("{s:s, s:i, s:s, s:s}", "code", error_name(err->code), "sys",
 	                      err->sys, "field", err->field, "msg", err->msg);
-	char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+	char *text = j ? json_dump_text(j, JSON_COMPACT) : NULL;
 
 	json_decref(j);
 	return text ? text : xstrdup("{}"); /* message is not UTF-8 */
@@ -225,6 +226,16 @@ bool run_row_flush(struct run_record *e)
 		return true;
 	list_remove(&e->dirty.node);
 	return false;
+}
+
+bool run_row_hurry(struct run_record *e)
+{
+	struct store *s = e->all ? e->all->store : NULL;
+
+	if (!s || (!e->writing && list_is_empty(&e->dirty.node)))
+		return false;
+	store_flush(s);
+	return true;
 }
 
 static void on_paused(void *ctx, const struct error *err)

@@ -24,6 +24,8 @@ void run_row_changed(struct run_record *e);
 int run_row_write_now(struct run_record *e, struct error *err) attr_must_check;
 /** run_row_flush - write now. Return: true: that failed, and it must stay. */
 bool run_row_flush(struct run_record *e);
+/** run_row_hurry - write now, without an answer. Return: false: all changes are on disk. */
+bool run_row_hurry(struct run_record *e) attr_must_check;
 void run_row_paused(struct run_record *e);
 void run_row_gone(struct run_record *e);
 

@@ -9,8 +9,10 @@
 #include "core/config/config.h"
 #include "core/language/runners.h"
 #include "core/pool/pool.h"
+#include "core/run/facts.h"
 #include "core/run/host_memory.h"
 #include "core/run/run_internal.h"
+#include "core/run/versions.h"
 #include "io/loop.h"
 
 #define BUILD_TIMEOUT_US (15 * USEC_PER_SEC)
@@ -163,6 +165,7 @@ struct run_service *run_service_new(const struct run_service_config *config)
 		.caps = &config->driver->caps,
 		.cores = cores > 0 ? (unsigned)cores : 1,
 		.policies = config->policies,
+		.secrets = config->secrets,
 	};
 	list_init(&s->all);
 	s->memory_timer = timer_new(config->loop, on_memory_timer, s);
@@ -170,6 +173,9 @@ struct run_service *run_service_new(const struct run_service_config *config)
 	init_scheduler(s);
 	s->drain_timer = timer_new(config->loop, on_drain_timer, s);
 	s->pools = new_pools(s);
+	s->versions = versions_new(s);
+	s->facts = facts_maker_new(&config->driver->caps);
+	s->builds = build_cache_new(config->config->builds_cache_bytes);
 	return s;
 }
 
@@ -181,7 +187,10 @@ void run_service_free(struct run_service *s)
 		return;
 	LIST_FOREACH (e, &s->all, struct run, node)
 		run_orphan(e);
+	versions_free(s->versions);
+	facts_maker_free(s->facts);
 	pools_free(s->pools);
+	build_cache_free(s->builds);
 	timer_free(s->drain_timer);
 	timer_free(s->memory_timer);
 	timer_free(s->turn_timer);
@@ -236,6 +245,11 @@ void run_service_check_drained(struct run_service *s)
 		timer_start(s->drain_timer, 0);
 }
 
+struct versions *run_service_versions(struct run_service *s)
+{
+	return s->versions;
+}
+
 struct pools *run_service_pools(struct run_service *s)
 {
 	return s->pools;
@@ -253,6 +267,11 @@ void run_service_prepare(struct run_service *s)
 		struct policy_stack stack;
 		struct error err = {0};
 
+		/* A waiting process has memory of its own, unlike a zygote's child, and boxes of
+		 * languages without runners are empty: requests make pools for both. */
+		if ((runner->prepare_command && !runner->zygote) ||
+		    (!runner->prepare_command && !runner->session_command))
+			continue;
 		if (run_service_choose(s, run_service_tenant(s, NULL), NULL, &stack, &err) < 0 ||
 		    policy_decide(&s->rules, &stack, &request, &decision, &err) < 0)
 			continue;
@@ -282,6 +301,11 @@ void run_service_stats(const struct run_service *s, struct run_service_stats *re
 		.boxes = s->boxes,
 		.draining = s->draining,
 	};
+}
+
+const struct seal_key *run_service_seal(const struct run_service *s)
+{
+	return s->config.seal;
 }
 
 const struct driver *run_service_driver(const struct run_service *s)

@@ -26,8 +26,10 @@ struct run_request;
 struct run_service;
 struct runners;
 struct scheduler;
+struct seal_key;
 struct tenant;
 struct tenants;
+struct versions;
 
 /* All borrowed; must outlive the service. */
 struct run_service_config {
@@ -35,11 +37,13 @@ struct run_service_config {
 	struct driver *driver;
 	struct runners *runners;
 	const struct policies *policies; /* NULL: settings alone decide */
+	const struct secrets *secrets;   /* NULL: there are none */
 	struct loop *loop;
-	struct metrics *metrics;   /* NULL: metrics off */
-	struct audit *audit;       /* NULL: audit off */
-	struct tenants *tenants;   /* NULL: no quotas */
-	uint64_t build_timeout_us; /* bounds the start of box and program; 0: 15 s */
+	struct metrics *metrics;     /* NULL: metrics off */
+	struct audit *audit;         /* NULL: audit off */
+	struct tenants *tenants;     /* NULL: no quotas */
+	const struct seal_key *seal; /* NULL: receipts cannot be signed */
+	uint64_t build_timeout_us;   /* bounds the start of box and program; 0: 15 s */
 };
 
 /** run_service_free - after a drain; otherwise runs end without a callback. */
@@ -50,10 +54,13 @@ struct run_service *run_service_new(const struct run_service_config *config)
 /** run_service_explain - what run_start would decide, and by which rules. */
 void run_service_explain(const struct run_service *s, const struct run_request *request,
                          struct policy_explanation *ret_explanation);
+/** run_service_seal - NULL: receipts cannot be signed. */
+const struct seal_key *run_service_seal(const struct run_service *s);
 /** run_service_driver - borrowed. */
 const struct driver *run_service_driver(const struct run_service *s);
 unsigned run_service_cores(const struct run_service *s);
 struct pools *run_service_pools(struct run_service *s);
+struct versions *run_service_versions(struct run_service *s);
 /** run_service_prepare - keep boxes ready for each language with the default tenant's defaults.
  * Call it again after policies or templates change: old boxes end. */
 void run_service_prepare(struct run_service *s);

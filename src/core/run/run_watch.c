@@ -21,6 +21,8 @@
  * Records of boxes that outlive the daemon are exact: the agent repeats its pieces to the next
  * daemon, so they never join. The bound is one event per read of the agent.
  *
+ * A terminal has no limit: its oldest events go, and numbers go on.
+ *
  * The watcher of a one-shot run is called directly.
  */
 
@@ -56,6 +58,16 @@ void run_record_stop_delivery(struct run_record *e)
 	timer_free(TAKE_PTR(e->pace));
 }
 
+static uint64_t last_number(const struct run_record *e)
+{
+	return e->dropped + e->pieces_count;
+}
+
+static struct run_piece *piece_at(const struct run_record *e, uint64_t number)
+{
+	return &e->pieces[number - 1 - e->dropped];
+}
+
 static struct run_piece *add_piece(struct run_record *e, enum run_event_kind kind)
 {
 	struct run_piece *piece;
@@ -75,7 +87,7 @@ void run_record_add_piece(struct run_record *e, enum run_event_kind kind, uint32
 
 	piece->at = at;
 	piece->len = len;
-	e->sealed = e->pieces_count;
+	e->sealed = last_number(e);
 }
 
 /* Drop the watch before delivering END: the callback may free what holds it. */
@@ -102,6 +114,34 @@ void run_record_add_event(struct run_record *e, enum run_event_kind kind)
 	want_delivery(e);
 }
 
+/* Whether output may join event number @last. */
+static bool is_open(const struct run_record *e, uint64_t last)
+{
+	return !e->exact && last > e->sealed && last > e->dropped &&
+	       (last == last_number(e) || e->pieces_count >= PIECES_FINE);
+}
+
+/* Whole events, so that numbers keep their bytes. Not often: each time as much as is kept. */
+static void drop_oldest(struct run_record *e, struct buf *output)
+{
+	size_t most = output->len - e->rolling, count = 0;
+	uint32_t bytes = 0;
+
+	while (count < e->pieces_count &&
+	       e->pieces[count].at + (size_t)e->pieces[count].len <= most) {
+		bytes = e->pieces[count].at + e->pieces[count].len;
+		count++;
+	}
+	if (e->delivering || count == 0)
+		return;
+	buf_consume(output, bytes);
+	e->pieces_count -= count;
+	memmove(e->pieces, e->pieces + count, e->pieces_count * sizeof(*e->pieces));
+	for (size_t i = 0; i < e->pieces_count; i++)
+		e->pieces[i].at -= bytes;
+	e->dropped += count;
+}
+
 void run_record_add_output(struct run_record *e, enum output_stream stream, const char *data,
                            size_t len)
 {
@@ -118,35 +158,37 @@ void run_record_add_output(struct run_record *e, enum output_stream stream, cons
 	}
 	while (len > 0) {
 		size_t part = len < PIECE_MAX ? len : PIECE_MAX;
-		size_t at = output->len, last = e->last[stream];
-		bool open = !e->exact && last > e->sealed &&
-		            (last == e->pieces_count || e->pieces_count >= PIECES_FINE);
+		size_t at = output->len;
+		uint64_t last = e->last[stream];
+		bool open = is_open(e, last);
 
 		/* The run limits its output; this is the last defence. */
 		if (buf_add(output, data, part) < 0)
 			return;
-		if (open && part <= PIECE_MAX - e->pieces[last - 1].len) {
-			piece = &e->pieces[last - 1];
+		if (open && part <= PIECE_MAX - piece_at(e, last)->len) {
+			piece = piece_at(e, last);
 		} else {
 			piece = add_piece(e, kind);
 			piece->at = (uint32_t)at;
-			e->last[stream] = e->pieces_count;
+			e->last[stream] = last_number(e);
 		}
 		piece->len += (uint32_t)part;
 		data += part;
 		len -= part;
 	}
+	if (e->rolling > 0 && output->len > 2 * e->rolling)
+		drop_oldest(e, output);
 	want_delivery(e);
 }
 
 uint64_t run_record_events(const struct run_record *e)
 {
-	return e->pieces_count;
+	return last_number(e);
 }
 
 static struct run_event event_at(const struct run_record *e, uint64_t number)
 {
-	const struct run_piece *piece = &e->pieces[number - 1];
+	const struct run_piece *piece = piece_at(e, number);
 	struct run_event event = {.number = number, .kind = (enum run_event_kind)piece->kind};
 	bool is_out = event.kind == RUN_EVENT_STDOUT;
 	const struct buf *bytes = is_out ? &e->output[OUTPUT_STDOUT] : &e->output[OUTPUT_STDERR];
@@ -168,22 +210,25 @@ static void deliver(void *arg)
 
 	e->due = false;
 	e->delivering = true;
-	e->sealed = e->pieces_count;
+	e->sealed = last_number(e);
 	/* A callback may end any watch: they stay listed until the sweep. */
-	LIST_FOREACH (w, &e->watches, struct run_watch, node)
+	LIST_FOREACH (w, &e->watches, struct run_watch, node) {
+		if (w->next <= e->dropped)
+			w->next = e->dropped + 1;
 		while (w->fn && w->next <= e->sealed) {
 			struct run_event event = event_at(e, w->next++);
 
 			w->fn(w->ctx, e, &event);
 		}
+	}
 	e->delivering = false;
 	LIST_FOREACH (w, &e->watches, struct run_watch, node) {
-		bool has_all = e->state == RUN_RECORD_ENDED && w->next > e->pieces_count;
+		bool has_all = e->state == RUN_RECORD_ENDED && w->next > last_number(e);
 
 		if (!w->fn || has_all)
 			drop_watch(w);
 		else
-			behind |= w->next <= e->pieces_count;
+			behind |= w->next <= last_number(e);
 	}
 	if (behind)
 		want_delivery(e);
@@ -202,10 +247,10 @@ struct run_watch *run_watch(struct run_record *e, uint64_t after, run_event_fn *
 	if (!e->all)
 		return w;
 	/* A future number: an ended record delivers at least END. */
-	w->next = after < e->pieces_count ? after + 1 : e->pieces_count + 1;
-	if (e->state == RUN_RECORD_ENDED && w->next > e->pieces_count)
-		w->next = e->pieces_count;
-	if (w->next <= e->pieces_count)
+	w->next = after < last_number(e) ? after + 1 : last_number(e) + 1;
+	if (e->state == RUN_RECORD_ENDED && w->next > last_number(e))
+		w->next = last_number(e);
+	if (w->next <= last_number(e))
 		want_delivery(e);
 	return w;
 }

@@ -27,8 +27,8 @@ struct memory_guard {
 	struct memory_guard_config config;
 	struct timer *timer;
 	uint64_t round;
-	bool reading;         /* the round has begun */
-	struct tenant nobody; /* without accounts */
+	bool reading;            /* the round has begun */
+	struct tenant no_tenant; /* without accounts */
 };
 
 /* A box of a run, or of a session. */
@@ -43,7 +43,7 @@ struct candidate {
 static struct candidate of_run(struct memory_guard *g, struct run *r)
 {
 	return (struct candidate){.run = r,
-	                          .tenant = r->tenant ? r->tenant : &g->nobody,
+	                          .tenant = r->tenant ? r->tenant : &g->no_tenant,
 	                          .sample = &r->memory,
 	                          .box = r->state == RUN_RUNNING ? r->box : NULL};
 }
@@ -51,7 +51,7 @@ static struct candidate of_run(struct memory_guard *g, struct run *r)
 static struct candidate of_session(struct memory_guard *g, struct session *s)
 {
 	return (struct candidate){.session = s,
-	                          .tenant = s->account ? s->account : &g->nobody,
+	                          .tenant = s->account ? s->account : &g->no_tenant,
 	                          .sample = &s->memory,
 	                          .box = session_is_over(s) || s->box_leaving ? NULL : s->box};
 }
@@ -148,6 +148,7 @@ static uint64_t share_of(const struct memory_guard *g, const struct sums *sums, 
 static void end_box(struct memory_guard *g, const struct candidate *c)
 {
 	struct error err = {0};
+	struct run *run;
 
 	metrics_count_for(g->config.metrics, METRIC_MEMORY_ENDS,
 	                  METRIC_LABELS(c->run ? "execution" : "session"), 1);
@@ -159,6 +160,8 @@ static void end_box(struct memory_guard *g, const struct candidate *c)
 	if (c->session->current && c->session->current->box == c->box &&
 	    c->session->current->state < RUN_GATHERING)
 		c->session->current->evidence.host_memory = true;
+	LIST_FOREACH (run, &c->session->beside, struct run, queue_node)
+		run->evidence.host_memory |= run->state < RUN_GATHERING;
 	session_box_lost(c->session, &err);
 }
 

@@ -14,6 +14,7 @@
 #include "core/session/session_audit.h"
 #include "core/session/session_build.h"
 #include "core/session/session_internal.h"
+#include "core/session/session_pause.h"
 #include "core/session/session_reattach.h"
 #include "core/session/session_row.h"
 #include "core/template/images.h"
@@ -132,7 +133,8 @@ static uint64_t next_end(const struct session *session)
 		other = end;
 	else if (session->state == SESSION_CREATING)
 		other = session->making_us + session->service->config.runs->config.build_timeout_us;
-	else if ((session->state == SESSION_READY && session->files_count == 0) ||
+	else if ((session->state == SESSION_READY && session->files_count == 0 &&
+	          session->beside_count == 0) ||
 	         session->state == SESSION_PAUSED) /* work keeps it alive, up to its lifetime */
 		other = session->active_us + session->idle_us;
 	return other < end ? other : end;
@@ -165,7 +167,7 @@ static void on_timer(void *ctx)
 		(void)error_set(&err, ERR_BOX_FAILED, 0, "the box was not ready in time");
 		session_fail(session, &err);
 	} else {
-		session_terminate(session, "it was idle for its idle time-out");
+		session_terminate(session, "it was idle for longer than its idle time-out");
 	}
 }
 
@@ -178,11 +180,16 @@ struct session *session_new_blank(struct session_service *s)
 	list_init(&session->owner_node);
 	list_init(&session->owner_ended_node);
 	list_init(&session->queue);
+	list_init(&session->beside);
 	list_init(&session->acks);
 	list_init(&session->runners);
 	list_init(&session->dirty.node);
 	list_init(&session->files);
+	list_init(&session->ports);
+	list_init(&session->port_listings);
+	list_init(&session->settle_waits);
 	session->service = s;
+	session->secrets = str_list_copy(NULL);
 	return session;
 }
 
@@ -223,11 +230,16 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	session->agent_id = request->agent_id ? xstrdup(request->agent_id) : NULL;
 	session->key_id = request->key_id ? xstrdup(request->key_id) : NULL;
 	session->env = str_list_copy(request->env);
+	str_list_free(session->secrets);
+	session->secrets = str_list_copy(request->secrets);
+	session->mcp = request->mcp ? str_list_copy(request->mcp) : NULL;
 	session->template = template_ref(request->template);
 	session->image = image_ref(session->template ? session->template->image : NULL);
+	session->packages = image_ref(session->template ? session->template->packages : NULL);
 	session->mode = request->mode;
 	session->spec = decision->spec;
 	(void)box_rules_ref(session->spec.rules);
+	(void)box_rules_ref(session->spec.tools);
 	(void)!str_copy(session->spec.tenant, sizeof(session->spec.tenant), session->tenant);
 	if (request->request_id) /* a longer one is not our id */
 		(void)!str_copy(session->spec.request_id, BOX_REQUEST_LEN, request->request_id);
@@ -244,6 +256,16 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	return session;
 }
 
+const struct template *session_template(const struct session *session)
+{
+	return session->template;
+}
+
+const char *session_policy(const struct session *session)
+{
+	return session->stack.chosen ? session->stack.chosen->name : NULL;
+}
+
 void session_leave_root(struct session *session)
 {
 	if (session->box || !session_is_over(session))
@@ -254,6 +276,7 @@ void session_leave_root(struct session *session)
 	}
 	template_unref(TAKE_PTR(session->template));
 	image_unref(TAKE_PTR(session->image));
+	image_unref(TAKE_PTR(session->packages));
 }
 
 void session_reap(struct session *session)
@@ -261,7 +284,7 @@ void session_reap(struct session *session)
 	struct session_service *s = session->service;
 	struct session_runner *runner;
 
-	if (!session->deleted || session->box || session->current)
+	if (!session->deleted || session->box || session->current || session->beside_count > 0)
 		return;
 	session_row_gone(session);
 	list_remove(&session->node);
@@ -274,6 +297,7 @@ void session_reap(struct session *session)
 	policy_stack_unref(&session->stack);
 	timer_free(session->timer);
 	timer_free(session->unknown_timer);
+	timer_free(session->settle_timer);
 	free(session->language);
 	free(session->dependencies);
 	free(session->cuts);
@@ -284,11 +308,16 @@ void session_reap(struct session *session)
 	free(session->past_root);
 	free(session->past_spec);
 	box_rules_unref(session->spec.rules);
+	box_rules_unref(session->spec.tools);
+	str_list_free(session->mcp);
 	template_unref(session->template);
 	image_unref(session->image);
+	image_unref(session->packages);
 	free(session->key_id);
 	str_list_free(session->env);
+	str_list_free(session->secrets);
 	free(session->reason);
+	free(session->network_lost);
 	artifacts_done(&session->seen);
 	free(session);
 	if (s)
@@ -309,6 +338,8 @@ static void end_session(struct session *session, enum session_state state, const
 	session->resuming = false;
 	(void)error_set(&err, ERR_CONFLICT, 0, "session %s is %s", session->id, state_names[state]);
 	session_files_end(session, &err);
+	session_ports_end(session, &err);
+	session_unsettle(session, &err);
 	metrics_count_for(session->service->config.metrics, METRIC_SESSION_ENDS,
 	                  METRIC_LABELS(state_names[state]), 1);
 	session_info(session, &info);
@@ -383,7 +414,9 @@ void session_info(const struct session *session, struct session_info *ret_info)
 		.container_id = session->spec.id[0] ? session->spec.id : NULL,
 		.driver = session->service->config.driver->ops->name,
 		.network = session->spec.network,
+		.mcp = session->mcp,
 		.env = session->env,
+		.secrets = session->secrets,
 		.limits = session->spec.limits,
 		.idle_timeout_us = session->idle_us,
 		.lifetime_us = session->lifetime_us,

@@ -54,7 +54,9 @@ struct session_info {
 	const char *driver;
 	const char *policy; /* it was made under; NULL: settings alone */
 	enum box_network network;
+	char *const *mcp; /* tools that it may call, as requested; NULL: none */
 	char *const *env;
+	char *const *secrets; /* names */
 	struct box_limits limits;
 	uint64_t idle_timeout_us, lifetime_us;
 	uint64_t created_ms, updated_ms, last_activity_ms, ended_ms; /* wall clock; 0: not yet */
@@ -125,12 +127,18 @@ struct session *session_find(struct session_service *s, const char *tenant, cons
 struct session *session_at(struct session_service *s, const char *tenant, size_t offset);
 /** session_older - next in a listing; NULL: @session is its tenant's oldest. */
 struct session *session_older(const struct session *session);
+/** session_template - borrowed; NULL: none. */
+const struct template *session_template(const struct session *session);
+/** session_policy - the policy that its request named, borrowed; NULL: only the tenant's. */
+const char *session_policy(const struct session *session);
 /** session_find_box - the persistent session whose box has or had this id. */
 struct session *session_find_box(struct session_service *s, const char *tenant,
                                  const char *container_id);
 struct session_service_stats {
 	size_t live; /* not ended */
 	size_t boxes;
+	size_t ports;             /* connections to ports of boxes */
+	size_t beside, terminals; /* runs beside the queues; of those, on a terminal */
 };
 void session_service_stats(const struct session_service *s,
                            struct session_service_stats *ret_stats);
@@ -186,8 +194,9 @@ void session_delete(struct session *session);
 /** session_kept_fn - @err: the write failed. */
 typedef void session_kept_fn(void *ctx, const struct error *err);
 /**
- * session_when_kept - call @fn once, from the loop, when @session's present state is on disk.
- * Return: 0; 1: it is, or there is no store: @fn is not called; -1: ERR_BUSY.
+ * session_when_kept - call @fn once, from the loop, when @session's present state is on disk and a
+ * pause or resumption is done in the kernel. Return: 0; 1: it is, or there is no store: @fn is not
+ * called; -1: ERR_BUSY.
  */
 int session_when_kept(struct session *session, session_kept_fn *fn, void *ctx,
                       struct error *err) attr_must_check;
@@ -209,9 +218,13 @@ int session_saved_read(struct store *store, struct session_saved **ret_past,
  * session_service_restore - resume them. Once, before the loop runs; boxes without a session end.
  */
 void session_service_restore(struct session_service *s, const struct session_saved *past);
-/** session_service_policies_changed - networks of live sessions get the rules of the new policies.
- */
+/** session_service_secrets_changed - of @tenant: its live sessions get what they may use now. */
+void session_service_secrets_changed(struct session_service *s, const char *tenant);
+/** session_service_policies_changed - networks of live sessions get the rules of the new policies;
+ * a network that these do not allow is taken. */
 void session_service_policies_changed(struct session_service *s);
+/** session_service_on_policies - the same as a callback; @ctx: the service. */
+void session_service_on_policies(void *ctx);
 /** session_service_prepare - make boxes for default sessions ahead. Repeat after
  * run_service_prepare. */
 void session_service_prepare(struct session_service *s);

@@ -12,7 +12,9 @@
 #include "core/language/runners.h"
 #include "core/observe/metrics.h"
 #include "core/run/run_record_internal.h"
+#include "core/session/session_beside.h"
 #include "core/session/session_build.h"
+#include "core/session/session_pause.h"
 #include "core/session/session_reattach.h"
 #include "core/template/template.h"
 
@@ -31,8 +33,9 @@
  * given up). The last kind is ignored; the link has checked that the agent may send it.
  */
 
-#define SOURCE_LEN 80
-#define NUMBER_LEN 17 /* 16 digits and NUL */
+#define SOURCE_LEN    80
+#define COMPILE_LABEL "compile"
+#define NUMBER_LEN    17 /* 16 digits and NUL */
 
 static const char *format_number(uint64_t value, char ret_text[NUMBER_LEN])
 {
@@ -94,10 +97,24 @@ static char **make_env(const struct run *run, char *const *own)
 {
 	const struct session *session = run->owner;
 	cleanup_str_list char **shared = template_env(session->template, session->env);
-	bool proxied = session->spec.network == BOX_NETWORK_ALLOWLIST;
-	cleanup_str_list char **env = env_make(run->decision.runner->env, shared, proxied);
+	unsigned extras = (session->spec.network == BOX_NETWORK_ALLOWLIST ? ENV_PROXY : 0) |
+	                  (session->spec.tools ? ENV_TOOLS : 0);
+	char *const *secrets = session->spec.rules ? session->spec.rules->env : NULL;
+	cleanup_str_list char **runner =
+		template_runner_env(session->template, run->decision.runner);
+	cleanup_str_list char **env = env_make(runner, shared, extras, secrets);
 
-	return env_make(env, own, proxied);
+	return env_make(env, own, extras, NULL);
+}
+
+/* The kind of terminal that clients have. The caller's own variable overrides it. */
+static char **make_process_env(const struct run *run)
+{
+	char term[] = "TERM=xterm-256color";
+	char *const added[] = {term, NULL};
+	cleanup_str_list char **env = make_env(run, run->terminal ? added : NULL);
+
+	return env_make(env, run->request->env, 0, NULL);
 }
 
 /* For a runner: the run's variables, "", its arguments. Borrowed strings. */
@@ -135,7 +152,8 @@ static int start_runner(struct run *run, struct session_runner *runner, struct e
 		.env = (const char *const *)env,
 		.cwd = "",
 		.keep = true,
-		.label = runner->language->name,
+		.label = session->spec.keep ? runner->language->name
+	                                    : NULL, /* only for a kept box */
 	};
 
 	error_clear(&runner->failure);
@@ -175,19 +193,71 @@ static int hand_to_runner(struct run *run, struct run_plan *plan, struct error *
 	return 0;
 }
 
+static const char *name_artifact(const struct run *run, char ret_name[SOURCE_LEN])
+{
+	/* Of the compiler's execution: the program is the next one. */
+	(void)snprintf(ret_name, SOURCE_LEN, ".millibox/run%u", run->build ? run->build->id : 0);
+	return ret_name;
+}
+
+/* In the box of the session, whose files it may need. Its label names no run: a daemon that finds
+ * it in the box forgets it, and the run has failed. */
+static int hand_to_compiler(struct run *run, const struct run_plan *common, struct error *err)
+{
+	struct session *session = run->owner;
+	const struct runner *language = run->decision.runner;
+	bool proxied = session->spec.network == BOX_NETWORK_ALLOWLIST;
+	char artifact[SOURCE_LEN];
+	cleanup_str_list char **argv = NULL, **env = NULL;
+	cleanup_str_list char **own = template_runner_env(session->template, language);
+	struct exec_plan plan = {
+		.id = session->last_id + 1,
+		.cwd = "",
+		.files = common->files,
+		.files_count = common->files_count,
+		.stdout_max = common->stdout_max,
+		.stderr_max = common->stderr_max,
+		.beside = run->beside,
+		.label = common->label ? COMPILE_LABEL : NULL,
+	};
+
+	run->build->id = plan.id;
+	argv = policy_argv(&(struct policy_command){
+		.runner = language,
+		.template = session->template,
+		.command = language->compile_command,
+		.source = common->source,
+		.artifact = name_artifact(run, artifact),
+		.request = run->request,
+		.options = run->request->options,
+		.compile = POLICY_COMPILE_KEEP,
+	});
+	env = env_make(own, language->compile_env, proxied ? ENV_PROXY : 0, NULL);
+	plan.argv = (const char *const *)argv;
+	plan.env = (const char *const *)env;
+	build_begin(run);
+	if (box_exec(session->box, &plan, err) < 0)
+		return -1;
+	run->id = ++session->last_id;
+	return 0;
+}
+
 static int hand_to_process(struct run *run, const struct run_plan *common, struct error *err)
 {
 	struct session *session = run->owner;
 	const struct runner *language = run->decision.runner;
+	char artifact[SOURCE_LEN];
 	const struct policy_command command = {
 		.runner = language,
 		.template = session->template,
 		.command = template_command(session->template, language),
 		.source = common->source,
+		.artifact = name_artifact(run, artifact),
 		.args = run->request->args,
+		.options = run->request->options,
 	};
 	cleanup_str_list char **argv = policy_argv(&command);
-	cleanup_str_list char **env = make_env(run, run->request->env);
+	cleanup_str_list char **env = make_process_env(run);
 	const struct exec_plan plan = {
 		.id = session->last_id + 1,
 		.argv = (const char *const *)argv,
@@ -199,6 +269,10 @@ static int hand_to_process(struct run *run, const struct run_plan *common, struc
 		.stderr_max = common->stderr_max,
 		.report_max = common->report_max,
 		.stdin_open = common->stdin_open,
+		.beside = run->beside,
+		.source = run->build ? NULL : common->source, /* the compiler's had another name */
+		.rows = (uint16_t)run->request->tty_rows,
+		.cols = (uint16_t)run->request->tty_cols,
 		.label = common->label,
 	};
 
@@ -206,6 +280,23 @@ static int hand_to_process(struct run *run, const struct run_plan *common, struc
 		return -1;
 	run->id = ++session->last_id;
 	return 0;
+}
+
+/* Options change the command of a process; the resident runner has its own. */
+static bool is_for_runner(const struct run *run)
+{
+	const struct session *session = run->owner;
+	const struct run_request *request = run->request;
+	bool has_options = request->options && *request->options;
+
+	return run->decision.session_command && !request->fresh && !run->beside && !has_options &&
+	       session->mode == SESSION_PERSISTENT;
+}
+
+/* The compiler got them, and the program needs no code. */
+static bool has_files(const struct run *run)
+{
+	return run->build && !build_is_due(run) && !run->decision.runner->compile_if;
 }
 
 static int place_hand_over(struct run *run, struct error *err)
@@ -216,13 +307,14 @@ static int place_hand_over(struct run *run, struct error *err)
 	struct session_label memory = {.queue_us = run->outcome.queue_us, .before = run->before};
 	char name[SOURCE_LEN] = "", label[BOX_LABEL_MAX + 1] = "";
 	struct exec_source source = run_code(run, name);
+	/* A compiler reads code only. */
 	attr_unused cleanup_free char *packed =
-		request->ask ? exec_source_ask(&source, request->ask) : NULL;
+		build_is_due(run) ? NULL : exec_source_ask(&source, request);
 	cleanup_free struct exec_file *files = run_request_files(request, &source);
 	struct run_plan plan = {
 		.source = name,
 		.files = files,
-		.files_count = request->files_count + 1,
+		.files_count = has_files(run) ? 0 : request->files_count + 1,
 		/* One byte more than is kept, to detect truncation. */
 		.stdout_max = run->decision.output_bytes + 1,
 		.stderr_max = run->decision.output_bytes + 1,
@@ -239,7 +331,9 @@ static int place_hand_over(struct run *run, struct error *err)
 	               extension ? extension : "");
 	(void)!str_copy(memory.id, sizeof(memory.id), run->record->id); /* ids are shorter */
 	session_label_make(&memory, label);
-	if (run->decision.session_command && !request->fresh && session->mode == SESSION_PERSISTENT)
+	if (build_is_due(run))
+		return hand_to_compiler(run, &plan, err);
+	if (is_for_runner(run))
 		r = hand_to_runner(run, &plan, err);
 	else
 		r = hand_to_process(run, &plan, err);
@@ -253,11 +347,27 @@ static int place_hand_over(struct run *run, struct error *err)
 	return 0;
 }
 
+/* A frozen box cannot answer, but the box of another run that needs a place must not go on without
+ * one: then it stops when the session is resumed. */
+static void stop_beside_in_pause(struct run *run)
+{
+	struct session *session = run->owner;
+	struct error err = {0};
+
+	run->stop_due = true;
+	if (session_resume(session, &err) < 0)
+		session_fail(session, &err);
+}
+
 /* A frozen box cannot answer: thaw it, even without a place. */
 static void place_stop(struct run *run, enum run_stop why attr_unused)
 {
 	struct session *session = run->owner;
 
+	if (session->state == SESSION_PAUSED && run->beside) {
+		stop_beside_in_pause(run);
+		return;
+	}
 	if (session->state == SESSION_PAUSED) {
 		scheduler_out(session->service->scheduler, &run->entry, clock_us());
 		session_resumed(session);
@@ -336,6 +446,7 @@ const struct run_place session_place = {
 	.give_up = place_give_up,
 	.settle = place_settle,
 	.leave = place_leave,
+	.others = session_beside_others,
 };
 
 struct session_runner *session_runner_of(struct session *session, const struct runner *language)
@@ -358,14 +469,14 @@ static struct session_runner *runner_with(struct session *session, uint32_t id)
 	return NULL;
 }
 
-/* NULL: @id is not that of the current run. */
+/* NULL: @id is not that of the current run, nor of one beside it. */
 static struct run *run_with(const struct session *session, uint32_t id)
 {
 	struct run *run = session->current;
 
 	return run && run->place == &session_place && run->state >= RUN_STARTING && run->id == id
 	               ? run
-	               : NULL;
+	               : session_beside_with(session, id);
 }
 
 static void on_ready(void *ctx)
@@ -421,10 +532,11 @@ static void on_report(void *ctx, uint32_t id, const char *data, size_t len)
 static void on_denial(void *ctx, uint32_t id, const char *what, uint64_t count)
 {
 	const struct session *session = ctx;
-	struct run *run = session->current;
+	struct run *run = run_with(session, id), *current = session->current;
 
-	if (run && run->place == &session_place &&
-	    (run->id == id || (run->runner && run->runner_id == id)))
+	if (!run && current && current->runner && current->runner_id == id)
+		run = current;
+	if (run)
 		run_add_denial(run, what, count);
 }
 
@@ -481,6 +593,13 @@ static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 
 	if (!run) {
 		on_runner_ended(session, id);
+		return;
+	}
+	if (build_is_due(run)) {
+		if (run_built(run, facts)) {
+			box_ack(session->box, id);
+			run_hand_over(run);
+		}
 		return;
 	}
 	if (facts->untaken && begin_untaken_again(run))
@@ -619,5 +738,6 @@ struct box_events session_box_events(struct session *session)
 		.on_resume = session_on_reattach,
 		.on_resumed = session_on_reattached,
 		.on_forgotten = session_on_forgotten,
+		.on_frozen = session_on_frozen,
 	};
 }

@@ -241,8 +241,9 @@ static int check_session(const struct session *session, struct error *err)
 	if (session->service->draining)
 		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
 	if (session_is_over(session) || session->state == SESSION_PAUSED)
-		return error_set(err, ERR_CONFLICT, 0, "session %s is %s: its files are not there",
-		                 session->id, session_state_name(session->state));
+		return error_set(err, ERR_CONFLICT, 0,
+		                 "session %s is %s: its files are not available", session->id,
+		                 session_state_name(session->state));
 	if (session->files_count == FILES_PER_SESSION)
 		return error_set(err, ERR_BUSY, 0, "session %s has %d file operations at a time",
 		                 session->id, FILES_PER_SESSION);

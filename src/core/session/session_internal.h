@@ -10,9 +10,11 @@
  *   session_pause.c     pause and resume
  *   session_change.c    notes, environment, restart of the runners
  *   session_queue.c     from a request to a queued run, one run at a time
+ *   session_beside.c    runs beside that queue
  *   session_box.c       the box as the place of runs, and its events
  *   session_build.c     a new box, when it is the tenant's turn
  *   session_pool.c      a box from a pool
+ *   session_ports.c     connections to ports of the box
  *   session_reattach.c  a box of an earlier daemon and its runs
  *   memory_guard.c      ends boxes when the host runs short of memory
  *   session_restore.c   at startup: sessions and runs of an earlier daemon
@@ -22,6 +24,7 @@
 #include "base/log.h"
 #include "core/run/run_internal.h"
 #include "core/session/session.h"
+#include "core/session/session_streams.h"
 #include "core/store/store.h"
 #include "core/template/template.h"
 
@@ -34,6 +37,8 @@ struct timer;
 #define SESSION_QUEUED_BYTES_MAX (256u * 1024 * 1024)
 /* Per tenant: leaves room for others. */
 #define SESSION_QUEUED_BYTES_OF_TENANT (SESSION_QUEUED_BYTES_MAX / 2)
+/* Of a program that runs; one piece may be larger. */
+#define SESSION_UNREAD_MAX (4u * 1024 * 1024)
 
 struct session_service {
 	struct session_service_config config; /* its pointers are borrowed */
@@ -46,6 +51,8 @@ struct session_service {
 	size_t ended_count;
 	struct list deleted; /* struct session.node: in no table, box going down */
 	size_t boxes;
+	size_t ports; /* open connections to ports of boxes */
+	size_t beside, terminals;
 	size_t runs;         /* queued and current */
 	size_t queued_bytes; /* of those */
 	bool draining;
@@ -89,6 +96,8 @@ struct session {
 	struct template *template; /* reference; NULL: none */
 	char *key_id;              /* owned; of the creator; NULL: no key was needed */
 	char **env;                /* owned, NULL-terminated; never NULL */
+	char **secrets;            /* names, the same */
+	char **mcp;                /* owned, NULL-terminated: as requested; NULL: none */
 	enum session_mode mode;
 	enum session_state state; /* only session_set_state writes it */
 	struct session_step steps[SESSION_HISTORY_MAX];
@@ -101,8 +110,9 @@ struct session {
 	uint64_t created_ms, updated_ms, active_ms, ended_ms;
 	char *reason; /* owned */
 	bool deleted;
-	struct image *image; /* reference: root of its box; NULL: no import */
-	char *past_root;     /* owned; from the store */
+	char *network_lost;             /* owned: why its network is to be taken; NULL: it is not */
+	struct image *image, *packages; /* references: root and packages of its box; NULL: none */
+	char *past_root;                /* owned; from the store */
 	uint64_t past_image_bytes;
 	char *past_spec; /* owned; JSON of the template at creation; NULL: unknown */
 	uint64_t past_spec_ms;
@@ -119,10 +129,12 @@ struct session {
 	                    * it up, a persistent one gets another (session_remake_box) */
 	struct list files; /* struct file_op, owned */
 	size_t files_count;
-	struct artifacts seen; /* files of the box after the last run */
-	struct list runners;   /* struct session_runner, owned */
-	uint32_t last_id;      /* of a program or run in the box */
-	struct list acks;      /* struct session_ack: ends not yet recorded */
+	struct list ports, port_listings; /* struct port_conn, struct port_listing; owned */
+	size_t ports_count;               /* of both */
+	struct artifacts seen;            /* files of the box after the last run */
+	struct list runners;              /* struct session_runner, owned */
+	uint32_t last_id;                 /* of a program or run in the box */
+	struct list acks;                 /* struct session_ack: ends not yet recorded */
 	size_t unacked;
 	bool reattaching;    /* the box is an earlier daemon's and has not described itself */
 	size_t unknown_runs; /* in that box: running without a record */
@@ -131,9 +143,14 @@ struct session {
 	struct list queue;           /* struct run.queue_node, owned */
 	size_t queued, executions;
 	struct run *current; /* owned */
+	struct list beside;  /* struct run.queue_node, owned: session_beside.c */
+	size_t beside_count;
 	bool pumping;
-	bool resuming;       /* PAUSED, waiting for a place */
-	struct timer *timer; /* owned: build, idle time, lifetime */
+	bool resuming;              /* PAUSED, waiting for a place */
+	bool settling;              /* the kernel has not yet done the latest pause or resume */
+	struct list settle_waits;   /* struct settle_wait, owned */
+	struct timer *settle_timer; /* owned; NULL until needed */
+	struct timer *timer;        /* owned: build, idle time, lifetime */
 	uint64_t paused_us;
 };
 
@@ -171,14 +188,6 @@ int session_refuse(const struct session *session, const char *what, struct error
 /** session_wake - start the clocks of one from the store. */
 void session_wake(struct session *session);
 
-/* session_pause.c */
-
-/** session_run_inside - the current run; while reattaching, the one running according to the store.
- * NULL: none. */
-struct run *session_run_inside(const struct session *session);
-/** session_resumed - the run of a paused session has a place again. */
-void session_resumed(struct session *session);
-
 /* session_owner.c */
 
 /** session_owner_of - NULL: the tenant has no session. */
@@ -197,6 +206,11 @@ void session_owner_leave(struct session *session);
 /** session_owner_oldest - which to forget after @session: its tenant's oldest if over its share,
  * else the oldest of all. */
 struct session *session_owner_oldest(const struct session *session);
+
+/* session_change.c */
+
+/** session_note_lost_network - in log and audit. */
+void session_note_lost_network(struct session *session, enum box_network lost, const char *reason);
 
 /* session_service.c */
 
@@ -225,13 +239,12 @@ bool session_replace_box(struct session *session);
 int session_drop_unused(struct session *session, struct error *err) attr_must_check;
 
 /* session_queue.c */
-
 void session_pump(struct session *session);
 /** session_queue_restore - queue an earlier daemon's @record, to be run, or already in the box. */
 int session_queue_restore(struct session *session, struct run_record *record,
                           const struct run_request *request, struct error *err) attr_must_check;
 void session_queue_detach(struct run *run);
-/** session_queue_put_back - the current, WAITING run to the front. */
+/* The current, WAITING run to the front. */
 void session_queue_put_back(struct session *session);
 /** session_queue_end - end all runs. @lost: the box was lost, else the owner ended the session;
  * @failure: the box was never ready. */
@@ -251,18 +264,6 @@ struct session_runner {
 };
 
 extern const struct run_place session_place;
-
-/* session_files.c */
-
-void session_files_end(struct session *session, const struct error *err);
-/** session_files_drop - no callbacks. */
-void session_files_drop(struct session *session);
-/** session_files_go_on - the box is gone: make another if an operation waits. */
-void session_files_go_on(struct session *session);
-/** session_box_spent - an ephemeral session's run ended: destroy its box. */
-void session_box_spent(struct session *session);
-
-/* session_box.c */
 
 /** session_box_lost - fail the session or, if ephemeral, the current run. */
 void session_box_lost(struct session *session, const struct error *err);

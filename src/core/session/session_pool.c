@@ -4,7 +4,9 @@
 #include "core/config/config.h"
 #include "core/observe/metrics.h"
 #include "core/pool/pool.h"
+#include "core/session/session_beside.h"
 #include "core/session/session_internal.h"
+#include "core/session/session_pause.h"
 #include "core/session/session_row.h"
 #include <signal.h>
 
@@ -80,7 +82,7 @@ static bool can_replace(const struct session *session)
 
 	return session->unproven && session->files_count == 0 &&
 	       (session->state == SESSION_READY || session->state == SESSION_RUNNING) &&
-	       (!run || run->state <= RUN_STARTING);
+	       (!run || run->state <= RUN_STARTING) && session_beside_may_move(session);
 }
 
 bool session_replace_box(struct session *session)
@@ -95,6 +97,8 @@ bool session_replace_box(struct session *session)
 	session->unproven = false;
 	pools_discard(pools_of(session), session->pool_key, TAKE_PTR(session->box));
 	forget_runners(session);
+	if (session->settling)
+		session_on_frozen(session); /* the next one is not frozen, as a resume asked */
 	session_owner_name_box(session, NULL);
 	session_row_changed(session);
 	made = box_create(s->config.driver, &session->spec, &events, &session->box, &err) == 0;
@@ -104,8 +108,10 @@ bool session_replace_box(struct session *session)
 		s->boxes--;
 		session_owner_drop_box(session);
 		session_fail(session, &err);
-	} else if (session->current && session->current->state == RUN_STARTING) {
-		run_hand_over(session->current);
+	} else {
+		if (session->current && session->current->state == RUN_STARTING)
+			run_hand_over(session->current);
+		session_beside_move(session);
 	}
 	return true;
 }

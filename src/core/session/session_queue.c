@@ -11,8 +11,10 @@
 #include "core/request/run_request.h"
 #include "core/run/run_record_internal.h"
 #include "core/run/run_row.h"
+#include "core/session/session_beside.h"
 #include "core/session/session_build.h"
 #include "core/session/session_internal.h"
+#include "core/session/session_pause.h"
 #include "core/session/session_reattach.h"
 
 /*
@@ -21,7 +23,8 @@
  * made a box. Otherwise an ephemeral session's run gets a fresh box. session_pump starts the next
  * one; on_ended calls it again.
  *
- * Bytes of queued runs are bounded, in total and per tenant.
+ * Bytes of queued runs are bounded, in total and per tenant. So is input that programs have not
+ * read, as of their latest input.
  */
 
 static int check_room(const struct session *session, size_t bytes, struct error *err)
@@ -32,8 +35,8 @@ static int check_room(const struct session *session, size_t bytes, struct error 
 	    (!t || t->queued_bytes + bytes <= SESSION_QUEUED_BYTES_OF_TENANT))
 		return 0;
 	return error_set(err, ERR_BUSY, 0,
-	                 "queued executions hold too many bytes of code, input and files: wait "
-	                 "until some have ended");
+	                 "executions hold too many bytes of code, input and files: wait until some "
+	                 "have ended or have read their input");
 }
 
 static void add_bytes(struct run *run, size_t bytes)
@@ -46,20 +49,36 @@ static void add_bytes(struct run *run, size_t bytes)
 		session->account->queued_bytes += bytes;
 }
 
+static void drop_bytes(struct run *run, size_t bytes)
+{
+	struct session *session = run->owner;
+
+	run->bytes -= bytes;
+	session->service->queued_bytes -= bytes;
+	if (session->account)
+		session->account->queued_bytes -= bytes;
+}
+
+static void count_unread(struct run *run, size_t bytes)
+{
+	drop_bytes(run, run->unread_bytes);
+	run->unread_bytes = bytes;
+	add_bytes(run, bytes);
+}
+
 void session_queue_detach(struct run *run)
 {
 	struct session *session = run->owner;
 
-	if (session->current == run) {
+	if (run->beside) {
+		session_beside_remove(run);
+	} else if (session->current == run) {
 		session->current = NULL;
 	} else {
 		list_remove(&run->queue_node);
 		session->queued--;
 	}
-	session->service->queued_bytes -= run->bytes;
-	if (session->account)
-		session->account->queued_bytes -= run->bytes;
-	run->bytes = 0;
+	drop_bytes(run, run->bytes);
 	session->service->runs--;
 	run->owner = NULL;
 }
@@ -69,12 +88,13 @@ static void on_ended(struct run *run)
 	struct session *session = run->owner;
 	bool spent =
 		session->mode == SESSION_EPHEMERAL && run->place == &session_place && run->id != 0;
+	bool beside = run->beside;
 
 	session_queue_detach(run);
 	session_touch(session);
 	if (spent)
 		session_box_spent(session);
-	if (session->resuming)
+	if (session->resuming && !beside)
 		session_resumed(session); /* nothing needs a place */
 	session_pump(session);
 	if (session->service->draining)
@@ -99,12 +119,16 @@ static void end_queued(struct run *run, bool lost, const struct error *failure)
 
 void session_queue_end(struct session *session, bool lost, const struct error *failure)
 {
+	cleanup_str_list char **beside = session_beside_ids(session);
 	struct run *run;
 
 	if (session->current)
 		end_queued(session->current, lost, failure);
 	LIST_FOREACH (run, &session->queue, struct run, queue_node)
 		end_queued(run, lost, failure);
+	for (char **id = beside; *id; id++)
+		if ((run = session_beside_labelled(session, *id)))
+			end_queued(run, lost, failure);
 }
 
 static void on_turn(void *ctx)
@@ -177,6 +201,9 @@ static int decide_fresh(struct run *run, struct error *err)
 {
 	const struct session *session = run->owner;
 	cleanup_free char **env = merge_env(session->env, run->request->env);
+	/* One that was deleted is not missed. */
+	cleanup_free char **secrets =
+		policy_known_secrets(session->service->rules, session->tenant, session->secrets);
 	struct exec_source code = run_code(run, NULL);
 	struct run_request request = *run->request;
 	struct policy_decision decision;
@@ -185,6 +212,7 @@ static int decide_fresh(struct run *run, struct error *err)
 	request.code_len = code.len;
 	request.env = env;
 	request.tenant = session->tenant;
+	request.secrets = secrets;
 	request.in_session = false;
 	if (policy_decide(session->service->rules, &session->stack, &request, &decision, err) < 0)
 		return -1;
@@ -254,6 +282,7 @@ void session_pump(struct session *session)
 		else
 			start_current(run);
 	}
+	session_beside_pump(session);
 	session->pumping = false;
 	if (!session->current && session->state == SESSION_RUNNING)
 		session_set_state(session, SESSION_READY);
@@ -277,30 +306,61 @@ static void on_cancel(void *ctx)
 		run_abort(run);
 }
 
-/* Early input is kept, and counts like the request's. */
-static int on_input(void *ctx, const void *data, size_t len, bool end, struct error *err)
+/* A program that reads nothing must not fill the daemon's memory. */
+static int take_input(struct run *run, const void *data, size_t len, bool end, struct error *err)
 {
-	struct run *run = ctx;
-	bool early = run->state < RUN_RUNNING;
+	size_t unread = run_unread(run);
 
-	if (early && check_room(run->owner, len, err) < 0)
+	count_unread(run, unread);
+	if (len > 0 && unread > 0 && unread + len > SESSION_UNREAD_MAX)
+		return error_set(err, ERR_BUSY, 0,
+		                 "the program has not read %zu bytes of its input: send more when "
+		                 "it has, at most %u bytes ahead",
+		                 unread, SESSION_UNREAD_MAX);
+	if (check_room(run->owner, len, err) < 0)
 		return -1;
-	if (run_stdin(run, data, len, end, err) < 0)
+	count_unread(run, unread + len);
+	if (run->repeatable)
+		add_bytes(run, len); /* the request has it, too */
+	return run_stdin(run, data, len, end, err);
+}
+
+/* Early input is kept, and counts like the request's. */
+static int add_input(struct run *run, const void *data, size_t len, bool end, struct error *err)
+{
+	if (run->state >= RUN_RUNNING)
+		return take_input(run, data, len, end, err);
+	if (check_room(run->owner, len, err) < 0 || run_stdin(run, data, len, end, err) < 0)
 		return -1;
-	if (early)
-		add_bytes(run, len);
+	add_bytes(run, len);
 	return 0;
 }
 
-static int check_state(const struct session *session, struct error *err)
+#define END_OF_INPUT "\x04" /* ^D, typed at a terminal */
+
+static int on_input(void *ctx, const void *data, size_t len, bool end, struct error *err)
+{
+	struct run *run = ctx;
+
+	if (!run->terminal || !end)
+		return add_input(run, data, len, end, err);
+	if (len > 0 && add_input(run, data, len, false, err) < 0)
+		return -1;
+	return add_input(run, END_OF_INPUT, 1, false, err);
+}
+
+static int check_state(const struct session *session, const struct run_request *request,
+                       struct error *err)
 {
 	const struct session_service *s = session->service;
 
 	if (s->draining)
 		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
 	if (session_is_over(session))
-		return error_set(err, ERR_CONFLICT, 0, "session %s is %s and runs nothing",
+		return error_set(err, ERR_CONFLICT, 0, "session %s is %s and cannot run programs",
 		                 session->id, session_state_name(session->state));
+	if (request->background)
+		return session_beside_check(session, request, err);
 	if (session->queued >= s->config.config->session_queue)
 		return error_set(err, ERR_BUSY, 0, "%zu executions of session %s are waiting",
 		                 session->queued, session->id);
@@ -322,15 +382,19 @@ static struct run_request effective_request(const struct session *session,
 	r.max_processes = limits->pids;
 	r.network_asked = true;
 	r.network = session->spec.network;
+	r.mcp = session->mcp;
 	r.template = session->template;
 	r.in_session = true;
+	if (r.background)
+		r.left_us = session_beside_left(session);
 	return r;
 }
 
 static size_t bytes_of(const struct run_request *request)
 {
-	size_t bytes =
-		request->code_len + request->stdin_len + (request->ask ? strlen(request->ask) : 0);
+	size_t bytes = request->code_len + request->stdin_len +
+	               (request->ask ? strlen(request->ask) : 0) +
+	               (request->name_ask ? strlen(request->name_ask) : 0);
 
 	for (size_t i = 0; i < request->files_count; i++)
 		bytes += request->files[i].len;
@@ -356,6 +420,7 @@ static struct run_record *add_record(struct session *session, const struct run_r
 	                                    .exact = session->spec.keep,
 	                                    .waits = waits,
 	                                    .timeout_us = decision->timeout_us,
+	                                    .wants_receipt = request->wants_receipt,
 	                                    .session_ms = session->created_ms,
 	                                    .request = store ? run_request_to_json(request) : NULL};
 
@@ -368,6 +433,7 @@ static struct run *enqueue(struct session *session, struct run_record *record,
 	struct run *run = run_new(session->service->config.runs, record, decision);
 	size_t bytes = bytes_of(request);
 
+	record->wants_receipt = request->wants_receipt; /* also one of an earlier daemon */
 	run->owner = session;
 	run->on_ended = on_ended;
 	run->place = session->mode == SESSION_PERSISTENT ? &session_place : &run_place_fresh;
@@ -382,8 +448,13 @@ static struct run *enqueue(struct session *session, struct run_record *record,
 	request->code_len = 0;
 	run->request = run_request_copy(request);
 	run->request_owned = true;
-	list_append(&session->queue, &run->queue_node);
-	session->queued++;
+	record->control = &session_run_control;
+	if (request->background) {
+		session_beside_add(session, run);
+	} else {
+		list_append(&session->queue, &run->queue_node);
+		session->queued++;
+	}
 	session->service->runs++;
 	add_bytes(run, bytes);
 	run_record_set_control(record, on_cancel, request->stdin_open ? on_input : NULL, run);
@@ -398,8 +469,12 @@ int session_queue_restore(struct session *session, struct run_record *record,
 
 	r.code = record->code;
 	r.code_len = record->code_len;
+	if (r.background)
+		r.timeout_us = 0; /* it was decided, and a policy may refuse it by now */
 	if (policy_decide(session->service->rules, &session->stack, &r, &decision, err) < 0)
 		return -1;
+	if (r.background)
+		decision.timeout_us = record->timeout_us;
 	(void)!tenant_take_queued(session->account, NULL); /* accepted before the restart */
 	enqueue(session, record, &r, &decision)->restored = true;
 	return 0;
@@ -439,7 +514,7 @@ int session_execute(struct session *session, const struct run_request *request,
 	struct run_record *record;
 	struct run *run;
 
-	if (check_state(session, err) < 0 ||
+	if (check_state(session, &r, err) < 0 ||
 	    policy_decide(s->rules, &session->stack, &r, &decision, err) < 0)
 		return -1;
 	if (check_room(session, bytes_of(&r), err) < 0 ||

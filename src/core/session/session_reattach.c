@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "core/language/runners.h"
 #include "core/run/run_record_internal.h"
+#include "core/session/session_beside.h"
 #include "io/loop.h"
 
 /*
@@ -33,7 +34,7 @@ static struct run *run_labelled(struct session *session, const char *id)
 	LIST_FOREACH (run, &session->queue, struct run, queue_node)
 		if (str_equal(run->record->id, id))
 			return run;
-	return NULL;
+	return session_beside_labelled(session, id);
 }
 
 static int reattach_runner(struct session *session, const struct box_resumed *what)
@@ -67,7 +68,8 @@ static void take_description(struct run *run, const struct box_resumed *what,
 	run->before = label->before;
 	run->past_queue_us = label->queue_us;
 	ret_grant->stdout_max = ret_grant->stderr_max = run->decision.output_bytes + 1;
-	ret_grant->report_max = (uint32_t)run->decision.report_bytes;
+	ret_grant->report_max = run->beside ? 0 : (uint32_t)run->decision.report_bytes;
+	ret_grant->terminal = run->terminal;
 }
 
 int session_on_reattach(void *ctx, const struct box_resumed *what, struct box_grant *ret_grant)
@@ -89,18 +91,20 @@ int session_on_reattach(void *ctx, const struct box_resumed *what, struct box_gr
 	 * Harmless if it has ended. */
 	ret_grant->forget = true;
 	session->unknown_runs++;
-	session->unknown_id = what->runner ? what->runner : what->id;
-	if (box_signal(session->box, what->id, SIGINT, &err) < 0)
+	/* Several processes may be unknown, and none has variables to keep: kill each at once. */
+	if (what->runner)
+		session->unknown_id = what->runner;
+	if (box_signal(session->box, what->id, what->runner ? SIGINT : SIGKILL, &err) < 0)
 		log_debug("session=%s: %s", session->id, err.msg);
 	return 0;
 }
 
 /* Running according to the store, unknown to the box. */
-static void lose_undescribed(struct session *session)
+static void lose_undescribed(struct list *runs)
 {
 	struct run *run;
 
-	LIST_FOREACH (run, &session->queue, struct run, queue_node) {
+	LIST_FOREACH (run, runs, struct run, queue_node) {
 		if (run->reattached || run->record->state == RUN_RECORD_PENDING)
 			continue;
 		run->evidence.lost = true;
@@ -133,13 +137,15 @@ void session_on_reattached(void *ctx, uint32_t last_id)
 
 	session->last_id = last_id;
 	session->pumping = true; /* until all is sorted out */
-	lose_undescribed(session);
+	lose_undescribed(&session->queue);
+	lose_undescribed(&session->beside);
 	session->pumping = false;
 	session->reattaching = false;
 	if (session->unknown_runs > 0) {
 		session->unknown_timer =
 			timer_new(session->service->config.loop, on_unknown_timer, session);
-		timer_start(session->unknown_timer, RUN_GRACE_US);
+		timer_start(session->unknown_timer,
+		            session->unknown_id ? RUN_GRACE_US : RUN_KILL_US);
 	}
 	session_files_go_on(session);
 	session_pump(session);
@@ -203,8 +209,10 @@ int session_reattach(struct session *session, struct error *err)
 		return -1;
 	s->boxes++;
 	session->reattaching = true;
-	/* The store may lag behind the box. */
-	if (frozen && session->state != SESSION_PAUSED && session->state != SESSION_CREATING) {
+	/* The store may lag behind the box. Only a session that was ready is paused. */
+	if (frozen && session->state == SESSION_CREATING)
+		session_set_state(session, SESSION_READY);
+	if (frozen && session->state != SESSION_PAUSED) {
 		session->paused_us = clock_us();
 		session_set_state(session, SESSION_PAUSED);
 	} else if (!frozen && session->state == SESSION_PAUSED) {

@@ -68,6 +68,7 @@ static struct session_request request_of(const struct session *session)
 		.language = session->language,
 		.mode = session->mode,
 		.env = session->env,
+		.mcp = session->mcp,
 		.idle_timeout_us = session->idle_us,
 		.lifetime_us = session->lifetime_us,
 		.memory_bytes = limits->memory_bytes,
@@ -75,9 +76,10 @@ static struct session_request request_of(const struct session *session)
 		.cpu_millicores = limits->cpu_millicores,
 		.max_processes = limits->pids,
 		.template_id = session->past_template,
-		/* A session that asked for none has none, whatever the policy grants. */
-		.network_asked = session->spec.network == BOX_NETWORK_NONE,
-		.network = BOX_NETWORK_NONE,
+		/* It may have asked for less than the policy grants, now or then. */
+		.network_asked = true,
+		.network_most = true,
+		.network = session->spec.network,
 	};
 }
 
@@ -124,33 +126,62 @@ static int find_template(const struct session *session, struct session_request *
 	return -1;
 }
 
+/* A box cannot change networks: bridge can be removed, host ends the session. */
+static void check_network(struct session *session, const struct policy_stack *stack)
+{
+	enum box_network network = session->spec.network;
+	struct error err = {0};
+	uint16_t ranges = 0;
+
+	if (session->mode == SESSION_PERSISTENT && network > BOX_NETWORK_ALLOWLIST &&
+	    policy_check_network(session->service->rules, stack, network, &ranges, &err) < 0)
+		session->network_lost = xstrdup(err.msg);
+}
+
 /* From its row and the present policies. */
 static int decide_again(struct session *session, struct error *err)
 {
 	struct session_service *s = session->service;
+	cleanup_free char **secrets =
+		policy_known_secrets(s->rules, session->tenant, session->secrets);
 	struct session_request request = request_of(session);
 	struct box_spec spec = session->spec;
 	struct policy_decision decision;
 	struct policy_stack stack;
 
+	request.secrets = secrets;
 	if (find_template(session, &request, err) < 0)
 		return -1;
-	if (choose_policy(session, &stack, err) < 0 ||
-	    policy_decide_session(s->rules, &stack, &request, &decision, err) < 0) {
+	if (choose_policy(session, &stack, err) < 0) {
+		template_unref(request.template);
+		return -1;
+	}
+	check_network(session, &stack);
+	if (session->network_lost)
+		request.network = BOX_NETWORK_NONE;
+	if (policy_decide_session(s->rules, &stack, &request, &decision, err) < 0) {
 		template_unref(request.template);
 		return -1;
 	}
 	box_rules_unref(session->spec.rules);
+	box_rules_unref(session->spec.tools);
 	session->spec = decision.spec;
 	(void)box_rules_ref(session->spec.rules);
+	(void)box_rules_ref(session->spec.tools);
 	memcpy(session->spec.id, spec.id, sizeof(spec.id));
+	(void)!str_copy(session->spec.tenant, sizeof(session->spec.tenant), session->tenant);
 	session->spec.limits = spec.limits;
 	session->spec.keep = session->mode == SESSION_PERSISTENT;
 	session->stack = decision.stack;
 	policy_stack_ref(&session->stack);
 	policy_decision_done(&decision);
+	if (session->network_lost) {
+		session_note_lost_network(session, spec.network, session->network_lost);
+		session_row_changed(session);
+	}
 	session->template = request.template; /* taken */
 	session->image = image_ref(session->template ? session->template->image : NULL);
+	session->packages = image_ref(session->template ? session->template->packages : NULL);
 	if (session->template)
 		templates_use(s->config.templates, session->template);
 	free(TAKE_PTR(session->past_template));
@@ -161,13 +192,17 @@ static int decide_again(struct session *session, struct error *err)
 
 static void restore_session(struct session_service *s, struct session *session)
 {
+	enum box_network network = session->spec.network;
 	struct error err = {0};
 
 	enter_tables(s, session);
 	if (decide_again(session, &err) < 0) {
 		log_warn("session=%s cannot go on: %s", session->id, err.msg);
 		session_fail(session, &err);
+	} else if (session->network_lost && network == BOX_NETWORK_HOST) {
+		session_terminate(session, session->network_lost);
 	}
+	free(TAKE_PTR(session->network_lost));
 }
 
 static void restore_execution(struct session_service *s, const struct db_rows *rows, size_t row)
@@ -193,13 +228,11 @@ static void restore_execution(struct session_service *s, const struct db_rows *r
 	run_request_done(&request);
 }
 
-/* The box is gone, with the runs that may have begun in it. */
-static void lose_begun(struct session *session)
+static void lose_begun_of(struct list *runs)
 {
 	struct run *run;
 
-	session->pumping = true; /* the queue is being walked */
-	LIST_FOREACH (run, &session->queue, struct run, queue_node) {
+	LIST_FOREACH (run, runs, struct run, queue_node) {
 		const struct run_record *record = run->record;
 
 		/* Queued by this daemon: it was in no box. */
@@ -208,6 +241,14 @@ static void lose_begun(struct session *session)
 		run->evidence.lost = true;
 		run_conclude(run);
 	}
+}
+
+/* The box is gone, with the runs that may have begun in it. */
+static void lose_begun(struct session *session)
+{
+	session->pumping = true; /* the lists are being walked */
+	lose_begun_of(&session->queue);
+	lose_begun_of(&session->beside);
 	session->pumping = false;
 }
 
@@ -315,7 +356,7 @@ void session_service_restore(struct session_service *s, const struct session_sav
 			open_ephemeral(session);
 	}
 	if (db_rows_count(sessions) > 0)
-		log_info("%zu sessions of an earlier daemon, of which %zu live",
+		log_info("sessions of an earlier daemon: %zu, still alive: %zu",
 		         db_rows_count(sessions), s->count - s->ended_count);
 	driver_settle(s->config.driver);
 }

@@ -14,6 +14,7 @@
 #include "core/template/images.h"
 #include "core/template/template.h"
 #include "core/template/template_row.h"
+#include "json/json_dump.h"
 
 #define ROW_MAX     (16u << 20)
 #define HISTORY_LEN (SESSION_HISTORY_MAX * 48)
@@ -53,6 +54,18 @@ static char *encode_env(char *const *env, size_t *ret_len)
 /* A live session keeps its template although the template may change. Ended sessions, which may be
  * many, keep neither this nor their variables. */
 #define WITHOUT_MADE_OF "json_remove(spec, '$.made_of', '$.made_of_ms')"
+/* Only the network changes while a session lives. */
+#define WITH_NETWORK                                                                               \
+	"json_set(sessions.spec, '$.network', json_extract(excluded.spec, '$.network'))"
+
+static json_t *encode_names(char *const *names)
+{
+	json_t *list = json_array();
+
+	for (; *names; names++)
+		(void)json_array_append_new(list, json_string(*names));
+	return list;
+}
 
 static char *encode_spec(const struct session *session)
 {
@@ -75,13 +88,17 @@ static char *encode_spec(const struct session *session)
 		"request_id", info.request_id, "network", (int)info.network, "root",
 		session->spec.root);
 	assert(j); /* numbers and names, which are ASCII */
+	if (session->mcp)
+		(void)json_object_set_new(j, "mcp", encode_names(session->mcp));
 	if (session->image)
 		(void)json_object_set_new(j, "image_bytes",
 		                          json_integer((json_int_t)session->image->bytes));
+	if (*session->secrets)
+		(void)json_object_set_new(j, "secrets", encode_names(session->secrets));
 	if (keeps_template)
 		(void)json_object_update_new(j, json_pack("{s:s, s:I}", "made_of", made_of,
 		                                          "made_of_ms", (json_int_t)t->updated_ms));
-	text = json_dumps(j, JSON_COMPACT);
+	text = json_dump_text(j, JSON_COMPACT);
 	assert(text);
 	json_decref(j);
 	return text;
@@ -172,8 +189,8 @@ static int write_item(struct store_item *item)
 	                " reason = excluded.reason, executions = excluded.executions,"
 	                " idle_us = excluded.idle_us, history = excluded.history,"
 	                " dependencies = excluded.dependencies, notes = excluded.notes,"
-	                " env = excluded.env, spec = CASE WHEN excluded.ended_ms IS NULL THEN spec"
-	                " ELSE " WITHOUT_MADE_OF " END",
+	                " env = excluded.env, spec = CASE WHEN excluded.ended_ms IS NULL"
+	                " THEN " WITH_NETWORK " ELSE " WITHOUT_MADE_OF " END",
 	                DB_TEXT(session->tenant), DB_TEXT(session->id), DB_INT(session->created_ms),
 	                DB_INT(session->updated_ms), DB_INT(session->active_ms),
 	                store_time(session->ended_ms), DB_TEXT(session_state_name(session->state)),
@@ -359,6 +376,20 @@ static char *text_of(const json_t *j, const char *name)
 	return text ? xstrdup(text) : NULL;
 }
 
+static char **read_names(const json_t *list)
+{
+	char **names = xcalloc(json_array_size(list) + 1, sizeof(*names));
+	size_t count = 0;
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *name = json_string_value(json_array_get(list, i));
+
+		if (name)
+			names[count++] = xstrdup(name);
+	}
+	return names;
+}
+
 static void read_spec(struct session *session, const char *text)
 {
 	struct box_limits *l = &session->spec.limits;
@@ -383,6 +414,10 @@ static void read_spec(struct session *session, const char *text)
 	/* It fitted when written. */
 	(void)!str_copy(session->spec.request_id, sizeof(session->spec.request_id),
 	                request_id ? request_id : "");
+	str_list_free(session->secrets);
+	session->secrets = read_names(json_object_get(j, "secrets"));
+	if (json_array_size(json_object_get(j, "mcp")) > 0)
+		session->mcp = read_names(json_object_get(j, "mcp"));
 	session->past_spec = text_of(j, "made_of");
 	session->past_spec_ms = (uint64_t)json_integer_value(json_object_get(j, "made_of_ms"));
 	session->past_root = text_of(j, "root");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/session/session.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -14,8 +15,10 @@
 #include "core/run/host_memory.h"
 #include "core/session/memory_guard.h"
 #include "core/session/session_audit.h"
+#include "core/session/session_beside.h"
 #include "core/session/session_build.h"
 #include "core/session/session_internal.h"
+#include "core/session/session_pause.h"
 #include "core/session/session_reattach.h"
 #include "core/session/session_row.h"
 #include "core/template/templates.h"
@@ -82,12 +85,19 @@ static void orphan_session(struct session *session)
 	if (session_awaits_box(session))
 		list_remove(&session->entry.node);
 	session_files_drop(session);
+	session_ports_drop(session);
 	LIST_FOREACH (run, &session->queue, struct run, queue_node)
 		drop_run(run);
 	if (session->current)
 		drop_run(session->current);
+	LIST_FOREACH (run, &session->beside, struct run, queue_node)
+		drop_run(run);
 	timer_free(TAKE_PTR(session->timer));
 	timer_free(TAKE_PTR(session->unknown_timer));
+	session_unsettle(session, &(struct error){.code = ERR_UNAVAILABLE,
+	                                          .sys = ECANCELED,
+	                                          .msg = "the daemon is stopping"});
+	timer_free(TAKE_PTR(session->settle_timer));
 	session_owner_leave(session);
 	list_remove(&session->node);
 	session->deleted = true;
@@ -118,7 +128,13 @@ void session_service_free(struct session_service *s)
 
 void session_service_stats(const struct session_service *s, struct session_service_stats *ret_stats)
 {
-	*ret_stats = (struct session_service_stats){s->count - s->ended_count, s->boxes};
+	*ret_stats = (struct session_service_stats){
+		.live = s->count - s->ended_count,
+		.boxes = s->boxes,
+		.ports = s->ports,
+		.beside = s->beside,
+		.terminals = s->terminals,
+	};
 }
 
 static const char *tenant_of(const struct session_request *request)
@@ -166,6 +182,14 @@ static bool same_env(char *const *a, char *const *b)
 	return !*a && !*b;
 }
 
+/* NULL is an empty list. */
+static bool same_list(char *const *a, char *const *b)
+{
+	static char *const none[] = {NULL};
+
+	return same_env(a ? a : none, b ? b : none);
+}
+
 static bool is_met(uint64_t asked, uint64_t has)
 {
 	return asked == 0 || asked == has;
@@ -177,6 +201,24 @@ static bool same_policy(const struct policy *a, const struct policy *b)
 	return a == b || (a && b && str_equal(a->name, b->name));
 }
 
+/* NULL: none. */
+static bool same_names(char *const *a, char *const *b)
+{
+	for (; a && *a && *b; a++, b++)
+		if (!str_equal(*a, *b))
+			return false;
+	return (!a || !*a) && !*b;
+}
+
+/* What its boxes can reach. */
+static bool has_same_reach(const struct session *session, const struct session_request *request,
+                           const struct policy_decision *decision)
+{
+	return session->spec.network == decision->spec.network &&
+	       same_list(session->mcp, request->mcp) &&
+	       same_names(request->secrets, session->secrets);
+}
+
 static bool is_reusable(const struct session *session, const struct session_request *request,
                         const struct policy_decision *decision)
 {
@@ -186,7 +228,7 @@ static bool is_reusable(const struct session *session, const struct session_requ
 	       session->template == request->template &&
 	       same_policy(session->stack.own, decision->stack.own) &&
 	       same_policy(session->stack.chosen, decision->stack.chosen) &&
-	       session->spec.network == decision->spec.network &&
+	       has_same_reach(session, request, decision) &&
 	       (!request->id || str_equal(request->id, session->id)) &&
 	       (!request->env || same_env(request->env, session->env)) &&
 	       is_met(request->memory_bytes, limits->memory_bytes) &&
@@ -279,12 +321,14 @@ int session_find_template(const struct session_service *s, struct session_reques
 		return request->template_id
 		               ? error_field(err, "template_id", "there are no templates")
 		               : 0;
-	request->template =
-		templates_get(s->config.templates, tenant_of(request), request->template_id, err);
-	if (!request->template)
-		return -1;
-	/* The table keeps it during the call. */
-	template_unref(request->template);
+	if (!request->template) {
+		request->template = templates_get(s->config.templates, tenant_of(request),
+		                                  request->template_id, err);
+		if (!request->template)
+			return -1;
+		/* The table keeps it during the call. */
+		template_unref(request->template);
+	}
 	if (request->idle_timeout_us == 0)
 		request->idle_timeout_us = request->template->spec.timeout_us;
 	return 0;
@@ -446,6 +490,10 @@ int session_delete_kept(struct session *session, session_kept_fn *fn, void *ctx,
 
 int session_when_kept(struct session *session, session_kept_fn *fn, void *ctx, struct error *err)
 {
+	if (session->settling) {
+		session_when_settled(session, fn, ctx);
+		return 0;
+	}
 	return session_row_when_written(session, fn, ctx, err);
 }
 
@@ -485,8 +533,10 @@ void session_service_leave(struct session_service *s, void (*on_drained)(void *c
 			timer_stop(session->unknown_timer);
 		if (session->current)
 			run_stop_clock(session->current);
+		session_beside_stop_clocks(session);
 		s->left_boxes += session->box != NULL;
-		s->left_runs += session->queued + (session->current != NULL);
+		s->left_runs +=
+			session->queued + session->beside_count + (session->current != NULL);
 	}
 	session_service_check_drained(s);
 }

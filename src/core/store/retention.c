@@ -10,8 +10,8 @@
 
 /*
  * A round is a list of steps. A step is one statement that removes at most BATCH_ROWS rows of about
- * BATCH_BYTES; it repeats after a pause while it finds some. Removed rows leave memory too: nobody
- * can read what has expired.
+ * BATCH_BYTES; it repeats after a pause while it finds some. Removed rows leave memory too: what
+ * has expired cannot be read.
  *
  * Over a limit, the tenant that has most loses its oldest, but keeps an equal share: no tenant
  * within its share loses anything to others. Triggers keep the totals

@@ -20,6 +20,7 @@ struct tenant;
 
 /* Of directory names. */
 #define IMAGE_ROOT_PREFIX "img-"
+#define LAYER_ROOT_PREFIX "pkg-" /* of packages */
 struct tenants;
 
 struct image {

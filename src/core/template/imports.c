@@ -24,6 +24,7 @@
 #include "core/tenant/tenant.h"
 #include "import/order.h"
 #include "io/loop.h"
+#include "json/json_dump.h"
 
 /* Two pipes per import: the archive goes into one, progress lines and a JSON object come out of the
  * other (import/order.h). A final newline from the importer's parent means that the root has its
@@ -48,6 +49,7 @@ struct import {
 	char root[BOX_ROOT_LEN];
 	int in, out; /* owned */
 	struct watch *in_watch, *out_watch;
+	bool tree;
 	bool ended; /* import_end came while it waited */
 	struct buf answer;
 	struct import_limits limits;
@@ -246,7 +248,7 @@ static void on_kept(void *ctx, const struct error *err)
 static int adopt_root(struct import *i, const json_t *answer, struct template **ret_template,
                       struct error *err)
 {
-	cleanup_free char *config = json_dumps(answer, JSON_COMPACT);
+	cleanup_free char *config = json_dump_text(answer, JSON_COMPACT);
 	const struct image_record root = {
 		.tenant = i->tenant, .name = i->root, .bytes = image_config_bytes(config)};
 	attr_cleanup(image_unrefp) struct image *image =
@@ -281,6 +283,25 @@ static int adopt_root(struct import *i, const json_t *answer, struct template **
 	return r;
 }
 
+/* Like adopt_root, without a template. */
+static int hand_out_tree(struct import *i, const json_t *answer, struct error *err)
+{
+	cleanup_free char *config = json_dump_text(answer, JSON_COMPACT);
+	const struct image_record root = {
+		.tenant = i->tenant, .name = i->root, .bytes = image_config_bytes(config)};
+	struct image *image = images_hold(templates_images(i->owner->config.templates), &root, err);
+	const struct import_events events = i->events;
+
+	if (!image) {
+		remove_root(i->owner, i->root);
+		return -1;
+	}
+	count_result(i->owner, "done");
+	import_free(i);
+	events.on_tree(events.ctx, image, config ? config : "{}");
+	return 0;
+}
+
 static int report_failure(const struct import *i, const json_t *answer, struct error *err)
 {
 	static const char *const limits[] = {IMPORT_LIMIT_ARCHIVE, IMPORT_LIMIT_ROOT,
@@ -310,6 +331,8 @@ static int conclude_import(struct import *i, struct template **ret_template, str
 
 	if (json_is_string(json_object_get(answer, "error")))
 		return report_failure(i, answer, err);
+	if (whole && answer && i->tree)
+		return hand_out_tree(i, answer, err);
 	if (whole && answer)
 		return adopt_root(i, answer, ret_template, err);
 	return error_set(err, ERR_UNAVAILABLE, 0, "the importer ended unexpectedly");
@@ -351,8 +374,8 @@ static void on_answer(void *ctx, int events attr_unused)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		r = conclude_import(i, &t, &err);
 		watch_free(TAKE_PTR(i->out_watch));
+		r = conclude_import(i, &t, &err); /* a tree's @i may be gone */
 		if (r != 0)
 			end_import(i, t, r < 0 ? &err : NULL);
 		return;
@@ -370,7 +393,8 @@ static void on_answer(void *ctx, int events attr_unused)
 
 static int open_pipes(struct import *i, struct error *err)
 {
-	struct import_order order = {.op = IMPORT_OP_IMPORT, .limits = i->limits};
+	struct import_order order = {.op = i->tree ? IMPORT_OP_TREE : IMPORT_OP_IMPORT,
+	                             .limits = i->limits};
 	int in[2] = {-1, -1}, out[2] = {-1, -1};
 	int r = fd_pipe(in, 0);
 
@@ -467,6 +491,23 @@ static bool is_full(const struct imports *all, const char *tenant)
 	return max == 0 || own >= (max > others + 1 ? max / (others + 1) : 1);
 }
 
+static int check_template(const struct imports *all, const struct import_request *request,
+                          struct error *err)
+{
+	struct tenant *tenant = tenant_of(all, request->tenant);
+
+	if (templates_check_names(request->id, request->name ? request->name : request->id, err) <
+	    0)
+		return -1;
+	if (templates_find(all->config.templates, request->tenant, request->id))
+		return error_set(err, ERR_CONFLICT, 0, "template '%s' already exists", request->id);
+	/* There must be room for it. */
+	if (tenant_take_template(tenant, err) < 0)
+		return -1;
+	tenant_drop_template(tenant);
+	return 0;
+}
+
 /* Called before the body is read, to spare the caller a useless upload. */
 static int check_request(const struct imports *all, const struct import_request *request,
                          bool waits, struct error *err)
@@ -475,20 +516,14 @@ static int check_request(const struct imports *all, const struct import_request 
 	struct tenant *tenant = tenant_of(all, request->tenant);
 	uint64_t room;
 
-	if (templates_check_names(request->id, request->name ? request->name : request->id, err) <
-	    0)
+	if (!request->tree && check_template(all, request, err) < 0)
 		return -1;
-	if (templates_find(all->config.templates, request->tenant, request->id))
-		return error_set(err, ERR_CONFLICT, 0, "template '%s' already exists", request->id);
 	if (waits && is_full(all, request->tenant))
 		return error_set(err, ERR_BUSY, 0, "%zu imports are running and %zu waiting",
 		                 all->count - all->waiting, all->waiting);
 	if (request->length != IMPORT_LENGTH_UNKNOWN && request->length > c->import_archive_bytes)
 		return refuse_length(c->import_archive_bytes, err);
-	/* There must be room for the template and a byte of image. */
-	if (tenant_take_template(tenant, err) < 0)
-		return -1;
-	tenant_drop_template(tenant);
+	/* There must be room for a byte of image. */
 	/* One that waits needs its room later. */
 	room = waits ? tenant_image_room(tenant) : room_of(all, request->tenant);
 	return room > 0 ? 0 : tenant_refuse_image(tenant, err);
@@ -578,7 +613,8 @@ int imports_begin(struct imports *all, const struct import_request *request,
 	if (check_request(all, request, waits, err) < 0)
 		return -1;
 	i = NEW(struct import);
-	*i = (struct import){.owner = all, .events = *events, .in = -1, .out = -1};
+	*i = (struct import){
+		.owner = all, .events = *events, .in = -1, .out = -1, .tree = request->tree};
 	buf_init(&i->answer, ANSWER_MAX);
 	i->tenant = xstrdup(request->tenant);
 	i->id = xstrdup(request->id);
@@ -588,7 +624,8 @@ int imports_begin(struct imports *all, const struct import_request *request,
 	                               .length = request->length,
 	                               .started_ms = clock_real_ms()};
 	i->info.updated_ms = i->info.started_ms;
-	memcpy(i->root, IMAGE_ROOT_PREFIX, strlen(IMAGE_ROOT_PREFIX));
+	static_assert(sizeof(IMAGE_ROOT_PREFIX) == sizeof(LAYER_ROOT_PREFIX), "one length");
+	memcpy(i->root, i->tree ? LAYER_ROOT_PREFIX : IMAGE_ROOT_PREFIX, strlen(IMAGE_ROOT_PREFIX));
 	id_random(i->root + strlen(IMAGE_ROOT_PREFIX), 20);
 	list_append(&all->all, &i->node);
 	all->count++;
@@ -615,7 +652,7 @@ bool imports_at(const struct imports *all, const char *tenant, size_t index,
 	const struct import *i;
 
 	LIST_FOREACH (i, &all->all, struct import, node) {
-		if (!str_equal(i->tenant, tenant) || index-- > 0)
+		if (i->tree || !str_equal(i->tenant, tenant) || index-- > 0)
 			continue;
 		*ret_info = i->info;
 		return true;
@@ -629,7 +666,7 @@ bool imports_find(const struct imports *all, const char *tenant, const char *id,
 	const struct import *i;
 
 	LIST_FOREACH (i, &all->all, struct import, node) {
-		if (!str_equal(i->tenant, tenant) || !str_equal(i->id, id))
+		if (i->tree || !str_equal(i->tenant, tenant) || !str_equal(i->id, id))
 			continue;
 		*ret_info = i->info;
 		return true;
@@ -657,7 +694,8 @@ void imports_sweep(struct imports *all)
 	const struct dirent *entry;
 
 	while (dir && (entry = readdir(dir)))
-		if (str_has_prefix(entry->d_name, IMAGE_ROOT_PREFIX) &&
+		if ((str_has_prefix(entry->d_name, IMAGE_ROOT_PREFIX) ||
+		     str_has_prefix(entry->d_name, LAYER_ROOT_PREFIX)) &&
 		    !images_find(images, entry->d_name))
 			remove_root(all, entry->d_name);
 	if (dir)

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 struct config;
+struct image;
 struct import;
 struct imports;
 struct loop;
@@ -42,10 +43,13 @@ struct import_events {
 	void (*on_room)(void *ctx); /* to write more */
 	void (*on_done)(void *ctx, struct template *t);
 	void (*on_failed)(void *ctx, const struct error *err);
+	/* Instead of on_done, of a tree. A reference. @config: JSON. */
+	void (*on_tree)(void *ctx, struct image *image, const char *config);
 };
 
 /* Borrowed. */
 struct import_request {
+	bool tree; /* one tar becomes a root, without a template; @id is only displayed */
 	const char *tenant, *id, *name; /* @name NULL: the id */
 	uint64_t length;                /* of the archive; IMPORT_LENGTH_UNKNOWN */
 };

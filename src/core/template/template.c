@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "core/language/env.h"
+#include "core/language/manager.h"
 #include "core/language/runners.h"
 #include "core/template/images.h"
 
@@ -29,6 +30,11 @@ const struct template_field template_fields[] = {
 	{"cpu_millicores", AT(cpu_millicores), TEMPLATE_NUMBER},
 	{"max_processes", AT(max_processes), TEMPLATE_NUMBER},
 	{"timeout_us", AT(timeout_us), TEMPLATE_NUMBER},
+	{"manager", AT(manager), TEMPLATE_TEXT},
+	{"lock", AT(lock), TEMPLATE_TEXT},
+	{"run", AT(run), TEMPLATE_TEXT},
+	{"layer", AT(layer), TEMPLATE_TEXT},
+	{"layer_bytes", AT(layer_bytes), TEMPLATE_NUMBER},
 };
 
 void template_spec_done(struct template_spec *spec)
@@ -81,6 +87,7 @@ void template_unref(struct template *t)
 	free(t->problem);
 	free(t->config);
 	image_unref(t->image);
+	image_unref(t->packages);
 	free(t);
 }
 
@@ -113,15 +120,15 @@ const char *template_program(const struct template *t, const char *path)
 
 static bool can_run(const struct template *t, char *const *command)
 {
-	for (; command && *command; command++)
-		if (**command == '/' && !template_program(t, *command))
-			return false;
-	return command != NULL;
+	/* Other words are arguments. */
+	return command && (**command != '/' || template_program(t, *command));
 }
 
 char *const *template_command(const struct template *t, const struct runner *r)
 {
-	if (is_on_host(t) || can_run(t, r->command))
+	/* A compiled program needs none to run, but its compiler. */
+	if (is_on_host(t) ||
+	    (can_run(t, r->command) && (!r->compile_command || template_program(t, r->program))))
 		return r->command;
 	return can_run(t, r->minimal_command) ? r->minimal_command : NULL;
 }
@@ -157,6 +164,23 @@ static bool has_variable(char *const *env, const char *variable)
 		if (strncmp(*env, variable, len) == 0)
 			return true;
 	return false;
+}
+
+char **template_runner_env(const struct template *t, const struct runner *r)
+{
+	const struct manager *m =
+		t && t->packages && t->spec.manager ? manager_find(t->spec.manager) : NULL;
+	size_t own = str_list_count(r->env), more = 0;
+	char **env;
+
+	while (m && more < ARRAY_SIZE(m->env) && m->env[more])
+		more++;
+	env = xcalloc(own + more + 1, sizeof(*env));
+	for (size_t i = 0; i < own; i++)
+		env[i] = xstrdup(r->env[i]);
+	for (size_t i = 0; i < more; i++)
+		env[own + i] = xstrdup(m->env[i]);
+	return env;
 }
 
 bool template_env_is_good(const char *variable)

@@ -38,6 +38,11 @@ struct template_spec {
 	char *language;     /* of executions */
 	char *security_context;            /* JSON, for its owner; never reduces isolation */
 	char **packages, **preload, **env; /* NULL-terminated */
+	char *manager;                     /* of the packages; NULL: the language's */
+	char *lock;                        /* text of a lock file, instead of packages */
+	char *run;                         /* script that ran after the installation */
+	char *layer;          /* root with the installed packages (layers.h); NULL, "": none */
+	uint64_t layer_bytes; /* on disk */
 	uint64_t memory_bytes, disk_bytes, cpu_millicores, max_processes;
 	uint64_t timeout_us; /* sessions' idle time-out */
 };
@@ -52,7 +57,7 @@ struct template_field {
 		TEMPLATE_NUMBER
 	} kind;
 };
-#define TEMPLATE_FIELDS 16
+#define TEMPLATE_FIELDS 21
 extern const struct template_field template_fields[TEMPLATE_FIELDS];
 static inline void *template_field_of(const struct template_spec *spec,
                                       const struct template_field *field)
@@ -72,9 +77,9 @@ struct template
 	enum template_kind kind;
 	char root[BOX_ROOT_LEN]; /* "": the host's */
 	struct image *image;     /* a reference; TEMPLATE_ON_IMAGE only */
+	struct image *packages;  /* a reference: spec.layer; NULL: none */
 	char **programs; /* owned pairs: runner's path, path in the root; NULL on the host */
 	char *problem;   /* owned; why unusable, and the remedy; NULL: usable */
-	bool barred;     /* @problem stays: nothing on the host could solve it */
 	uint64_t settled_us;
 	char *config; /* owned; JSON of the image; NULL */
 	uint64_t created_ms, updated_ms;
@@ -99,6 +104,9 @@ char *const *template_command(const struct template *t, const struct runner *r);
 char *const *template_session_command(const struct template *t, const struct runner *r);
 char *const *template_prepare_command(const struct template *t, const struct runner *r);
 
+/** template_runner_env - variables of @r's programs, and those by which they find the packages of
+ * @t (may be NULL). Owned. */
+char **template_runner_env(const struct template *t, const struct runner *r) attr_must_check;
 /** template_env_is_good - the rules for callers apply to an image's variables. */
 bool template_env_is_good(const char *variable);
 /** template_env - @own, and variables of @t that it does not set; NULL: none. Owned. */

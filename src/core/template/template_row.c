@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "core/store/store_internal.h"
 #include "core/template/templates.h"
+#include "json/json_dump.h"
 
 #define LOAD_MAX_BYTES (64u << 20)
 
@@ -40,7 +41,7 @@ char *template_row_write_spec(const struct template_spec *spec)
 		if (value)
 			(void)json_object_set_new(j, template_fields[i].name, value);
 	}
-	text = json_dumps(j, JSON_COMPACT);
+	text = json_dump_text(j, JSON_COMPACT);
 	assert(text);
 	return text;
 }

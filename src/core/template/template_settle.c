@@ -10,17 +10,20 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "core/language/runners.h"
+#include "core/template/images.h"
 #include "core/template/root_scan.h"
 
 #define PACKAGE_LEN 128
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_."
 
+/* As package managers write them, neither an option nor a path: manager_check decides. */
 static bool is_package_name(const char *name)
 {
 	size_t len = strlen(name);
 
-	return len > 0 && len < PACKAGE_LEN && strspn(name, LETTERS "+-=") == len;
+	return len > 0 && len < PACKAGE_LEN && name[0] != '-' && name[0] != '/' &&
+	       strspn(name, LETTERS "+-=<>!~*,[]@/:^") == len && !strstr(name, "..");
 }
 
 /* Modules become words of the runner's environment: allow only names. */
@@ -95,6 +98,26 @@ static const char *find_program(struct root_scan *scan, const struct runner *r)
 	return NULL;
 }
 
+static bool has_needs(struct root_scan *scan, const struct runner *r)
+{
+	for (char **need = r->needs; need && *need; need++)
+		if (!root_scan_has_program(scan, *need))
+			return false;
+	return true;
+}
+
+/* Its commands may begin with them. Return: how many words were added. */
+static size_t add_needs(const struct runner *r, char **pairs)
+{
+	size_t n = 0;
+
+	for (char **need = r->needs; need && *need; need++) {
+		pairs[n++] = xstrdup(*need);
+		pairs[n++] = xstrdup(*need);
+	}
+	return n;
+}
+
 /* Pairs: the runner's path, the path in the root. */
 static char **find_programs(struct root_scan *scan, const struct runners *runners)
 {
@@ -102,16 +125,17 @@ static char **find_programs(struct root_scan *scan, const struct runners *runner
 	char **pairs;
 	size_t n = 0;
 
-	while (runners_at(runners, n))
-		n++;
-	pairs = xcalloc(4 * n + 1, sizeof(*pairs));
+	for (size_t i = 0; (r = runners_at(runners, i)); i++)
+		n += 2 + (r->needs ? str_list_count(r->needs) : 0);
+	pairs = xcalloc(2 * n + 1, sizeof(*pairs));
 	n = 0;
 	for (size_t i = 0; (r = runners_at(runners, i)); i++) {
-		const char *place = find_program(scan, r);
+		const char *place = has_needs(scan, r) ? find_program(scan, r) : NULL;
 
 		if (place) {
 			pairs[n++] = xstrdup(r->program);
 			pairs[n++] = xstrdup(place);
+			n += add_needs(r, pairs + n);
 		} else if (r->minimal_command &&
 		           root_scan_has_program(scan, r->minimal_command[0])) {
 			pairs[n++] = xstrdup(r->minimal_command[0]);
@@ -121,8 +145,11 @@ static char **find_programs(struct root_scan *scan, const struct runners *runner
 	return pairs;
 }
 
+/* Packages of a layer were installed when that was made. */
 static const char *missing_package(struct root_scan *scan, const struct template *t)
 {
+	if (t->packages)
+		return NULL;
 	for (char **package = t->spec.packages; package && *package; package++)
 		if (!root_scan_has_package(scan, *package) && !root_scan_has_module(scan, *package))
 			return *package;
@@ -199,6 +226,14 @@ static int find_root(struct template *t, const char *const *bases)
 	return root == -ENOENT && template_is_host_image(t->spec.image) ? open_host(t) : root;
 }
 
+static void settle_layer(struct template *t, const char *const *bases)
+{
+	cleanup_close int layer = t->packages ? open_root(bases, t->packages->name) : -1;
+
+	if (t->packages && layer < 0 && !t->problem)
+		set_problem(t, xstrdup("the layer with its packages is gone; create it again"));
+}
+
 void template_settle(struct template *t, const struct template_host *host)
 {
 	cleanup_close int root = find_root(t, host->bases);
@@ -207,10 +242,12 @@ void template_settle(struct template *t, const struct template_host *host)
 	set_problem(t, NULL);
 	str_list_free(TAKE_PTR(t->programs));
 	if (root < 0 && t->kind == TEMPLATE_ON_NOTHING && root == -ENOENT) {
-		set_problem(t,
-		            xasprintf("there is no image '%.60s' here; import one with: millibox "
-		                      "template import FILE.tar",
-		                      t->spec.image));
+		set_problem(
+			t,
+			xasprintf(
+				"there is no image '%.60s' here, and nothing is pulled: import it "
+				"from a tar",
+				t->spec.image));
 	} else if (root < 0) {
 		set_problem(t, xasprintf("its root cannot be opened: %s", strerror(-root)));
 	} else if (t->kind == TEMPLATE_ON_HOST) {
@@ -223,27 +260,35 @@ void template_settle(struct template *t, const struct template_host *host)
 		}
 		settle_root(t, &scan, host);
 	}
+	settle_layer(t, host->bases);
+}
+
+ssize_t template_lacks(const char *const *bases, const char *root, char *const *packages)
+{
+	cleanup_close int fd = open_root(bases, root);
+	struct root_scan scan = ROOT_SCAN(fd);
+
+	for (ssize_t i = 0; fd >= 0 && packages && packages[i]; i++)
+		/* Other names are those of a registry. */
+		if (packages[i][strspn(packages[i], LETTERS "+-=")] ||
+		    (!root_scan_has_package(&scan, packages[i]) &&
+		     !root_scan_has_module(&scan, packages[i])))
+			return i;
+	return -1;
 }
 
 int template_check_packages(const struct template *t, const char *const *bases, struct error *err)
 {
-	struct root_scan scan = ROOT_SCAN(-1);
-	cleanup_close int root = -1;
+	ssize_t missing;
 	char path[64];
 
-	if (t->kind == TEMPLATE_ON_NOTHING)
+	if (t->kind == TEMPLATE_ON_NOTHING || t->packages)
 		return 0;
-	root = open_root(bases, t->root);
-	scan.root = root;
-	for (size_t i = 0; root >= 0 && t->spec.packages && t->spec.packages[i]; i++) {
-		if (root_scan_has_package(&scan, t->spec.packages[i]) ||
-		    root_scan_has_module(&scan, t->spec.packages[i]))
-			continue;
-		(void)snprintf(path, sizeof(path), "packages[%zu]", i);
-		return error_field(err, path, "'%.60s' is not in the root; %s", t->spec.packages[i],
-		                   t->kind == TEMPLATE_ON_HOST
-		                           ? "install it on the host (apt-get install)"
-		                           : "add it to the image and import that");
-	}
-	return 0;
+	missing = template_lacks(bases, t->root, t->spec.packages);
+	if (missing < 0)
+		return 0;
+	(void)snprintf(path, sizeof(path), "packages[%zd]", missing);
+	return error_field(err, path, "'%.60s' is not in the root; %s", t->spec.packages[missing],
+	                   t->kind == TEMPLATE_ON_HOST ? "install it on the host (apt-get install)"
+	                                               : "add it to the image and import that");
 }

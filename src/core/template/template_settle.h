@@ -6,6 +6,7 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "core/template/template.h"
+#include <sys/types.h>
 
 struct runners;
 
@@ -24,6 +25,8 @@ void template_settle(struct template *t, const struct template_host *host);
 bool template_is_host_image(const char *image);
 /** template_check_lists - packages and modules must be names. */
 int template_check_lists(const struct template_spec *spec, struct error *err) attr_must_check;
+/** template_lacks - index of the first of @packages that @root lacks; -1: none. */
+ssize_t template_lacks(const char *const *bases, const char *root, char *const *packages);
 /** template_check_packages - all must be in the root, if there is one. */
 int template_check_packages(const struct template *t, const char *const *bases,
                             struct error *err) attr_must_check;

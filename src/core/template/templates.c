@@ -82,8 +82,7 @@ static struct template *refreshed(const struct templates *all, const struct slot
 {
 	struct template *t = slot->now;
 
-	if (t->problem && !t->barred && t->kind != TEMPLATE_ON_IMAGE &&
-	    clock_us() - t->settled_us >= SETTLE_US)
+	if (t->problem && t->kind != TEMPLATE_ON_IMAGE && clock_us() - t->settled_us >= SETTLE_US)
 		settle_template(all, t);
 	return t;
 }
@@ -213,13 +212,27 @@ static int check_unique(const struct templates *all, const char *tenant,
 	return 0;
 }
 
-static struct template *new_template(const char *tenant, const struct template_spec *spec)
+/* A layer stays while a template uses it, whatever the quota. */
+static void hold_packages(const struct templates *all, struct template *t)
+{
+	const struct image_record root = {
+		.tenant = t->tenant, .name = t->spec.layer, .bytes = t->spec.layer_bytes};
+
+	if (t->packages || !root.name || !str_has_prefix(root.name, LAYER_ROOT_PREFIX) ||
+	    strlen(root.name) >= BOX_ROOT_LEN)
+		return;
+	t->packages = images_hold(all->images, &root, NULL);
+}
+
+static struct template *new_template(const struct templates *all, const char *tenant,
+                                     const struct template_spec *spec)
 {
 	struct template *t = NEW(struct template);
 
 	t->refs = 1;
 	(void)!str_copy(t->tenant, sizeof(t->tenant), tenant); /* bounded in principals */
 	template_spec_fill(&t->spec, spec);
+	hold_packages(all, t);
 	t->created_ms = t->updated_ms = clock_real_ms();
 	return t;
 }
@@ -388,7 +401,7 @@ int templates_adopt(struct templates *all, const struct template_record *record,
 		return -1;
 	if (all->count >= all->config.max)
 		return error_set(err, ERR_BUSY, 0, "there are already %zu templates", all->count);
-	t = new_template(record->tenant, &record->spec);
+	t = new_template(all, record->tenant, &record->spec);
 	t->config = record->config ? xstrdup(record->config) : NULL;
 	if (record->created_ms) {
 		t->created_ms = record->created_ms;
@@ -438,6 +451,24 @@ static struct slot *find_own(const struct templates *all, const char *tenant, co
 	return NULL;
 }
 
+int templates_check(const struct templates *all, const char *tenant,
+                    const struct template_spec *spec, const char *id, struct error *err)
+{
+	const struct slot *self = id ? find_own(all, tenant, id, err) : NULL;
+	struct template_spec whole = {0};
+	int r;
+
+	if (id && !self)
+		return -1;
+	template_spec_fill(&whole, spec);
+	if (self)
+		template_spec_fill(&whole, &self->now->spec);
+	r = check_spec(&whole, err) < 0 || check_unique(all, tenant, &whole, self, err) < 0 ? -1
+	                                                                                    : 0;
+	template_spec_done(&whole);
+	return r;
+}
+
 int templates_update(struct templates *all, const struct templates_update *update,
                      struct templates_done done, struct template **ret_template, struct error *err)
 {
@@ -449,10 +480,18 @@ int templates_update(struct templates *all, const struct templates_update *updat
 
 	if (!slot)
 		return -1;
-	t = new_template(tenant, update->spec);
+	t = new_template(all, tenant, update->spec);
 	template_spec_fill(&t->spec, &slot->now->spec);
+	hold_packages(all, t);
 	if (!str_equal(t->spec.id, slot->now->spec.id))
 		return error_field(err, "id", "cannot be changed");
+	/* Policies judge a layer by the manager that installed it. */
+	if (t->packages && !update->spec->layer &&
+	    !str_equal(t->spec.manager, slot->now->spec.manager))
+		return error_field(err, "manager",
+		                   "the template has packages of %s: name the packages that "
+		                   "replace them, or a lock",
+		                   slot->now->spec.manager);
 	same_image = str_equal(t->spec.image, slot->now->spec.image);
 	t->created_ms = slot->now->created_ms;
 	t->config = slot->now->config && same_image ? xstrdup(slot->now->config) : NULL;
@@ -483,9 +522,10 @@ struct template *templates_past(const struct templates *all, const struct templa
 	const char *image = root[0] ? root : TEMPLATE_HOST;
 	const struct template_spec spec = {.image = (char *)(uintptr_t)image, /* copied */
 	                                   .id = now->spec.id};
-	struct template *t = new_template(now->tenant, &spec);
+	struct template *t = new_template(all, now->tenant, &spec);
 
 	template_spec_fill(&t->spec, then->spec ? then->spec : &now->spec);
+	hold_packages(all, t);
 	t->updated_ms = then->updated_ms;
 	if (str_has_prefix(root, IMAGE_ROOT_PREFIX) &&
 	    str_copy(t->root, sizeof(t->root), root) >= 0) {
@@ -494,6 +534,35 @@ struct template *templates_past(const struct templates *all, const struct templa
 	}
 	template_settle(t, &all->config.host);
 	return t;
+}
+
+struct template *templates_with_layer(const struct templates *all, const struct template *base,
+                                      const char *tenant, const struct template_spec *layer)
+{
+	static const struct template_spec host = {
+		.id = (char *)TEMPLATE_HOST, /* copied */
+		.name = (char *)TEMPLATE_HOST,
+		.image = (char *)TEMPLATE_HOST,
+	};
+	struct template *t = new_template(all, tenant, layer);
+
+	template_spec_fill(&t->spec, base ? &base->spec : &host);
+	t->updated_ms =
+		1; /* differs from every listed one: a restored session does not take that */
+	if (base) {
+		t->created_ms = base->created_ms;
+		t->config = base->config ? xstrdup(base->config) : NULL;
+		memcpy(t->root, base->root, sizeof(t->root));
+		t->kind = base->kind;
+		t->image = image_ref(base->image);
+	}
+	template_settle(t, &all->config.host);
+	return t;
+}
+
+ssize_t templates_lack(const struct templates *all, const struct template *t, char *const *packages)
+{
+	return template_lacks(all->config.host.bases, t ? t->root : "", packages);
 }
 
 struct images *templates_images(const struct templates *all)
@@ -541,9 +610,8 @@ struct template *templates_get(const struct templates *all, const char *tenant, 
 	struct template *t = templates_find(all, tenant, id ? id : TEMPLATE_DEFAULT);
 
 	if (!t) {
-		(void)error_field(err, "template_id",
-		                  "no template has this id; 'millibox template list' and "
-		                  "GET /api/v1/templates list them");
+		(void)error_field(err, "template_id", "no template has the id '%.64s'",
+		                  id ? id : TEMPLATE_DEFAULT);
 		return NULL;
 	}
 	if (t->problem) {
@@ -576,12 +644,11 @@ static const struct builtin {
 	const char *id, *name, *description, *language, *runtime_type;
 	const char *packages[4];
 	const char *preload[4]; /* nearly every program imports these */
-	const char *problem;
 } builtins[] = {
-	{"python-basic", "Python", "The host's Python 3 with its standard library", "python", "python3", {NULL}, {NULL}, NULL},
-	{"python-datascience", "Python for data", "The host's Python 3 with numpy, pandas and matplotlib", "python", "python3", {"numpy", "pandas", "matplotlib", NULL}, {"numpy", "pandas", "matplotlib.pyplot", NULL}, NULL},
-	{"shell", "Shell", "Bash and the host's programs", "shell", "shell", {NULL}, {NULL}, NULL},
-	{"nodejs-basic", "Node.js", "JavaScript", NULL, "nodejs20", {NULL}, {NULL}, "language javascript is not supported by this version"},
+	{"python-basic", "Python", "The host's Python 3 with its standard library", "python", "python3", {NULL}, {NULL}},
+	{"python-datascience", "Python for data", "The host's Python 3 with numpy, pandas and matplotlib", "python", "python3", {"numpy", "pandas", "matplotlib", NULL}, {"numpy", "pandas", "matplotlib.pyplot", NULL}},
+	{"shell", "Shell", "Bash and the host's programs", "shell", "shell", {NULL}, {NULL}},
+	{"nodejs-basic", "Node.js", "The host's Node.js", "javascript", "nodejs20", {NULL}, {NULL}},
 };
 /* clang-format on */
 
@@ -597,14 +664,9 @@ static void add_builtin(struct templates *all, const struct builtin *row)
 		.packages = (char **)row->packages,
 		.preload = (char **)row->preload,
 	};
-	struct template *t = new_template("", &spec);
+	struct template *t = new_template(all, "", &spec);
 
 	settle_template(all, t);
-	if (row->problem) {
-		free(t->problem);
-		t->problem = xstrdup(row->problem);
-		t->barred = true;
-	}
 	add_template(all, t, NULL);
 }
 

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct image;
 struct image_record;
@@ -74,6 +75,12 @@ size_t templates_sessions(const struct templates *all, const struct template *t)
 /** templates_check_names - ERR_INVALID with the field. */
 int templates_check_names(const char *id, const char *name, struct error *err) attr_must_check;
 
+/** templates_check - whether a template of @spec could be created, or the one with @id (NULL: none)
+ * changed to it, before its packages are installed. */
+int templates_check(const struct templates *all, const char *tenant,
+                    const struct template_spec *spec, const char *id,
+                    struct error *err) attr_must_check;
+
 /* Changes take effect at once; @done follows when they are on disk. Return: 0; 1: not persisted,
  * @done is not called; -1: refused. */
 
@@ -123,6 +130,15 @@ struct templates_then {
 /** templates_past - @now as it was then. Return: a reference. */
 struct template *templates_past(const struct templates *all, const struct template *now,
                                 const struct templates_then *then) attr_must_check;
+/** templates_lack - index of the first of @packages that the root of @t (NULL: the host's) lacks;
+ * -1: none. */
+ssize_t templates_lack(const struct templates *all, const struct template *t,
+                       char *const *packages);
+/** templates_with_layer - @base (NULL: the host's root) with packages, manager, lock and layer of
+ * @layer, for one execution or session; not listed. Return: a reference. */
+struct template *templates_with_layer(const struct templates *all, const struct template *base,
+                                      const char *tenant,
+                                      const struct template_spec *layer) attr_must_check;
 /** templates_images - imported roots in use. */
 struct images *templates_images(const struct templates *all);
 /** templates_made - number, without built-ins. */

@@ -38,6 +38,7 @@ static const struct quota_row rows[] = {
 	[QUOTA_TEMPLATES] = {"templates", 65536, AT(quota_templates), "delete a template"},
 	[QUOTA_IMAGES] = {"images", UINT64_C(1) << 50, AT(quota_images_bytes),
                           "delete a template with an imported image"},
+	[QUOTA_SECRETS] = {"secrets", 65536, AT(quota_secrets), "delete a secret"},
 };
 static_assert(ARRAY_SIZE(rows) == QUOTA_COUNT, "every quota has its row");
 
@@ -331,6 +332,17 @@ uint64_t tenant_image_room(const struct tenant *t)
 int tenant_refuse_image(const struct tenant *t, struct error *err)
 {
 	return refuse_quota(t, QUOTA_IMAGES, err);
+}
+
+int tenant_take_secret(struct tenant *t, struct error *err)
+{
+	return t ? take_count(t, QUOTA_SECRETS, &t->secrets, err) : 0;
+}
+
+void tenant_drop_secret(struct tenant *t)
+{
+	if (t)
+		drop_count(&t->secrets);
 }
 
 int tenant_take_image(struct tenant *t, uint64_t bytes, struct error *err)

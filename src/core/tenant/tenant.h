@@ -33,6 +33,7 @@ enum quota {
 	QUOTA_BURST,      /* requests at once */
 	QUOTA_TEMPLATES,  /* without the built-in ones */
 	QUOTA_IMAGES,     /* bytes on disk */
+	QUOTA_SECRETS,
 	QUOTA_COUNT
 };
 
@@ -52,7 +53,7 @@ struct tenant {
 	size_t sessions, queued;
 	size_t boxes;        /* existing or requested */
 	size_t queued_bytes; /* of its sessions' queued executions */
-	size_t templates;
+	size_t templates, secrets;
 	uint64_t image_bytes;
 	size_t holds;
 	uint64_t seen_round, seen_bytes; /* memory of its boxes, for memory_guard.c */
@@ -114,6 +115,8 @@ int tenant_take_memory(struct tenant *t, struct scheduler *s, uint64_t bytes, st
 void tenant_drop_memory(struct tenant *t, struct scheduler *s, uint64_t bytes, uint64_t now_us);
 int tenant_take_template(struct tenant *t, struct error *err);
 void tenant_drop_template(struct tenant *t);
+int tenant_take_secret(struct tenant *t, struct error *err);
+void tenant_drop_secret(struct tenant *t);
 /** tenant_take_image - @bytes on disk. */
 int tenant_take_image(struct tenant *t, uint64_t bytes, struct error *err);
 void tenant_drop_image(struct tenant *t, uint64_t bytes);
