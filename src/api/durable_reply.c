@@ -6,6 +6,7 @@
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/str.h"
+#include "core/run/run_record.h"
 #include "core/session/session.h"
 #include "http/status.h"
 #include <errno.h>
@@ -70,6 +71,21 @@ void durable_reply_started(struct durable_reply *reply, int r, const struct erro
 struct identity_done durable_reply_done(struct durable_reply *reply)
 {
 	return (struct identity_done){on_done, reply};
+}
+
+static void on_settled(void *ctx)
+{
+	on_done(ctx, NULL);
+}
+
+void durable_reply_ended(struct http_request *req, struct run_record *record, int status,
+                         json_t *body)
+{
+	struct durable_reply *reply = durable_reply_new(req, status);
+
+	reply->body = body;
+	if (!run_record_when_settled(record, on_settled, reply))
+		on_done(reply, NULL);
 }
 
 static void wait_for_session(struct durable_reply *reply, struct session *session, json_t *body)

@@ -12,6 +12,7 @@
 
 struct durable_reply;
 struct http_request;
+struct run_record;
 struct session;
 struct session_service;
 
@@ -27,6 +28,10 @@ void durable_reply_set_body(struct durable_reply *reply, json_t *body);
 void durable_reply_started(struct durable_reply *reply, int r, const struct error *err);
 
 /* All take @body. */
+
+/** durable_reply_ended - @record was ended by the request; if it goes on, the reply is at once. */
+void durable_reply_ended(struct http_request *req, struct run_record *record, int status,
+                         json_t *body);
 
 /** durable_reply_session - @session was changed; NULL body: none. */
 void durable_reply_session(struct http_request *req, struct session *session, int status,

@@ -18,6 +18,7 @@ struct refusals {
 
 struct http_server;
 struct timer;
+struct turns;
 
 struct router {
 	struct router_config parts;
@@ -29,6 +30,8 @@ struct router {
 	struct mcp *mcp;            /* owned by the dialect mcp; NULL: not served */
 	struct http_server *server; /* NULL: not set */
 	struct timer *expiry;       /* of the next key */
+	struct turns *turns;        /* of tenants, for requests whose body is complete */
+	size_t attached;            /* WebSockets of op/attach.c */
 };
 
 enum request_tag {

@@ -156,6 +156,17 @@ void reply_error_as(struct http_request *req, const struct error *err, int statu
 	send_error(req, err, status, NULL);
 }
 
+void reply_upgrade_error(struct http_request *req, const struct error *err)
+{
+	if (err->code != ERR_INVALID) {
+		reply_error(req, err);
+		return;
+	}
+	http_add_header(req, "Upgrade", "websocket");
+	http_add_header(req, "Sec-WebSocket-Version", "13");
+	reply_error_as(req, err, HTTP_UPGRADE_REQUIRED);
+}
+
 /* "resources.memory" in a body: ["body", "resources", "memory"]. */
 static json_t *error_place(const struct error *err, const char *where)
 {
@@ -194,6 +205,11 @@ void reply_invalid(struct http_request *req, const struct error *err, const char
 void reply_error(struct http_request *req, const struct error *err)
 {
 	reply_error_retry(req, err, RETRY_AFTER);
+}
+
+void reply_error_body(struct http_request *req, const struct error *err, json_t *body)
+{
+	send_error_body(req, err, error_http(err->code), body, NULL);
 }
 
 void reply_unauthenticated(struct http_request *req, const struct error *err)

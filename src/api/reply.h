@@ -48,7 +48,11 @@ void reply_json(struct http_request *req, int status, json_t *body);
 void reply_error(struct http_request *req, const struct error *err);
 /** reply_error_retry - with Retry-After for 429 and 503. */
 void reply_error_retry(struct http_request *req, const struct error *err, unsigned seconds);
+/** reply_error_body - @body: reply_error_object, with more members; released. */
+void reply_error_body(struct http_request *req, const struct error *err, json_t *body);
 void reply_error_as(struct http_request *req, const struct error *err, int status);
+/** reply_upgrade_error - of http_ws_accept: tells a plain request how to upgrade. */
+void reply_upgrade_error(struct http_request *req, const struct error *err);
 /**
  * reply_invalid - a malformed request: 422, and `detail` lists what is wrong in @where ("body",
  * "query"), as later versions of the control plane do. Other errors: as reply_error.

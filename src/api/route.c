@@ -49,6 +49,10 @@ bool route_parse(const char *pattern, const char *path, struct route_args *ret_a
 			ret_args->rest = path;
 			return true;
 		}
+		if (str_equal(part, ROUTE_PORT)) {
+			ret_args->rest = path;
+			return path[0] != '\0' && !strchr(path, '/');
+		}
 		path = parse_id(path, ret_args->id);
 		if (!path)
 			return false;

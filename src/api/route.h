@@ -23,10 +23,12 @@ struct router;
 #define ROUTE_ID_LEN    65 /* no id is longer */
 /* Ends a pattern: any number of segments, also none. */
 #define ROUTE_REST "{path...}"
+/* Ends a pattern: one segment. */
+#define ROUTE_PORT "{port}"
 
 struct route_args {
-	char id[ROUTE_ID_LEN];             /* for {id}; "": malformed, so nothing has it */
-	const char *rest;                  /* for {path...}; in the request's path; not NULL */
+	char id[ROUTE_ID_LEN]; /* for {id}; "": malformed, so nothing has it */
+	const char *rest;      /* for {path...} and {port}; in the request's path; not NULL */
 	const struct principal *principal; /* set after authentication */
 	const struct fields *query;        /* of the route */
 	/* For unknown fields, which are ignored (fields_decode_open). NULL: they are errors. */
@@ -54,7 +56,8 @@ enum route_load {
 
 struct route {
 	const char *method;
-	const char *path; /* at most one {id}, a whole segment; ROUTE_REST at the end */
+	const char
+		*path; /* at most one {id}, a whole segment; ROUTE_REST or ROUTE_PORT at the end */
 	enum route_body body;
 	bool always; /* even with too many connections */
 	route_fn *handle;

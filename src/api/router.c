@@ -6,6 +6,7 @@
 #include "api/json/decode.h"
 #include "api/lookup.h"
 #include "api/reply.h"
+#include "api/turns.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/str.h"
@@ -21,6 +22,8 @@
 #define HOST_MAX_LEN 255
 #define EXPIRY_MS    60000
 
+static void handle_request(void *ctx, struct http_request *req);
+
 struct router *router_new(const struct router_config *config)
 {
 	struct router *r = NEW(struct router);
@@ -29,6 +32,7 @@ struct router *router_new(const struct router_config *config)
 	r->config = config->config;
 	r->runs = config->runs;
 	r->started_us = clock_us();
+	r->turns = turns_new(&(struct turns_config){config->loop, handle_request, r});
 	for (const struct dialect *const *d = config->dialects; *d; d++)
 		if ((*d)->open)
 			(*d)->open(r);
@@ -43,6 +47,7 @@ void router_free(struct router *r)
 		if ((*d)->close)
 			(*d)->close(r);
 	timer_free(r->expiry);
+	turns_free(r->turns);
 	free(r);
 }
 
@@ -88,7 +93,7 @@ void router_keys_changed(struct router *r, struct http_request *req)
 	http_cut_others(req, has_lost_its_key, r);
 }
 
-/* Looks at the clock at least once a minute: somebody may set it. */
+/* Looks at the clock at least once a minute: it may be set. */
 void router_keys_added(struct router *r)
 {
 	uint64_t due_ms = r->parts.identity ? identity_next_expiry(r->parts.identity) : 0;
@@ -302,7 +307,7 @@ static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 	return 0;
 }
 
-static void on_request(void *ctx, struct http_request *req)
+static void handle_request(void *ctx, struct http_request *req)
 {
 	const struct route *route = (const struct route *)http_tag(req, REQUEST_TAG_ROUTE);
 	const struct route_args args = args_of(route, req);
@@ -319,6 +324,13 @@ static void on_request(void *ctx, struct http_request *req)
 		reply_unauthenticated(req, &err);
 	else
 		lookup_then_handle(r, req, route, &args);
+}
+
+static void on_request(void *ctx, struct http_request *req)
+{
+	struct router *r = ctx;
+
+	turns_enter(r->turns, req, auth_principal(req)->tenant, clock_us());
 }
 
 /* The server's own errors, perhaps before on_headers. */

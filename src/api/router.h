@@ -16,14 +16,17 @@ struct dialect;
 struct run_service;
 struct run_records;
 struct imports;
+struct installs;
 struct identity;
 struct loop;
 struct audit;
+struct catalog;
 struct metrics;
 struct outputs;
 struct packages;
 struct router;
 struct runners;
+struct secrets;
 struct session_service;
 struct store;
 struct templates;
@@ -47,6 +50,9 @@ struct router_config {
 	struct identity *identity; /* NULL: authentication off */
 	struct tenants *tenants;   /* NULL: quotas off */
 	struct imports *imports;
+	struct secrets *secrets;       /* NULL: none can be set */
+	const struct catalog *catalog; /* outside MCP servers; NULL: none */
+	struct installs *installs;
 };
 
 void router_free(struct router *r);

@@ -10,6 +10,7 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "core/run/run.h"
+#include "core/secret/secret.h"
 #include "core/session/session.h"
 #include "core/template/template.h"
 #include "core/tenant/tenant.h"
@@ -27,6 +28,8 @@ struct decoded_run {
 	json_t *context;     /* owned; NULL: not given */
 	bool wait;           /* in a session: answer after the end */
 	bool needs_language; /* in a session: set before decode_run */
+	/* Owned; NULL: not given. For op_language_choose. */
+	char *file_name, *default_language;
 };
 
 struct decode_limits {
@@ -45,13 +48,16 @@ int decode_exec_object(const json_t *object, const struct decode_limits *limits,
                        struct decoded_run *ret_exec, struct error *err) attr_must_check;
 
 /* POST /sessions/{id}/execute. */
-extern const struct fields decode_run_fields, decode_input_fields;
+extern const struct fields decode_run_fields, decode_input_fields, decode_resize_fields;
 int decode_run(const char *body, size_t len, const struct decode_limits *limits,
                struct decoded_run *ret_run, struct error *err) attr_must_check;
 
 /** decode_offer_event - after decode_run: code that defines a handler is called with an empty
  * event, if the request has none. For a language with handlers. */
 void decode_offer_event(struct decoded_run *d);
+/** decode_name_program - argv and tracebacks have the name of its file, if it has one. For a
+ * language whose runner can. */
+void decode_name_program(struct decoded_run *d);
 
 /* POST /executions/{id}/stdin. */
 struct decoded_input {
@@ -67,8 +73,18 @@ int decode_input(const char *body, size_t len, struct decoded_input *ret_input,
 
 /* decode_session.c */
 
+/* POST /executions/{id}/resize. */
+struct decoded_resize {
+	uint64_t rows, cols;
+};
+int decode_resize(const char *body, size_t len, struct decoded_resize *ret_size,
+                  struct error *err) attr_must_check;
+int decode_resize_object(const json_t *object, struct decoded_resize *ret_size,
+                         struct error *err) attr_must_check;
+
 /* Seconds. */
 #define DECODE_RUN_MAX     3600
+#define DECODE_TTY_MAX     1000 /* rows, columns */
 #define DECODE_SESSION_MAX (7 * 24 * 3600)
 
 extern const struct fields decode_session_fields, decode_install_fields;
@@ -117,6 +133,25 @@ void decoded_key_done(struct decoded_key *d);
 #define cleanup_decoded_key attr_cleanup(decoded_key_done)
 int decode_key(const char *body, size_t len, struct decoded_key *ret_key,
                struct error *err) attr_must_check;
+
+/* decode_secret.c */
+
+extern const struct fields decode_secret_fields;
+
+/* PUT /secrets/{id}. Owned; NULL: not given. */
+struct decoded_secret {
+	char *value; /* wiped */
+	size_t value_len;
+	char **hosts;
+	bool mode_given;
+	enum secret_mode mode;
+	char *header, *format, *env;
+};
+
+void decoded_secret_done(struct decoded_secret *d);
+#define cleanup_decoded_secret attr_cleanup(decoded_secret_done)
+int decode_secret(const char *body, size_t len, struct decoded_secret *ret_secret,
+                  struct error *err) attr_must_check;
 
 /* POST /tenants, PATCH /tenants/{id}. */
 struct decoded_tenant {

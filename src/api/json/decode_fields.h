@@ -15,6 +15,7 @@
 #define MEMORY_SCHEMA "{\"oneOf\": [{\"type\": \"integer\", \"minimum\": 16777216}, {\"type\": \"string\", \"examples\": [\"512Mi\"]}]}"
 #define DISK_SCHEMA   "{\"oneOf\": [{\"type\": \"integer\", \"minimum\": 1048576}, {\"type\": \"string\", \"examples\": [\"256Mi\"]}]}"
 #define FILES_SCHEMA  "{\"type\": \"object\", \"additionalProperties\": {\"$ref\": \"#/components/schemas/Bytes\"}}"
+#define OPTIONS_SCHEMA "{\"type\": \"object\", \"additionalProperties\": {\"type\": [\"string\", \"boolean\"]}}"
 #define EVENT_SCHEMA  "{\"type\": \"object\", \"properties\": {\"__timeout\": {\"type\": \"number\", \"default\": 300}}}"
 
 /* M is "request." where S has a struct run_request. */
@@ -27,8 +28,18 @@
 #define POLICY_ROWS(S, M) \
 	{"network", FIELD_ENUM, AT(S, M network), GIVEN(S, M network_asked), .words = decode_networks, \
 	 .description = "Network of the box; the default is the policy's. More than the policy allows is a 403, more than the driver can provide a 503. The native driver has none and allowlist."}, \
+	{"secrets", FIELD_STRINGS, AT(S, M secrets), .max = 8, \
+	 .description = "Names of secrets that the proxy adds to requests to their hosts. The policy must allow them (`network.secrets`); the code never sees their values."}, \
+	{"mcp", FIELD_STRINGS, AT(S, M mcp), .schema = "{\"maxItems\": 64, \"items\": {\"type\": \"string\", \"examples\": [\"github/search\"]}}", \
+	 .description = "Tools of outside MCP servers that the code may call: `SERVER`, or `SERVER/TOOL` in which `*` stands for anything. The default is none. What the policy does not allow is a 403. GET /api/v1/mcp/servers lists them."}, \
 	{"policy", FIELD_STRING, AT(S, M policy), .valid = policy_is_name, .what = "1 to 63 of a-z 0-9 _ -", .schema = POLICY_SCHEMA, \
 	 .description = "A policy to apply besides that of the tenant; the narrower rule wins. One that the caller may not select is a 403."}
+
+#define PACKAGE_ROWS(S, M) \
+	{"packages", FIELD_STRINGS, AT(S, M packages), .schema = "{\"maxItems\": 256}", \
+	 .description = "Packages of the language's registry, like `numpy` or `numpy==2.1`. Those that the root lacks are installed first, in a box of their own; the same packages are there at once the next time."}, \
+	{"lock", FIELD_STRING, AT(S, M lock), .min = 1, .max = 1048576, \
+	 .description = "Instead of packages: the text of a lock file (requirements.txt with hashes, package-lock.json, Cargo.toml and Cargo.lock, go.mod and go.sum, pom.xml, packages.lock.json), or what a layer shows as its lock. Of several files, each follows a line `==> NAME <==`."}
 
 /* Code or a handler, and its input. */
 #define PROGRAM_ROWS \
@@ -36,10 +47,13 @@
 	{"handler_code", FIELD_STRING, AT_LEN(struct decoded_run, request.code, request.code_len), .min = 1, .check = decode_check_handler, \
 	 .description = "Instead of `code`: Python that defines `handler(event)` or `handler(event, context)`. Its return value is `result`."}, \
 	HANDLER_ROWS(decode_context_fields), \
+	{"file_name", FIELD_STRING, AT(struct decoded_run, file_name), .min = 1, .max = WORKPATH_MAX, \
+	 .description = "Name of the file that the code comes from: its extension selects the language if `language` is absent. It is also the name of the program for Python, JavaScript and TypeScript, in `argv` and tracebacks."}, \
 	{"stdin", FIELD_BYTES, AT_LEN(struct decoded_run, request.stdin_data, request.stdin_len)}, \
 	{"args", FIELD_STRINGS, AT(struct decoded_run, request.args)}, \
 	{"files", FIELD_CUSTOM, .check = decode_files, .schema = FILES_SCHEMA, .description = "Relative path in the workspace to content."}, \
-	{"env_vars", FIELD_ENV, AT(struct decoded_run, request.env)}
+	{"env_vars", FIELD_ENV, AT(struct decoded_run, request.env)}, \
+	{"options", FIELD_CUSTOM, .check = decode_options, .schema = OPTIONS_SCHEMA, .description = "Options of the language, as `GET /api/v1/languages` lists them: standard, optimisation, flags ..."}
 
 #define HANDLER_ROWS(C) \
 	{"event", FIELD_CUSTOM, .check = decode_event, .schema = EVENT_SCHEMA, \
@@ -54,6 +68,9 @@ bool decode_is_id(const char *text);
 /* Of a struct decoded_run; the context is a struct decode_limits. */
 field_fn decode_check_code;
 field_fn decode_files;
+field_fn decode_options;
+/** decode_options_object - NAME=value; values are strings or booleans. Owned; NULL with *err. */
+char **decode_options_object(const char *path, const json_t *object, struct error *err);
 
 /* decode_run.c */
 extern const struct field decode_context_rows[];

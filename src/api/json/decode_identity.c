@@ -32,7 +32,7 @@ static int take_scopes(const struct field_value *v)
 
 		if (scope == SCOPE_COUNT)
 			return fields_wrong(v, "a list of read, execute, sessions, files, "
-			                       "templates, policy, metrics, admin");
+			                       "templates, policy, metrics, secrets, admin");
 		key->scopes |= SCOPE_BIT(scope);
 	}
 	return 0;
@@ -106,6 +106,7 @@ static const struct fields quotas = {
 		QUOTA("burst", COUNT_SCHEMA(1000000), NULL),
 		QUOTA("templates", COUNT_SCHEMA(65536), "Templates of the tenant, without the built-in ones."),
 		QUOTA("images", SIZE_SCHEMA, "Imported images on the disk, together."),
+		QUOTA("secrets", COUNT_SCHEMA(65536), "Secrets of the tenant."),
 		FIELDS_END,
 	},
 };

@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/str.h"
-#include "core/language/detect.h"
 #include "core/policy/policies.h"
 #include "core/request/workpath.h"
+#include "json/json_dump.h"
 #include <string.h>
 
 /*
@@ -16,8 +16,9 @@
  * a context (defaults, the caller's members, ids of the call). Both become one JSON text.
  */
 
-#define ID_MAX    64
-#define EVENT_MAX (1u << 20)
+#define ID_MAX             64
+#define EVENT_MAX          (1u << 20)
+#define DECODE_OPTIONS_MAX 32
 /* Member of the event: seconds. */
 #define TIMEOUT_FIELD   "__timeout"
 #define TIMEOUT_DEFAULT 300
@@ -78,6 +79,53 @@ int decode_files(const struct field_value *v)
 	return 0;
 }
 
+/* NULL: neither text nor a boolean. */
+static const char *option_text(const json_t *value)
+{
+	if (json_is_boolean(value))
+		return json_is_true(value) ? "true" : "false";
+	if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value))
+		return NULL;
+	return json_string_value(value);
+}
+
+char **decode_options_object(const char *path, const json_t *object, struct error *err)
+{
+	json_t *options = (json_t *)(uintptr_t)object, *value;
+	cleanup_str_list char **list = NULL;
+	char field[sizeof(err->field)];
+	const char *name;
+	size_t count = 0;
+
+	if (!json_is_object(options) || json_object_size(options) > DECODE_OPTIONS_MAX) {
+		(void)error_field(err, path, "must be an object of at most %d options",
+		                  DECODE_OPTIONS_MAX);
+		return NULL;
+	}
+	list = xcalloc(json_object_size(options) + 1, sizeof(*list));
+	json_object_foreach (options, name, value) {
+		const char *text = option_text(value);
+
+		(void)snprintf(field, sizeof(field), "%s.%.32s", path, name);
+		if (!text || strchr(name, '=')) {
+			(void)error_field(err, field, "%s",
+			                  text ? "is not an option"
+			                       : "must be a string or a boolean");
+			return NULL;
+		}
+		list[count++] = xasprintf("%s=%s", name, text);
+	}
+	return TAKE_PTR(list);
+}
+
+int decode_options(const struct field_value *v)
+{
+	struct decoded_run *d = v->out;
+
+	d->request.options = decode_options_object(v->path, v->value, v->err);
+	return d->request.options ? 0 : -1;
+}
+
 /* The code has a handler; its event is empty if none is given. */
 int decode_check_handler(const struct field_value *v)
 {
@@ -95,7 +143,7 @@ int decode_event(const struct field_value *v)
 
 	if (!json_is_object(v->value))
 		return fields_wrong(v, "an object");
-	if (json_dumpb(v->value, NULL, 0, JSON_COMPACT) > EVENT_MAX) {
+	if (json_dump_size(v->value) > EVENT_MAX) {
 		(void)snprintf(what, sizeof(what), "exceeds %u bytes", EVENT_MAX);
 		return fields_refuse(v, ERR_TOO_LARGE, what);
 	}
@@ -198,26 +246,43 @@ static int take_timeout(struct decoded_run *d, struct error *err)
 	return 0;
 }
 
-/* Return: owned. */
-static char *make_ask(json_t *event, const json_t *context, bool optional)
+/* Takes @ask. Return: owned. */
+static char *end_ask(json_t *ask, const struct decoded_run *d)
 {
-	json_t *ask = json_object();
+	const char *name = d->file_name ? d->file_name : "", *slash = strrchr(name, '/');
 	char *text;
 
-	json_set(ask, "event", event);
-	json_set(ask, "context", make_context(context));
-	if (optional)
-		json_set(ask, "optional", json_true());
-	text = json_dumps(ask, JSON_COMPACT);
+	name = slash ? slash + 1 : name;
+	if (*name)
+		json_set(ask, "name", json_string(name));
+	text = json_dump_text(ask, JSON_COMPACT);
 	json_decref(ask);
 	assert(text);
 	return text;
 }
 
+/* Return: owned. */
+static char *make_ask(const struct decoded_run *d, json_t *event, bool optional)
+{
+	json_t *ask = json_object();
+
+	json_set(ask, "event", event);
+	json_set(ask, "context", make_context(d->context));
+	if (optional)
+		json_set(ask, "optional", json_true());
+	return end_ask(ask, d);
+}
+
 void decode_offer_event(struct decoded_run *d)
 {
 	if (!d->request.ask)
-		d->request.ask = make_ask(json_object(), NULL, true);
+		d->request.ask = make_ask(d, json_object(), true);
+}
+
+void decode_name_program(struct decoded_run *d)
+{
+	if (d->file_name && !d->request.ask && !d->request.name_ask)
+		d->request.name_ask = end_ask(json_object(), d);
 }
 
 int decode_handler_end(struct decoded_run *d, struct error *err)
@@ -230,9 +295,21 @@ int decode_handler_end(struct decoded_run *d, struct error *err)
 		return d->context ? error_field(err, "context", "needs an event too") : 0;
 	if (take_timeout(d, err) < 0)
 		return -1;
-	if (!request->language)
+	/* Else that of the file. */
+	if (!request->language && !d->file_name)
 		request->language = xstrdup("python");
-	request->ask = make_ask(json_incref(d->event), d->context, false);
+	request->ask = make_ask(d, json_incref(d->event), false);
+	return 0;
+}
+
+static int take_receipt(const struct field_value *v)
+{
+	struct decoded_run *run = v->out;
+	const char *word = json_string_value(v->value);
+
+	if (!word || (!str_equal(word, "signed") && !str_equal(word, "plain")))
+		return fields_wrong(v, "\"plain\" or \"signed\"");
+	run->request.wants_receipt = str_equal(word, "signed");
 	return 0;
 }
 
@@ -242,6 +319,46 @@ static int take_async(const struct field_value *v)
 
 	run->wait |= !json_is_true(v->value);
 	return 0;
+}
+
+#define TTY_ROWS 24
+#define TTY_COLS 80
+
+static int take_side(const struct field_value *v, const json_t *tty, const char *name,
+                     uint64_t *ret_side)
+{
+	const json_t *value = json_object_get(tty, name);
+	json_int_t n = json_integer_value(value);
+	char path[32];
+
+	if (!value)
+		return 0;
+	if (json_is_integer(value) && n >= 1 && n <= DECODE_TTY_MAX) {
+		*ret_side = (uint64_t)n;
+		return 0;
+	}
+	(void)snprintf(path, sizeof(path), "%.16s.%.8s", v->path, name);
+	return error_field(v->err, path, "must be a number from 1 to %d", DECODE_TTY_MAX);
+}
+
+/* Implies what a terminal needs. */
+static int take_tty(const struct field_value *v)
+{
+	struct run_request *request = &((struct decoded_run *)v->out)->request;
+	json_t *tty = (json_t *)(uintptr_t)v->value, *value;
+	const char *name;
+
+	if (!json_is_object(tty))
+		return fields_wrong(v, "an object with rows and cols");
+	json_object_foreach (tty, name, value)
+		if (!str_equal(name, "rows") && !str_equal(name, "cols"))
+			return fields_wrong(v, "an object with rows and cols only");
+	request->tty_rows = TTY_ROWS;
+	request->tty_cols = TTY_COLS;
+	request->background = request->stdin_open = true;
+	if (take_side(v, tty, "rows", &request->tty_rows) < 0)
+		return -1;
+	return take_side(v, tty, "cols", &request->tty_cols);
 }
 
 /* clang-format off */
@@ -254,18 +371,25 @@ static const struct fields resources = {
 	},
 };
 
+#define RECEIPT_ROW \
+	{"receipt", FIELD_CUSTOM, .check = take_receipt, .schema = "{\"type\": \"string\", \"enum\": [\"plain\", \"signed\"], \"default\": \"plain\"}", \
+	 .description = "signed: the result has a `receipt`, which binds code, output, outcome and isolation to this execution, signed with the key of the installation."}
+
 const struct fields decode_exec_fields = {
 	.name = "ExecuteRequest",
 	.description = "`code`, or `handler_code` of Python.",
 	.rows = (const struct field[]){
 		{"language", FIELD_STRING, AT(struct decoded_run, request.language), .min = 1, .schema = "{\"minLength\": null, \"examples\": [\"python\", \"shell\"]}",
-		 .description = "Default: guessed from the code; Python, unless another language is certain. The result names it."},
+		 .description = "Default: that of `file_name`, of a `#!` line, or of typical text in the code. The result names it. If it is not certain: `default_language`, or a 400 that lists the candidates."},
+		{"default_language", FIELD_STRING, AT(struct decoded_run, default_language), .min = 1, .schema = "{\"minLength\": null}", .description = "Language of code whose language is not certain."},
 		PROGRAM_ROWS,
 		{"timeout", FIELD_SECONDS, AT(struct decoded_run, request.timeout_us), .schema = "{\"minimum\": 0.001, \"maximum\": 1000000000}",
 		 .description = "Seconds. Beyond the maximum of policy and operator it is clamped to it, or it is a 403 where the policy says so."},
 		{"resources", FIELD_OBJECT, .fields = &resources},
 		{"template_id", FIELD_STRING, AT(struct decoded_run, request.template_id), .min = 1, .schema = NAME_SCHEMA, .description = "Default: the root of the host and the defaults of the operator."},
+		PACKAGE_ROWS(struct decoded_run, request.),
 		POLICY_ROWS(struct decoded_run, request.),
+		RECEIPT_ROW,
 		{"stream", FIELD_BOOL, AT(struct decoded_run, stream), .schema = "{\"default\": false}"},
 		FIELDS_END,
 	},
@@ -273,11 +397,17 @@ const struct fields decode_exec_fields = {
 
 const struct fields decode_run_fields = {
 	.name = "RunRequest",
+	.flags = FIELDS_LOOSE,
 	.rows = (const struct field[]){
 		PROGRAM_ROWS,
-		{"language", FIELD_STRING, AT(struct decoded_run, request.language), .min = 1, .schema = NAME_SCHEMA, .description = "Default: that of the session."},
+		{"language", FIELD_STRING, AT(struct decoded_run, request.language), .min = 1, .schema = NAME_SCHEMA, .description = "Default: that of `file_name` or of a `#!` line, else that of the session."},
 		{"stdin_open", FIELD_BOOL, AT(struct decoded_run, request.stdin_open), .schema = "{\"default\": false}", .description = "Keep standard input open for `/executions/{id}/stdin`."},
-		{"timeout", FIELD_SECONDS, AT(struct decoded_run, request.timeout_us), .min = 1, .max = DECODE_RUN_MAX, .schema = "{\"default\": 30}", .description = "Seconds."},
+		{"timeout", FIELD_SECONDS, AT(struct decoded_run, request.timeout_us), .min = 1, .max = DECODE_RUN_MAX, .schema = "{\"default\": 30}", .description = "Seconds. In the background the default is limits.background_time, or the rest of the session's lifetime."},
+		{"background", FIELD_BOOL, AT(struct decoded_run, request.background), .schema = "{\"default\": false}",
+		 .description = "Start at once in a process of its own, beside the queue of a persistent session; 16 at most at a time."},
+		{"tty", FIELD_CUSTOM, .check = take_tty, .schema = "{\"type\": \"object\", \"properties\": {\"rows\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 24}, \"cols\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 80}}}",
+		 .description = "Run on a terminal of this size: in the background, with standard input open and all output in `stdout`."},
+		RECEIPT_ROW,
 		{"wait", FIELD_BOOL, AT(struct decoded_run, wait), .schema = "{\"default\": false}"},
 		{"async_mode", FIELD_BOOL, .check = take_async, .schema = "{\"default\": true}", .description = "The opposite of wait."},
 		{"stream", FIELD_BOOL, AT(struct decoded_run, stream), .schema = "{\"default\": false}"},
@@ -290,6 +420,17 @@ const struct fields decode_input_fields = {
 	.rows = (const struct field[]){
 		{"data", FIELD_BYTES, AT_LEN(struct decoded_input, data, len)},
 		{"end", FIELD_BOOL, AT(struct decoded_input, end), .schema = "{\"default\": false}", .description = "Close standard input after the data."},
+		FIELDS_END,
+	},
+};
+/* clang-format on */
+
+/* clang-format off */
+const struct fields decode_resize_fields = {
+	.name = "TerminalSize",
+	.rows = (const struct field[]){
+		{"rows", FIELD_INTEGER, AT(struct decoded_resize, rows), .min = 1, .max = DECODE_TTY_MAX, .required = true},
+		{"cols", FIELD_INTEGER, AT(struct decoded_resize, cols), .min = 1, .max = DECODE_TTY_MAX, .required = true},
 		FIELDS_END,
 	},
 };
@@ -308,12 +449,7 @@ int decode_exec_object(const json_t *object, const struct decode_limits *limits,
 {
 	if (fields_decode(&decode_exec_fields, object, limits, ret_exec, err) < 0)
 		return -1;
-	if (decode_handler_end(ret_exec, err) < 0)
-		return -1;
-	if (!ret_exec->request.language)
-		ret_exec->request.language = xstrdup(
-			detect_language(ret_exec->request.code, ret_exec->request.code_len));
-	return 0;
+	return decode_handler_end(ret_exec, err);
 }
 
 void decoded_run_done(struct decoded_run *d)
@@ -321,6 +457,8 @@ void decoded_run_done(struct decoded_run *d)
 	run_request_done(&d->request);
 	json_decref(d->event);
 	json_decref(d->context);
+	free(d->file_name);
+	free(d->default_language);
 	*d = (struct decoded_run){0};
 }
 
@@ -332,6 +470,9 @@ int decode_run(const char *body, size_t len, const struct decode_limits *limits,
 	if (!object || fields_decode_open(&decode_run_fields, object, limits, limits->warnings,
 	                                  ret_run, err) < 0)
 		return -1;
+	/* Whichever came first. */
+	if (ret_run->request.tty_rows > 0)
+		ret_run->request.background = ret_run->request.stdin_open = true;
 	if (ret_run->needs_language && !ret_run->request.language)
 		return error_field(err, "language", "is missing");
 	return decode_handler_end(ret_run, err);
@@ -344,6 +485,18 @@ int decode_input(const char *body, size_t len, struct decoded_input *ret_input, 
 	if (!ret_input->data && !ret_input->end)
 		return error_field(err, "data", "is missing");
 	return 0;
+}
+
+int decode_resize(const char *body, size_t len, struct decoded_resize *ret_size, struct error *err)
+{
+	return fields_decode_text(&decode_resize_fields, body, len, NULL, ret_size, err);
+}
+
+int decode_resize_object(const json_t *object, struct decoded_resize *ret_size, struct error *err)
+{
+	if (!json_is_object(object))
+		return error_field(err, "resize", "must be an object with rows and cols");
+	return fields_decode(&decode_resize_fields, object, NULL, ret_size, err);
 }
 
 void decoded_input_done(struct decoded_input *d)

@@ -41,10 +41,10 @@ static int refuse_max_output(const struct field_value *v)
 	"{\"type\": \"array\", \"maxItems\": 50, \"items\": {\"type\": \"object\", \"required\": [\"name\"], \"additionalProperties\": false, \"properties\": " \
 	"{\"name\": {\"type\": \"string\", \"pattern\": \"^[A-Za-z0-9._-]{1,100}$\"}, \"version\": {\"type\": [\"string\", \"null\"], \"examples\": [\"1.2\", \">=1.2,<2\"]}}}}"
 
-/* How packages would be fetched is checked, without effect: nothing is fetched. */
+/* How packages would be fetched is checked, without effect: the operator decides. */
 #define INSTALL_ROWS(is_required) \
 	{"dependencies", FIELD_CUSTOM, .required = is_required, .check = take_dependencies, .schema = DEPENDENCIES_SCHEMA, \
-	 .description = "Python packages. Nothing is fetched; those that the box has count as installed."}, \
+	 .description = "Python packages. Those that the box has count as installed; others are installed from the registry, if the operator allows it."}, \
 	{"fail_on_dependency_error", FIELD_BOOL, .check = take_fail_on_error, .schema = "{\"default\": true}", .description = "The session fails if a package is missing."}, \
 	{"install_timeout", FIELD_NUMBER, .min = 30, .max = 1800, .what = "30 to 1800 seconds"}, \
 	{"allow_version_conflicts", FIELD_BOOL}, \
@@ -61,6 +61,7 @@ static const struct fields resources = {
 
 const struct fields decode_session_fields = {
 	.name = "SessionRequest",
+	.flags = FIELDS_LOOSE,
 	.rows = (const struct field[]){
 		{"id", FIELD_STRING, AT(struct session_request, id), .valid = decode_is_id, .what = ID_TEXT, .schema = ID_SCHEMA},
 		{"session_id", FIELD_STRING, AT(struct session_request, id), .valid = decode_is_id, .what = ID_TEXT, .schema = ID_SCHEMA, .description = "Another name of id."},
@@ -72,6 +73,7 @@ const struct fields decode_session_fields = {
 		{"memory", FIELD_SIZE, AT(struct session_request, memory_bytes), .description = "As resources.memory."},
 		{"disk", FIELD_SIZE, AT(struct session_request, disk_bytes), .description = "As resources.disk."},
 		{"template_id", FIELD_STRING, AT(struct session_request, template_id), .min = 1, .schema = "{\"minLength\": null, \"default\": \"python-basic\"}"},
+		PACKAGE_ROWS(struct session_request,),
 		{"agent_id", FIELD_STRING, AT(struct session_request, agent_id), .valid = decode_is_id, .what = ID_TEXT, .schema = ID_SCHEMA, .description = "An idle persistent session of the same agent is reused."},
 		{"env_vars", FIELD_ENV, AT(struct session_request, env)},
 		{"timeout", FIELD_SECONDS, AT(struct session_request, idle_timeout_us), .min = 1, .max = DECODE_SESSION_MAX, .description = "Idle time-out in seconds."},
@@ -86,6 +88,7 @@ const struct fields decode_session_fields = {
 
 const struct fields decode_install_fields = {
 	.name = "InstallRequest",
+	.flags = FIELDS_LOOSE,
 	.rows = (const struct field[]){INSTALL_ROWS(true), FIELDS_END},
 };
 

@@ -4,6 +4,7 @@
 #include "api/json/decode_fields.h"
 #include "api/json/json.h"
 #include "base/size.h"
+#include "json/json_dump.h"
 #include <string.h>
 
 #define SECURITY_MAX 4096
@@ -15,7 +16,7 @@ static int take_security(const struct field_value *v)
 
 	if (!json_is_object(v->value))
 		return fields_wrong(v, "an object");
-	spec->security_context = json_dumps(v->value, JSON_COMPACT | JSON_SORT_KEYS);
+	spec->security_context = json_dump_text(v->value, JSON_COMPACT | JSON_SORT_KEYS);
 	if (!spec->security_context || strlen(spec->security_context) > SECURITY_MAX)
 		return fields_wrong(v, "at most 4096 bytes");
 	return 0;
@@ -64,7 +65,10 @@ static const struct field rows[] = {
 	TEXT("base_image", base_image, .description = "For people."),
 	{"runtime_type", FIELD_WORD, AT(struct template_spec, runtime_type), .words = runtimes, .description = "For people."},
 	TEXT("language", language, .schema = "{\"maxLength\": null}", .description = "Default language of executions."),
-	STRINGS("packages", packages, "Packages that the root must have: name or name==version, of Python or dpkg."),
+	STRINGS("packages", packages, "Packages: name or name==version. Those that the root lacks are installed from the registry of the language."),
+	{"lock", FIELD_STRING, AT(struct template_spec, lock), .min = 1, .max = 1048576, .description = "Instead of packages: the text of a lock file (requirements.txt with hashes, package-lock.json, Cargo.toml and Cargo.lock, go.mod and go.sum, pom.xml, packages.lock.json), or what a layer shows as its lock. Of several files, each follows a line `==> NAME <==`."},
+	{"run", FIELD_STRING, AT(struct template_spec, run), .min = 1, .max = 65536, .description = "Shell script to run after the installation, in the same box. What it writes to the directory $LAYER is in /opt/millibox/packages/run."},
+	TEXT("manager", manager, .description = "Package manager; default: that of the language."),
 	STRINGS("pre_installed_packages", packages, "Another name of packages."),
 	STRINGS("preload", preload, "Modules that Python imports when the runner of a session starts."),
 	{"env_vars", FIELD_ENV, AT(struct template_spec, env)},

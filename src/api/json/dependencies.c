@@ -135,8 +135,9 @@ static bool resolve_package(const struct packages *packages, const json_t *item,
 		return false;
 	(void)snprintf(at, sizeof(at), "dependencies[%zu]", index);
 	(void)error_field(err, at,
-	                  "'%s%s%s' is not in the box%s%s, and boxes have no network to "
-	                  "fetch it: use a template that has it",
+	                  "'%s%s%s' is not in the box%s%s, and the operator's setting "
+	                  "packages.managers lacks pip: use a template that has it, or have "
+	                  "pip added to the setting",
 	                  name, wanted && !strchr("=<>!~", wanted[0]) ? "==" : "",
 	                  wanted ? wanted : "", *ret_version ? ", which has " : "",
 	                  *ret_version ? *ret_version : "");
@@ -166,5 +167,122 @@ json_t *dependencies_resolve(struct packages *packages, const json_t *wanted, st
 	         error_is_set(err) ? json_string(err->msg) : json_null());
 	json_set(j, "dependency_install_started_at", json_string(now));
 	json_set(j, "dependency_install_completed_at", json_string(now));
+	return j;
+}
+
+json_t *dependencies_of(char *const *packages)
+{
+	json_t *list = json_array();
+
+	for (; packages && *packages; packages++) {
+		size_t len = strcspn(*packages, "=<>!~@[ ");
+		json_t *item = json_object();
+
+		len = len ? len : strlen(*packages); /* "@scope/name" */
+		json_set(item, "name", json_stringn(*packages, len));
+		json_set(item, "version",
+		         (*packages)[len] ? json_string(*packages + len) : json_null());
+		json_append(list, item);
+	}
+	return list;
+}
+
+char **dependencies_list(const json_t *wanted)
+{
+	char **list = xcalloc(json_array_size(wanted) + 1, sizeof(*list));
+
+	for (size_t i = 0; i < json_array_size(wanted); i++) {
+		const json_t *item = json_array_get(wanted, i);
+		const char *name = json_string_value(json_object_get(item, "name"));
+		const char *version = json_string_value(json_object_get(item, "version"));
+		char *at;
+
+		list[i] = xasprintf("%s%s%s", name,
+		                    version && *version && !strchr("=<>!~", version[0]) ? "==" : "",
+		                    version ? version : "");
+		/* Spaces may surround operators. */
+		for (char *c = at = list[i];; c++) {
+			if (*c != ' ')
+				*at++ = *c;
+			if (!*c)
+				break;
+		}
+	}
+	return list;
+}
+
+/* Of "NAME==VERSION --hash=..." in a lock. Return: owned; NULL: not there. */
+static char *version_in(const char *lock, const char *name)
+{
+	char wanted[PACKAGE_NAME_MAX + 1], found[PACKAGE_NAME_MAX + 1];
+
+	if (package_normalise(name, wanted) < 0)
+		return NULL;
+	for (const char *line = lock; *line;) {
+		size_t len = strcspn(line, "\n");
+		const char *equals = memmem(line, len, "==", 2);
+		cleanup_free char *own = equals ? xmemdup0(line, (size_t)(equals - line)) : NULL;
+
+		if (own && package_normalise(own, found) == 0 && str_equal(found, wanted))
+			return xmemdup0(equals + 2, strcspn(equals + 2, " \n"));
+		line += len + (line[len] == '\n');
+	}
+	return NULL;
+}
+
+json_t *dependencies_installed(const json_t *wanted, const char *lock, const char *folder)
+{
+	json_t *j = json_object(), *installed = json_array();
+	char now[40];
+
+	clock_format_utc(clock_real_ms(), now, sizeof(now));
+	for (size_t i = 0; i < json_array_size(wanted); i++) {
+		const char *name =
+			json_string_value(json_object_get(json_array_get(wanted, i), "name"));
+		cleanup_free char *version = version_in(lock, name);
+		json_t *item = json_object();
+
+		json_set(item, "name", json_string(name));
+		json_set(item, "version", version ? json_string(version) : json_null());
+		json_set(item, "install_location",
+		         json_sprintf("%s%s", folder[0] == '/' ? "" : "/workspace/", folder));
+		json_set(item, "install_time", json_string(now));
+		json_set(item, "is_from_template", json_false());
+		json_append(installed, item);
+	}
+	json_set(j, "requested_dependencies", json_incref((json_t *)(uintptr_t)wanted));
+	json_set(j, "installed_dependencies", installed);
+	json_set(j, "dependency_install_status", json_string("completed"));
+	json_set(j, "dependency_install_error", json_null());
+	json_set(j, "dependency_install_started_at", json_string(now));
+	json_set(j, "dependency_install_completed_at", json_string(now));
+	return j;
+}
+
+bool dependencies_have(const char *text, const char *package)
+{
+	cleanup_json json_t *j = text ? json_loads(text, 0, NULL) : NULL;
+	char *const one[] = {(char *)(uintptr_t)package, NULL};
+	cleanup_json json_t *wanted = dependencies_of(one);
+	const json_t *all = json_object_get(j, "requested_dependencies");
+
+	if (!str_equal(json_string_value(json_object_get(j, "dependency_install_status"))
+	                       ? json_string_value(json_object_get(j, "dependency_install_status"))
+	                       : "",
+	               "completed"))
+		return false;
+	for (size_t i = 0; i < json_array_size(all); i++)
+		if (json_equal(json_array_get(all, i), json_array_get(wanted, 0)))
+			return true;
+	return false;
+}
+
+json_t *dependencies_failed(const json_t *wanted, const char *why)
+{
+	json_t *j = dependencies_installed(wanted, "", "");
+
+	json_set(j, "installed_dependencies", json_array());
+	json_set(j, "dependency_install_status", json_string("failed"));
+	json_set(j, "dependency_install_error", json_text(why, strlen(why)));
 	return j;
 }

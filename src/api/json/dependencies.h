@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * DOC: packages that a session requires. Nothing is fetched: installing by name would run untrusted
- * code. Packages in the box's root count as installed; for others the error advises a template.
+ * DOC: packages that a session requires. Packages in the box's root count as installed; others must
+ * be installed first (op/session_install.h).
  */
 
 #include "base/attr.h"
 #include "base/error.h"
 #include <jansson.h>
+#include <stdbool.h>
 
 struct packages;
 struct session_request;
@@ -24,3 +25,16 @@ json_t *dependencies_read(const char *path, const json_t *list, struct error *er
  */
 json_t *dependencies_resolve(struct packages *packages, const json_t *wanted,
                              struct error *err) attr_must_check;
+/** dependencies_of - names with versions, "numpy==2.1", as dependencies_read gives them. Owned. */
+json_t *dependencies_of(char *const *packages) attr_must_check;
+/** dependencies_list - the opposite. Owned. */
+char **dependencies_list(const json_t *wanted) attr_must_check;
+/** dependencies_installed - as dependencies_resolve, after an installation into @folder of the
+ * workspace whose lock is @lock. */
+json_t *dependencies_installed(const json_t *wanted, const char *lock,
+                               const char *folder) attr_must_check;
+/** dependencies_have - whether @text, JSON of the two functions above (may be NULL), has @package.
+ */
+bool dependencies_have(const char *text, const char *package);
+/** dependencies_failed - the same after a failed installation. */
+json_t *dependencies_failed(const json_t *wanted, const char *why) attr_must_check;

@@ -20,6 +20,7 @@ struct principal;
 struct report;
 struct run_service;
 struct runners;
+struct secret;
 struct template;
 struct templates;
 
@@ -71,6 +72,15 @@ json_t *encode_run_status(const struct run_record *e) attr_must_check;
 int encode_run_add(struct buf *b, const struct run_record_info *run) attr_must_check;
 /** encode_run_brief - for lists: without output, code and report. */
 json_t *encode_run_brief(const struct run_record *e) attr_must_check;
+
+/** encode_secret - without its value. @status: a word. */
+json_t *encode_secret(const struct secret *secret, const char *status) attr_must_check;
+/* encode_why.c: three lines: what ended it, which rule, what to change. */
+
+/** encode_why - @error: of the runner's report; may be null. */
+json_t *encode_why(const struct outcome *outcome, const json_t *error) attr_must_check;
+/** encode_run_why - with the id and the status of a record. */
+json_t *encode_run_why(const struct run_record *e) attr_must_check;
 
 /* encode_identity.c: never contains secrets. */
 

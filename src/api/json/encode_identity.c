@@ -72,6 +72,7 @@ static json_t *view_usage(const struct tenant *t)
 	json_set(j, "memory", quota_value(QUOTA_MEMORY, t->queue.memory_bytes));
 	json_set(j, "templates", json_integer((json_int_t)t->templates));
 	json_set(j, "images", quota_value(QUOTA_IMAGES, t->image_bytes));
+	json_set(j, "secrets", json_integer((json_int_t)t->secrets));
 	return j;
 }
 

@@ -3,14 +3,15 @@
 
 #include "api/json/encode_file.h"
 #include "api/json/json.h"
-#include "api/json/markers.h"
 #include "api/json/report.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "core/run/markers.h"
 #include "core/run/outcome.h"
+#include "core/run/receipt.h"
 #include "driver/driver.h"
 #include "http/media_type.h"
 #include <math.h>
@@ -18,8 +19,8 @@
 
 /*
  * Theory of operation. A result has members before the output, the output, and members after it.
- * Output may be megabytes and is written directly (json_add_text), the rest as objects. A session's
- * run is a result with the members of its record.
+ * Output may be megabytes and is written directly (json_add_text), so is `isolation`, which most
+ * runs share; the rest as objects. A session's run is a result with the members of its record.
  */
 
 const char *encode_run_status_name(const struct run_record_info *info)
@@ -57,6 +58,8 @@ json_t *encode_run_ticket(const struct run_record *e)
 	json_set(j, "created_at", encode_moment(info.created_ms));
 	if (info.cuts)
 		json_set(j, "limits", encode_cuts(info.cuts));
+	json_set(j, "background", json_boolean(info.background));
+	json_set(j, "tty", json_boolean(info.terminal));
 	return j;
 }
 
@@ -68,6 +71,8 @@ json_t *encode_run_status(const struct run_record *e)
 	run_record_info(e, &info);
 	json_set(j, "id", json_string(info.id));
 	json_set(j, "state", json_string(state_name(&info)));
+	if (info.spec)
+		json_set(j, "status", json_string(state_name(&info)));
 	json_set(j, "language", encode_text(info.language));
 	json_set(j, "started_at", encode_moment(info.started_ms));
 	json_set(j, "completed_at", encode_moment(info.completed_ms));
@@ -84,6 +89,9 @@ static const struct outcome nothing = {
 	.processes_peak = COUNTER_UNKNOWN,
 	.read_bytes = COUNTER_UNKNOWN,
 	.write_bytes = COUNTER_UNKNOWN,
+	.net_sent = COUNTER_UNKNOWN,
+	.net_received = COUNTER_UNKNOWN,
+	.net_connections = COUNTER_UNKNOWN,
 	.stdout_bytes = COUNTER_UNKNOWN,
 	.stderr_bytes = COUNTER_UNKNOWN,
 	.status = OUTCOME_CRASHED,
@@ -137,7 +145,19 @@ static json_t *metrics(const struct outcome *o)
 	json_set(j, "processes_peak", counter(o->processes_peak));
 	json_set(j, "stdout_bytes", counter(o->stdout_bytes));
 	json_set(j, "stderr_bytes", counter(o->stderr_bytes));
+	json_set(j, "network_sent_bytes", counter(o->net_sent));
+	json_set(j, "network_received_bytes", counter(o->net_received));
+	json_set(j, "network_connections", counter(o->net_connections));
+	if (o->net_shared && o->net_sent != COUNTER_UNKNOWN)
+		json_set(j, "network_shared", json_true());
 	return j;
+}
+
+static json_t *remedy(const struct denial *d)
+{
+	json_t *j = d->remedy ? json_loads(d->remedy, 0, NULL) : NULL;
+
+	return j ? j : json_null();
 }
 
 static json_t *denials(const struct outcome *o)
@@ -150,26 +170,18 @@ static json_t *denials(const struct outcome *o)
 
 		json_set(j, "kind", json_string(d->kind));
 		json_set(j, "what", json_text(d->what, strnlen(d->what, sizeof(d->what))));
+		json_set(j, "detail",
+		         d->detail ? json_text(d->detail, strlen(d->detail)) : json_null());
 		json_set(j, "rule", json_string(d->rule));
+		json_set(j, "errno",
+		         d->error ? encode_text(strerrorname_np(d->error)) : json_null());
 		json_set(j, "count", counter(d->count));
+		json_set(j, "remedy", remedy(d));
+		if (d->shared)
+			json_set(j, "shared", json_true());
 		json_append(list, j);
 	}
 	return list;
-}
-
-static json_t *isolation(const struct outcome *o)
-{
-	json_t *j = json_object();
-	bool has_mode = o->isolation && o->isolation[0];
-
-	json_set(j, "driver", encode_text(o->driver));
-	json_set(j, "mode", has_mode ? json_string(o->isolation) : json_null());
-	json_set(j, "layers", encode_layers(o->layers));
-	json_set(j, "missing", encode_layers(o->layers_missing));
-	json_set(j, "start", json_string(o->start == BOX_START_ZYGOTE ? "zygote" : "cold"));
-	json_set(j, "start_reason", encode_text(box_start_reason(o->start)));
-	json_set(j, "pooled", json_boolean(o->pooled));
-	return j;
 }
 
 static const char *artifact_kind(const char *path)
@@ -246,6 +258,8 @@ static json_t *result_head(const struct outcome *o, const struct run_record_info
 static void set_record(json_t *j, const struct run_record_info *run, const struct report *report,
                        bool brief)
 {
+	json_set(j, "background", json_boolean(run->background));
+	json_set(j, "tty", json_boolean(run->terminal));
 	json_set(j, "language", encode_text(run->language));
 	json_set(j, "code",
 	         run->code && !brief ? json_text(run->code, run->code_len) : json_null());
@@ -258,6 +272,63 @@ static void set_record(json_t *j, const struct run_record_info *run, const struc
 	json_set(j, "completed_at", encode_moment(run->completed_ms));
 	if (run->cuts)
 		json_set(j, "limits", encode_cuts(run->cuts));
+}
+
+/* Success without a denial needs no explanation. */
+static json_t *explain(const struct outcome *o, const struct report *report, bool ended)
+{
+	if (!ended || (o->status == OUTCOME_SUCCESS && o->denials_count == 0))
+		return json_null();
+	return encode_why(o, report->error);
+}
+
+static json_t *text_or_null(const char *text)
+{
+	return *text ? json_text(text, strlen(text)) : json_null();
+}
+
+static json_t *number_or_null(unsigned number)
+{
+	return number ? json_integer(number) : json_null();
+}
+
+static json_t *diagnostics(const struct diagnostics *all)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < all->count; i++) {
+		const struct diagnostic *one = &all->list[i];
+		json_t *j = json_object();
+
+		json_set(j, "file", text_or_null(one->file));
+		json_set(j, "line", number_or_null(one->line));
+		json_set(j, "column", number_or_null(one->column));
+		json_set(j, "severity", text_or_null(one->severity));
+		json_set(j, "code", text_or_null(one->code));
+		json_set(j, "message", text_or_null(one->message));
+		json_append(list, j);
+	}
+	return list;
+}
+
+static json_t *compile_step(const struct outcome_compile *c)
+{
+	json_t *j = json_object();
+
+	json_set(j, "succeeded", json_boolean(!c->failed));
+	json_set(j, "cached", json_boolean(c->cached));
+	json_set(j, "duration_ms", milliseconds(c->duration_us));
+	return j;
+}
+
+/* Of compiled languages only. */
+static void set_compile(json_t *j, const struct outcome_compile *c)
+{
+	if (!c->used)
+		return;
+	json_set(j, "phase", json_string(c->failed ? "compile" : "run"));
+	json_set(j, "compile", compile_step(c));
+	json_set(j, "diagnostics", diagnostics(&c->diagnostics));
 }
 
 /* ... and those after it. @run may be NULL. */
@@ -277,10 +348,13 @@ static json_t *result_tail(const struct outcome *o, const struct report *report,
 	json_set(j, "metrics", metrics(o));
 	json_set(j, "limit", encode_text(outcome_limit_name(o->limit)));
 	json_set(j, "denials", denials(o));
+	json_set(j, "why", explain(o, report, ended));
 	json_set(j, "artifacts", encode_artifacts(&o->artifacts, run ? run->session_id : NULL));
 	json_set(j, "artifacts_truncated", json_boolean(o->artifacts.truncated));
 	json_set(j, "session_reset", json_boolean(run && run->session_reset));
-	json_set(j, "isolation", isolation(o));
+	if (o->receipt)
+		json_set(j, "receipt", json_incref(o->receipt));
+	set_compile(j, &o->compile);
 	if (run)
 		set_record(j, run, report, brief);
 	else if (o->limit == OUTCOME_LIMIT_HOST_MEMORY)
@@ -314,7 +388,10 @@ int encode_result_add(struct buf *b, const struct outcome *o, const struct repor
 	if (json_add(b, result_tail(o, report, run, false)) < 0)
 		return -1;
 	b->data[joint] = ',';
-	return 0;
+	b->len--;
+	if (buf_add_str(b, ",\"isolation\":") < 0 || receipt_isolation_add(b, o) < 0)
+		return -1;
+	return buf_add(b, "}", 1);
 }
 
 json_t *encode_result_brief(const struct outcome *o, const struct report *report,
@@ -326,6 +403,7 @@ json_t *encode_result_brief(const struct outcome *o, const struct report *report
 
 	json_set(j, "stdout", json_null());
 	json_set(j, "stderr", json_null());
+	json_set(j, "isolation", receipt_isolation(o));
 	r = json_object_update(j, tail);
 	assert(r == 0);
 	(void)r;

@@ -108,6 +108,8 @@ json_t *encode_session(const struct session *session)
 	json_set(j, "resource_limit", limits);
 	json_set(j, "policy", encode_text(info.policy));
 	json_set(j, "network", json_string(box_network_name(info.network)));
+	json_set(j, "secrets", encode_texts(info.secrets));
+	json_set(j, "mcp", encode_texts(info.mcp));
 	json_set(j, "env_vars", encode_variables(info.env));
 	json_set(j, "timeout", encode_seconds(info.idle_timeout_us));
 	json_set(j, "lifetime", encode_seconds(info.lifetime_us));

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "json/json_dump.h"
 #include <math.h>
 #include <string.h>
 
@@ -253,6 +254,8 @@ static int take_seconds(const struct field_value *v)
 
 	if (!json_is_number(v->value))
 		return fields_wrong(v, "a number of seconds");
+	if (v->field->clamp)
+		seconds = seconds <= 0 ? 1 : fmin(seconds, SECONDS_MAX);
 	if (!(seconds > 0) || seconds > SECONDS_MAX)
 		return fields_wrong(v, v->field->what
 		                               ? v->field->what
@@ -361,7 +364,7 @@ static char *read_variable(const struct field_value *v, const char *name, const 
 	else if (!json_is_number(value) && !json_is_boolean(value))
 		(void)fields_wrong(&item, "a string, a number or a boolean");
 	else
-		text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+		text = json_dump_text(value, 0);
 	return text ? xasprintf("%s=%s", name, text) : NULL;
 }
 

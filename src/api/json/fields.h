@@ -82,7 +82,7 @@ struct field {
 	bool required;
 	bool once;     /* a number with another name: must still be 0 */
 	bool not_null; /* null is not absent, despite FIELDS_LOOSE */
-	bool clamp;    /* over @max counts as @max */
+	bool clamp;    /* over @max counts as @max; seconds: core cuts them, none are 1 */
 	bool hidden;   /* not in the schema: known only to be refused */
 	enum field_shown shown;
 	const char *other_name; /* satisfies @required too; a row with the same member */

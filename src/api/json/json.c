@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "json/json_dump.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -120,6 +121,10 @@ json_t *json_read(const char *text, size_t len, struct error *err)
 	json_error_t why;
 	json_t *value;
 
+	if (len == 0) {
+		(void)error_set(err, ERR_BAD_JSON, 0, "the body is empty; {} is the least");
+		return NULL;
+	}
 	scan_run(&scan, text, len);
 	if (scan.too_deep) {
 		(void)error_set(err, ERR_BAD_JSON, 0, "nested deeper than %d levels",
@@ -186,9 +191,6 @@ void json_append(json_t *array, json_t *value)
  * valid text needs three more passes.
  */
 
-/* 0.1 is written as 0.1. */
-#define REAL_DIGITS 15
-#define WRITE_FLAGS (JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(REAL_DIGITS))
 /* Longest escape of one byte: \u0000. */
 #define GROWTH 6
 /* Per step; the buffer has room for the worst case. */
@@ -324,14 +326,9 @@ int json_add_text(struct buf *b, const char *text, size_t len)
 	return r < 0 ? r : buf_add(b, "\"", 1);
 }
 
-static int add_chunk(const char *text, size_t len, void *b)
-{
-	return buf_add(b, text, len);
-}
-
 int json_add(struct buf *b, json_t *value)
 {
-	int r = json_dump_callback(value, add_chunk, b, WRITE_FLAGS);
+	int r = json_dump_to(b, value);
 
 	json_decref(value);
 	return r;
@@ -339,7 +336,7 @@ int json_add(struct buf *b, json_t *value)
 
 char *json_write(json_t *value, size_t *ret_len)
 {
-	char *text = json_dumps(value, WRITE_FLAGS);
+	char *text = json_dump_text(value, JSON_COMPACT);
 
 	assert(text); /* only memory can run out */
 	json_decref(value);

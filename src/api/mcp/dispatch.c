@@ -23,20 +23,25 @@
 #define LOG_WARNING 3
 #define TOOLS_PAGE  50
 
+/* How the tools of a profile belong together. */
 static const char *const instructions[] = {
-	[false] = "Runs code in isolated Linux sandboxes without network. For a single piece of "
-		  "code call "
-		  "execute_code. For several steps call create_sandbox, pass its sandbox_id to the "
-		  "other "
-		  "tools (and as session_id to execute_code, which then keeps variables), and call "
-		  "terminate_sandbox at the end. Files are in /workspace. Long output is "
-		  "shortened; the text "
-		  "names the resource that has all of it.",
-	[true] = "Runs code in isolated Linux boxes without network. One piece of code needs only "
-		 "execute_code. For several steps create a session (manage_session), pass its "
-		 "session_id to "
-		 "the other tools, and end it at the end.",
+	[false] = "For a single piece of code call execute_code. For several steps call "
+		  "create_sandbox, pass its sandbox_id to the other tools (and as session_id to "
+		  "execute_code, which then keeps variables), and call terminate_sandbox at the "
+		  "end. Files are in /workspace. Long output is shortened; the text names the "
+		  "resource that has all of it.",
+	[true] = "One piece of code needs only execute_code. For several steps create a session "
+		 "(manage_session), pass its session_id to the other tools, and end the session "
+		 "when you are done.",
 };
+
+static json_t *instructions_for(bool brief, bool has_network)
+{
+	return json_sprintf("Runs code in isolated Linux boxes%s. %s",
+	                    has_network ? ", which reach only hosts that the policy allows"
+	                                : " without network",
+	                    instructions[brief]);
+}
 
 const char *mcp_request_text(const struct mcp_request *q, const char *name)
 {
@@ -187,7 +192,9 @@ static void initialize(struct mcp_request *q)
 	json_set(result, "serverInfo",
 	         json_pack("{s:s, s:s, s:s}", "name", "millibox", "title", "Millibox sandboxes",
 	                   "version", MILLIBOX_VERSION));
-	json_set(result, "instructions", json_string(instructions[is_brief(q)]));
+	json_set(
+		result, "instructions",
+		instructions_for(is_brief(q), tool_has_network(q->call.router, q->call.principal)));
 	answer_request(q, result);
 }
 
@@ -362,7 +369,7 @@ static void call_tool(struct mcp_request *q)
 	struct error err = {0};
 
 	if (!tool)
-		(void)tool_unknown(q->call.router->config, name ? name : "", &err);
+		(void)tool_unknown(q->call.router, name ? name : "", &err);
 	else if (arguments && !json_is_object(arguments))
 		(void)error_set(&err, ERR_INVALID, 0, "arguments of %s must be an object", name);
 	if (!tool || error_is_set(&err)) {

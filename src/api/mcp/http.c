@@ -98,7 +98,8 @@ static struct mcp_session *find_session_of(struct mcp *mcp, struct http_request 
 
 	if (!id) {
 		reply_rpc_error(req, HTTP_BAD_REQUEST, RPC_INVALID_REQUEST,
-		                "Server not initialized: Mcp-Session-Id is missing");
+		                "Server not initialized: send initialize first, over HTTP then its "
+		                "Mcp-Session-Id");
 		return NULL;
 	}
 	s = mcp_session_find(mcp, who->tenant, id);

@@ -7,7 +7,6 @@
 #include "base/buf.h"
 #include "core/config/config.h"
 #include "core/observe/metrics.h"
-#include "http/status.h"
 #include "http/ws.h"
 
 /*
@@ -131,18 +130,6 @@ static void on_message(void *ctx, const char *body, size_t len)
 	send_answer(s, text, text_len);
 }
 
-/* Tell a plain request how to upgrade. */
-static void refuse_upgrade(struct http_request *req, const struct error *err)
-{
-	if (err->code != ERR_INVALID) {
-		reply_error(req, err);
-		return;
-	}
-	http_add_header(req, "Upgrade", "websocket");
-	http_add_header(req, "Sec-WebSocket-Version", "13");
-	reply_error_as(req, err, HTTP_UPGRADE_REQUIRED);
-}
-
 void mcp_ws(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const struct http_ws_config config = {r->config->max_body_bytes, WAITING_MAX, "mcp"};
@@ -160,12 +147,14 @@ void mcp_ws(struct router *r, struct http_request *req, const struct route_args 
 	s->request_id = xstrdup(http_request_id(req));
 	s->session = mcp_session_new(r->mcp, s->principal->tenant, &err);
 	if (!s->session ||
-	    http_ws_accept(req, &config, &(struct http_ws_events){s, on_message, on_closed}, &s->ws,
-	                   &err) < 0) {
+	    http_ws_accept(req, &config,
+	                   &(struct http_ws_events){
+				   .ctx = s, .on_message = on_message, .on_closed = on_closed},
+	                   &s->ws, &err) < 0) {
 		if (s->session)
 			mcp_session_free(s->session);
 		socket_free(s);
-		refuse_upgrade(req, &err);
+		reply_upgrade_error(req, &err);
 		return;
 	}
 	s->session->sink = (struct mcp_sink){send_text, close_socket, check_key, s};

@@ -13,12 +13,18 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "core/config/config.h"
+#include "core/language/options.h"
+#include "core/language/runners.h"
 #include "core/run/run.h"
 #include "core/run/run_record.h"
+#include "core/run/run_service.h"
+#include "core/run/versions.h"
 #include "core/session/session.h"
+#include "core/template/template.h"
 #include "http/server.h"
 #include "http/status.h"
 #include "io/timer.h"
+#include <string.h>
 
 /*
  * Theory of operation. A waiter ends with, and is freed by, whichever comes first: the program's
@@ -46,14 +52,76 @@ static const struct error no_room = {
 	.msg = "the program ran, but its output does not fit into a response",
 };
 
+bool op_run_is_paused(const struct session *session)
+{
+	struct session_info info = {0};
+
+	session_info(session, &info);
+	return info.state == SESSION_PAUSED;
+}
+
+static const char *language_of(const struct op_run_start *start)
+{
+	struct session_info info = {0};
+
+	if (start->request->language || !start->session)
+		return start->request->language;
+	session_info(start->session, &info);
+	return info.language;
+}
+
+/* Of the host's toolchain, if it is known and the program will use it; else the runner compares. */
+static const char *known_version(const struct router *r, const struct op_run_start *start,
+                                 const struct runner *runner)
+{
+	const struct template *t =
+		start->session ? session_template(start->session) : start->request->template;
+
+	return t && t->programs ? NULL : versions_of(run_service_versions(r->runs), runner);
+}
+
+/* Options that choose another language or add lines to the code. @ret_code: owned, for the changed
+ * request. */
+static int apply_options(const struct router *r, const struct op_run_start *start,
+                         struct run_request *request, char **ret_code, struct error *err)
+{
+	const char *language = language_of(start), *other;
+	const struct runner *runner =
+		r->parts.runners && language ? runners_find(r->parts.runners, language) : NULL;
+	cleanup_free char *prefix = NULL;
+
+	/* Core refuses an unknown language. */
+	if (!request->options || !*request->options || !runner)
+		return 0;
+	if (options_check(runner, request->options, err) < 0 ||
+	    options_check_version(runner, request->options, known_version(r, start, runner), err) <
+	            0)
+		return -1;
+	prefix = options_prefix(runner, request->options);
+	if (prefix && request->code) {
+		*ret_code = xasprintf("%s%s", prefix, request->code);
+		request->code = *ret_code;
+		request->code_len = strlen(*ret_code);
+	}
+	other = options_of_type(runner, request->options, RUNNER_OPTION_LANGUAGE);
+	if (other && runners_find(r->parts.runners, other) != runner) {
+		request->language = (char *)(uintptr_t)other; /* core copies it */
+		request->options = NULL;
+	}
+	return 0;
+}
+
 int op_run_start(struct router *r, const struct op_run_start *start, struct run_record **ret_record,
                  struct error *err)
 {
 	struct run_request request = *start->request; /* what it owns stays the caller's */
+	cleanup_free char *code = NULL;
 
 	request.tenant = start->who->tenant;
 	request.key_id = start->who->key_id;
 	request.request_id = (char *)(uintptr_t)start->request_id; /* core copies it */
+	if (apply_options(r, start, &request, &code, err) < 0)
+		return -1;
 	return start->session ? session_execute(start->session, &request, ret_record, err)
 	                      : run_start(r->runs, &request, ret_record, err);
 }
@@ -311,6 +379,8 @@ void run_reply(struct router *r, struct http_request *req, struct run_record *re
 		encode_cuts_warn(run.cuts, NULL, reply_warnings(req));
 	w->in_session = run.session_id;
 	w->how = *how;
+	w->began = how->began;
+	w->next_id = how->next_id;
 	w->max_bytes = r->config->max_answers_bytes;
 	pending_wait(&w->pending, req, on_left);
 	w->watch = run_watch(record, 0, on_event, w);

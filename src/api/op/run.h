@@ -34,6 +34,8 @@ struct op_run_start {
 	const char *request_id; /* for logs and audit */
 };
 
+/** op_run_is_paused - a result would not come until the session is resumed: tell who waits. */
+bool op_run_is_paused(const struct session *session);
 /**
  * op_run_start - Return: 0; -1 with *err: nothing started. A program without a session must be
  * watched before the loop goes on.
@@ -59,6 +61,8 @@ struct run_reply {
 	bool announce;        /* a session: ids first, before the start */
 	bool paused;          /* a session's stream: it waits until the session is resumed */
 	bool past_only;       /* a session's stream: end after the events so far */
+	bool began;           /* the stream has begun, with events up to @next_id */
+	uint64_t next_id;
 };
 
 /** run_reply - answer @req, now or later. Without a session the program ends with the request. */

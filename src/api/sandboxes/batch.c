@@ -247,7 +247,7 @@ static void run_tool(struct item *item)
 	if (!tool ||
 	    sandboxes_decode_part(b->router, "parameters", b->parameters, kind->fields, &p, &err) <
 	            0 ||
-	    kind->complete(&p, &err) < 0) {
+	    (kind->complete && kind->complete(&p, &err) < 0)) {
 		finish_item(item, NULL, &err);
 		return;
 	}

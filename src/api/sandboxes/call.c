@@ -59,6 +59,7 @@ static const char *const codes[] = {
 	[ERR_DISK_FULL] = "RESOURCE_LIMIT_EXCEEDED",
 	[ERR_TEMPLATE_NOT_FOUND] = "IMAGE_NOT_FOUND",
 	[ERR_TEMPLATE_IN_USE] = "CONFLICT",
+	[ERR_SECRET_NOT_FOUND] = "NOT_FOUND",
 	[ERR_UNAVAILABLE] = "INSUFFICIENT_RESOURCES",
 	[ERR_BOX_FAILED] = "CONTAINER_START_FAILED",
 	[ERR_AGENT_LOST] = "EXECUTION_FAILED",
@@ -127,6 +128,15 @@ struct sandboxes_done sandboxes_done_of(const struct call *call, const json_t *r
 	};
 }
 
+static const char *refusal_code(const struct error *failure)
+{
+	if (failure->code == ERR_INVALID && str_equal(failure->field, "packages"))
+		return "PACKAGE_INSTALL_FAILED";
+	if (failure->code == ERR_DENIED && str_equal(failure->field, "network_mode"))
+		return "NETWORK_CONFIGURATION_ERROR";
+	return sandboxes_code(failure->code);
+}
+
 json_t *sandboxes_metadata(const struct sandboxes_done *done)
 {
 	json_t *j = json_copy((json_t *)(uintptr_t)done->structured), *details, *context;
@@ -144,7 +154,7 @@ json_t *sandboxes_metadata(const struct sandboxes_done *done)
 	json_set(context, "field", json_incref(json_object_get(j, "field")));
 	json_set(context, "request_id", json_incref(json_object_get(j, "request_id")));
 	json_set(j, "context", context);
-	json_set(j, "code", json_string(sandboxes_code(done->failure->code)));
+	json_set(j, "code", json_string(refusal_code(done->failure)));
 	json_set(j, "message", json_string(tool_result_text(done->result)));
 	return j;
 }
@@ -212,11 +222,26 @@ static void on_left(struct pending *p)
 	waiter_free(w);
 }
 
+/*
+ * Its client shows the text of a result, and of an HTTP error only the number. So an HTTP error is
+ * what the original documents as one: arguments that do not fit the schema, and no such sandbox.
+ * execute_code is another system's tool, where that is a result as well.
+ */
+static bool is_http_error(const struct waiter *w, const struct error *failure)
+{
+	bool is_argument = failure->code == ERR_INVALID || failure->code == ERR_UNKNOWN_FIELD;
+
+	if (str_equal(w->call.tool->name, "execute_code") &&
+	    (is_argument || failure->code == ERR_SESSION_NOT_FOUND))
+		return false;
+	return is_argument ? w->call.malformed : sandboxes_is_refusal(failure);
+}
+
 static void on_done(void *ctx, json_t *result, const struct error *failure)
 {
 	struct waiter *w = ctx;
 	const struct sandboxes_done done = sandboxes_done_of(&w->call, result, failure);
-	bool refused = failure && (w->strict || sandboxes_is_refusal(failure));
+	bool refused = failure && (w->strict || is_http_error(w, failure));
 	struct http_request *req = pending_resume(&w->pending);
 
 	if (refused && w->streaming)

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "core/session/session.h"
 #include "http/status.h"
+#include "json/json_dump.h"
 #include <math.h>
 #include <string.h>
 
@@ -49,7 +50,7 @@ static int take_ttl(const struct field_value *v)
 
 static int check_metadata(const json_t *metadata, struct error *err)
 {
-	if (metadata && json_dumpb(metadata, NULL, 0, JSON_COMPACT) > METADATA_MAX)
+	if (metadata && json_dump_size(metadata) > METADATA_MAX)
 		return error_field(err, "metadata", "must have at most %d bytes", METADATA_MAX);
 	return 0;
 }
@@ -125,12 +126,16 @@ static int create_session(struct router *r, const struct http_request *req,
 }
 
 /* With what the request does not get. */
-static json_t *view_created(struct http_request *req, const struct session *session)
+static json_t *view_created(struct http_request *req, const struct session *session,
+                            enum box_network asked)
 {
+	cleanup_free char *note = tool_network_note(asked, session);
 	json_t *view = sandboxes_view(session);
 	struct session_info info = {0};
 
 	session_info(session, &info);
+	if (note)
+		json_append(reply_warnings(req), json_string(note));
 	encode_cuts_tell(info.cuts, view, reply_warnings(req));
 	return view;
 }
@@ -139,11 +144,13 @@ void sandboxes_create(struct router *r, struct http_request *req, const struct r
 {
 	struct create_body body = {0};
 	struct session *session = NULL;
+	enum box_network asked = BOX_NETWORK_NONE;
 	struct error err = {0};
 
 	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
 		return;
 	if (sandboxes_decode(r, req, args, &sandboxes_create_fields, &body) == 0) {
+		asked = tool_ease_network(&body.session);
 		if (create_session(r, req, args->principal, &body, &session, &err) < 0)
 			reply_error(req, &err);
 		else
@@ -153,7 +160,7 @@ void sandboxes_create(struct router *r, struct http_request *req, const struct r
 	session_request_done(&body.session);
 	if (session)
 		durable_reply_session_created(req, session, HTTP_CREATED,
-		                              view_created(req, session), r->parts.sessions);
+		                              view_created(req, session, asked), r->parts.sessions);
 }
 
 void sandboxes_show(struct router *r, struct http_request *req, const struct route_args *args)

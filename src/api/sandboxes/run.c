@@ -46,28 +46,10 @@ const struct fields sandboxes_exec_fields = SANDBOXES_FIELDS("SandboxExec",
 const struct fields sandboxes_code_fields = SANDBOXES_FIELDS("SandboxCode",
 	{"code", FIELD_STRING, INTO_LEN(args.exec.request.code, args.exec.request.code_len), .required = true, .min = 1, .check = decode_check_code},
 	{"language", FIELD_STRING, INTO(args.exec.request.language)},
-	{"filename", FIELD_STRING, INTO(filename)},
-	{"packages", FIELD_STRINGS, INTO(args.packages), .description = "Packages that must be installed; nothing is fetched."},
+	{"filename", FIELD_STRING, INTO(args.exec.file_name)},
+	{"packages", FIELD_STRINGS, INTO(args.packages), .description = "Packages that the program needs. Missing ones are installed first, if the operator allows it."},
 	COMMON_ROWS("60"));
-
-/* By file suffix. */
-static const struct {
-	const char *ending, *language;
-} endings[] = {
-	{".py", "python"}, {".js", "javascript"}, {".mjs", "javascript"}, {".ts", "typescript"}, {".sh", "shell"}, {".bash", "shell"},
-	{".go", "go"}, {".rs", "rust"}, {".java", "java"}, {".c", "c"}, {".cc", "cpp"}, {".cpp", "cpp"}, {".cxx", "cpp"}, {".cs", "csharp"},
-};
 /* clang-format on */
-
-static const char *language_of(const char *filename)
-{
-	const char *dot = filename ? strrchr(filename, '.') : NULL;
-
-	for (size_t i = 0; dot && i < ARRAY_SIZE(endings); i++)
-		if (str_equal(endings[i].ending, dot))
-			return endings[i].language;
-	return NULL;
-}
 
 /* For a shell command. Return: 0, or -1: too long. */
 static int quote(struct buf *b, const char *word)
@@ -99,20 +81,9 @@ static int complete_exec(struct sandboxes_program *p, struct error *err)
 	return 0;
 }
 
-static int complete_code(struct sandboxes_program *p, struct error *err)
-{
-	const char *language = language_of(p->filename);
-
-	(void)err;
-	if (language && !p->args.exec.request.language)
-		p->args.exec.request.language = xstrdup(language);
-	return 0;
-}
-
 void sandboxes_program_done(struct sandboxes_program *p)
 {
 	tool_args_done(&p->args);
-	free(p->filename);
 }
 
 static void finish_view(json_t *j, const struct sandboxes_done *done)
@@ -161,7 +132,7 @@ static json_t *render_code(const struct sandboxes_done *done)
 const struct sandboxes_program_kind sandboxes_exec_kind = {"exec_command", &sandboxes_exec_fields,
                                                            complete_exec, render_exec};
 const struct sandboxes_program_kind sandboxes_code_kind = {"run_generic", &sandboxes_code_fields,
-                                                           complete_code, render_code};
+                                                           NULL, render_code};
 
 static void run_program(struct router *r, struct http_request *req, const struct route_args *args,
                         const struct sandboxes_program_kind *kind)
@@ -173,7 +144,7 @@ static void run_program(struct router *r, struct http_request *req, const struct
 	    sandboxes_decode(r, req, args, kind->fields, &p) < 0)
 		return;
 	http_drop_body(req);
-	if (kind->complete(&p, &err) < 0) {
+	if (kind->complete && kind->complete(&p, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}

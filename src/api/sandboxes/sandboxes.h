@@ -122,14 +122,13 @@ const char *sandboxes_code(enum error_code code);
 /* /exec or /code. */
 struct sandboxes_program {
 	struct tool_args args; /* first: see tool_args.h */
-	char *filename;
 	bool stream;
 };
 
 struct sandboxes_program_kind {
 	const char *tool;
 	const struct fields *fields; /* of struct sandboxes_program */
-	/* Combine fields after decoding. */
+	/* Combine fields after decoding; NULL: nothing to do. */
 	int (*complete)(struct sandboxes_program *p, struct error *err);
 	sandboxes_render_fn *render;
 };

@@ -13,6 +13,7 @@
 #include "core/request/workpath.h"
 #include "core/run/run.h"
 #include "core/session/session.h"
+#include "json/json_dump.h"
 #include <string.h>
 
 /*
@@ -69,7 +70,12 @@ static void run_in_session(struct router *r, struct http_request *req,
 	start.session = se_session(r, req, args);
 	if (!start.session)
 		return;
-	if (op_run_start(r, &start, &record, &err) < 0)
+	if (op_run_is_paused(start.session))
+		(void)error_set(&err, ERR_CONFLICT, 0,
+		                "session %.64s is paused, so the result would not come: resume it "
+		                "with POST /api/v1/sessions/%.64s/resume",
+		                args->id, args->id);
+	if (error_is_set(&err) || op_run_start(r, &start, &record, &err) < 0)
 		reply_error(req, &err);
 	else
 		run_reply(r, req, record,
@@ -107,7 +113,7 @@ static int take_args(const struct field_value *v)
 		    !memchr(json_string_value(item), '\0', json_string_length(item)))
 			args[i] = xstrdup(json_string_value(item));
 		else if (json_is_number(item))
-			args[i] = json_dumps(item, JSON_ENCODE_ANY);
+			args[i] = json_dump_text(item, 0);
 		else
 			return fields_wrong(v, "a list of strings");
 	}
@@ -226,7 +232,7 @@ static void ask_runner(struct program *p)
 	if (json_array_size(list) > 0)
 		json_set(ask, "outputs", json_incref(list));
 	json_decref(list);
-	p->request.ask = json_dumps(ask, JSON_COMPACT);
+	p->request.ask = json_dump_text(ask, JSON_COMPACT);
 	json_decref(ask);
 }
 

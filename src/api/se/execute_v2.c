@@ -5,7 +5,6 @@
 #include "api/json/decode_fields.h"
 #include "api/json/encode.h"
 #include "api/json/json.h"
-#include "api/json/markers.h"
 #include "api/json/report.h"
 #include "api/op/run.h"
 #include "api/reply.h"
@@ -14,6 +13,7 @@
 #include "base/size.h"
 #include "base/str.h"
 #include "core/config/config.h"
+#include "core/run/markers.h"
 #include "core/run/run.h"
 #include "http/status.h"
 #include <math.h>

@@ -56,10 +56,11 @@ struct call {
 	const struct tool *tool;
 	struct tool_args args;
 	uint64_t started_us;
-	bool whole;    /* do not shorten output */
-	bool brief;    /* for a model: see enum config_profile */
-	json_t *asked; /* owned: known before the run */
-	json_t *log;   /* owned: what a log says about the run; NULL: nothing ran */
+	bool whole;     /* do not shorten output */
+	bool brief;     /* for a model: see enum config_profile */
+	bool malformed; /* the arguments do not fit the tool's schema */
+	json_t *asked;  /* owned: known before the run */
+	json_t *log;    /* owned: what a log says about the run; NULL: nothing ran */
 	struct text_stream text[OUTPUT_COUNT];
 	call_session_fn *with_session; /* once the session was found */
 };

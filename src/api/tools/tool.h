@@ -60,12 +60,15 @@ struct tool_reader {
 	bool brief; /* a model, in the default profile */
 };
 
+/** tool_has_network - the caller's policy grants one. */
+bool tool_has_network(const struct router *r, const struct principal *who);
 /** tool_is_listed - enabled, and the host has its language. */
 bool tool_is_listed(const struct router *r, const struct tool *tool);
 /** tool_is_in_profile - MCP lists it. With mcp.enabled_tools the operator chose the list. */
 bool tool_is_in_profile(const struct router *r, const struct tool *tool);
-/** tool_unknown - ERR_INVALID that suggests the nearest name. Return: always -1. */
-int tool_unknown(const struct config *config, const char *name, struct error *err);
+/** tool_unknown - ERR_INVALID that suggests the nearest name, or lists some. @r NULL: disabled
+ * tools too, and no list. Return: always -1. */
+int tool_unknown(const struct router *r, const char *name, struct error *err);
 
 /** tool_input_schema - Return: owned. */
 json_t *tool_input_schema(const struct tool *tool,

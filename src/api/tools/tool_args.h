@@ -31,6 +31,7 @@ struct tool_args {
 	struct decoded_run exec;
 	char *working_dir;
 	char **packages;
+	bool installed; /* they are */
 	json_t *options;
 	/* For execute_code "" or NULL: none. */
 	char *sandbox_id;
@@ -46,7 +47,8 @@ struct tool_args {
 	enum tool_action action;
 	char *execution_id;
 	enum output_stream stream;
-	char *query, *callee; /* of more_tools */
+	char *query, *callee; /* of more_tools; of search_tools */
+	uint64_t limit;
 	json_t *arguments;
 };
 

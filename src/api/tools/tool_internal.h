@@ -5,6 +5,7 @@
 
 #include "api/tools/tool.h"
 #include "core/request/workpath.h"
+#include "driver/box_spec.h"
 
 struct buf;
 struct policy_cuts;
@@ -13,6 +14,7 @@ struct run_record_info;
 tool_fn tool_list_languages;
 
 tool_fn tool_more_tools;
+tool_fn tool_search_tools;
 
 tool_fn tool_manage_session;
 tool_fn tool_create_sandbox;
@@ -21,6 +23,14 @@ tool_fn tool_terminate_sandbox;
 tool_fn tool_interrupt;
 int tool_find_image(const struct router *r, const char *tenant, const char *image,
                     const char **ret_template, struct error *err) attr_must_check;
+/**
+ * tool_ease_network - bridge and host are other systems' words for a network: a policy that
+ * grants less gives that, and none gives more. Return: what was asked for, for
+ * tool_network_note; NONE: nothing to tell.
+ */
+enum box_network tool_ease_network(struct session_request *request);
+/** tool_network_note - that the session has less. Return: owned; NULL: it has not. */
+char *tool_network_note(enum box_network asked, const struct session *session) attr_must_check;
 /** tool_rename_field - from core's field to the tool's argument. */
 void tool_rename_field(struct error *err);
 /** tool_view_sandbox - Return: owned. */
@@ -29,6 +39,13 @@ const char *tool_sandbox_status(const struct session *session);
 
 /** tool_noun - what the reader calls a session. */
 const char *tool_noun(const struct call *call);
+
+tool_fn tool_install_package;
+/** tool_install - args.packages into the sandbox; @then, or the call ends with the failure. */
+void tool_install(struct call *call, const char *language, void (*then)(struct call *call));
+/** tool_lacks_packages - whether @session lacks one of args.packages, of @language. */
+bool tool_lacks_packages(const struct call *call, const struct session *session,
+                         const char *language);
 
 tool_fn tool_execute_code;
 tool_fn tool_exec_command;

@@ -154,7 +154,7 @@ void tool_more_tools(struct call *call)
 		return;
 	}
 	if (!tool || tool == call->tool) {
-		(void)tool_unknown(call->router->config, name, &err);
+		(void)tool_unknown(call->router, name, &err);
 		(void)!str_copy(err.field, sizeof(err.field), "call");
 		tool_refuse(call, &err);
 		return;

@@ -5,11 +5,11 @@
 #include "api/json/encode.h"
 #include "api/json/encode_file.h"
 #include "api/json/json.h"
-#include "api/json/markers.h"
 #include "api/json/report.h"
 #include "api/op/download.h"
 #include "api/op/outputs.h"
 #include "api/reply.h"
+#include "api/tools/remedy.h"
 #include "api/tools/sandbox_uri.h"
 #include "api/tools/shorten.h"
 #include "base/alloc.h"
@@ -17,8 +17,10 @@
 #include "base/utf8.h"
 #include "core/config/config.h"
 #include "core/policy/policy.h"
+#include "core/run/markers.h"
 #include "core/run/run_record.h"
 #include "http/media_type.h"
+#include "json/json_dump.h"
 #include <string.h>
 
 /*
@@ -121,8 +123,10 @@ static json_t *error_message(const struct summary *t)
 	if (t->o->status == OUTCOME_SUCCESS)
 		return json_null();
 	if (t->o->status == OUTCOME_TIMEOUT)
-		return json_sprintf("Execution timed out after %.3g seconds.",
-		                    (double)t->o->duration_us / 1e6);
+		return json_sprintf(
+			"Execution timed out after %.3g seconds.",
+			(double)(t->run->timeout_us ? t->run->timeout_us : t->o->duration_us) /
+				1e6);
 	if (name)
 		return json_sprintf("%s: %s", name, value ? value : "");
 	if (outcome_limit_name(t->o->limit))
@@ -172,7 +176,7 @@ static json_t *make_structured(struct summary *t, json_t *content)
 	json_set(j, "return_value", json_incref(t->report.result));
 	json_set(j, "artifacts", encode_artifacts(&t->o->artifacts, t->run->session_id));
 	json_set(j, "session_reset", json_boolean(t->run->session_reset));
-	json_set(j, "duration", json_real(ms / 1e3));
+	json_set(j, "duration", json_real((double)t->o->duration_us / 1e6));
 	json_set(j, "execution_time_ms", json_real(ms));
 	json_set(j, "timed_out", json_boolean(status == OUTCOME_TIMEOUT));
 	json_set(j, "error_message", error_message(t));
@@ -214,7 +218,7 @@ static void add_values(const struct summary *t, struct buf *b, bool marked)
 		}
 	}
 	if (!shown && !json_is_null(t->report.result)) {
-		cleanup_free char *text = json_dumps(t->report.result, JSON_ENCODE_ANY);
+		cleanup_free char *text = json_dump_text(t->report.result, 0);
 
 		(void)!buf_add_str(b, marked ? "[return value] " : "");
 		add_shortened(t, b, text ? text : "");
@@ -288,15 +292,15 @@ static void add_denials(const struct summary *t, struct buf *b)
 {
 	for (unsigned i = 0; i < t->o->denials_count && i < DENIALS_MAX; i++) {
 		const struct denial *d = &t->o->denials[i];
+		cleanup_json json_t *remedy = d->remedy ? json_loads(d->remedy, 0, NULL) : NULL;
+		const char *text = json_string_value(json_object_get(remedy, "text"));
 
-		if (str_equal(d->kind, "syscall"))
-			(void)!buf_addf(b,
-			                "[denied: %.32s, %llu times, by rule %s; no sandbox allows "
-			                "it]\n",
-			                d->what, (unsigned long long)d->count, d->rule);
-		else
-			(void)!buf_addf(b, "[denied: more %.32s, %llu times, by rule %s]\n",
-			                d->what, (unsigned long long)d->count, d->rule);
+		(void)!buf_addf(b, "[denied by rule %s: %s%.95s (%llu time%s)%s", d->rule,
+		                str_equal(d->kind, DENIAL_KIND_LIMIT) ? "more " : "", d->what,
+		                (unsigned long long)d->count, d->count == 1 ? "" : "s",
+		                text ? ". " : "");
+		remedy_add_text(text ? text : "", b);
+		(void)!buf_add_str(b, "]\n");
 	}
 }
 

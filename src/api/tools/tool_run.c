@@ -5,10 +5,12 @@
 #include "api/json/decode_fields.h"
 #include "api/json/dependencies.h"
 #include "api/json/json.h"
+#include "api/op/language.h"
 #include "api/op/run.h"
 #include "base/alloc.h"
 #include "base/str.h"
-#include "core/language/detect.h"
+#include "core/install/install.h"
+#include "core/language/manager.h"
 #include "core/language/runners.h"
 #include "core/session/session.h"
 #include <string.h>
@@ -20,6 +22,9 @@
  *
  * call_cancel kills the program. The transport decides whether a disconnect cancels.
  */
+
+/* Most snippets of agents are Python. */
+#define DEFAULT_LANGUAGE "python"
 
 static void list_installed(const struct runners *all, char *list, size_t size)
 {
@@ -33,21 +38,23 @@ static void list_installed(const struct runners *all, char *list, size_t size)
 }
 
 /* The tool's, the argument's, @fallback (NULL: none), or guessed. */
-static const struct runner *find_runner(const struct call *call, const char *fallback,
-                                        struct error *err)
+static const struct runner *find_runner(struct call *call, const char *fallback, struct error *err)
 {
 	const struct runners *all = call->router->parts.runners;
-	const struct decoded_run *exec = &call->args.exec;
+	struct decoded_run *exec = &call->args.exec;
 	const char *language = call->tool->language;
 	const struct runner *runner;
 	char list[160] = "";
 
+	if (!language && op_language_take_stated(all, exec))
+		language = exec->request.language;
 	if (!language)
-		language = exec->request.language ? exec->request.language : fallback;
-	if (!language)
-		language = exec->event
-		                   ? "python"
-		                   : detect_language(exec->request.code, exec->request.code_len);
+		language = exec->event ? DEFAULT_LANGUAGE : fallback;
+	if (!language) {
+		if (op_language_choose(all, exec, DEFAULT_LANGUAGE, err) < 0)
+			return NULL;
+		language = exec->request.language;
+	}
 	runner = runners_find(all, language);
 	if (runner && runner->installed)
 		return runner;
@@ -75,8 +82,25 @@ static json_t *split_package(const char *text)
 	return j;
 }
 
-/* Packages must be there already. */
-static int check_packages(const struct call *call, const char *language, struct error *err)
+/* See wait_for_packages: what can be installed is. */
+static int refuse_packages(const struct runner *runner, struct error *err)
+{
+	const struct manager *manager = manager_of(runner);
+
+	if (!manager)
+		return error_field(err, "packages",
+		                   "of %.32s cannot be installed: it has no package manager here. "
+		                   "Use a template that has them",
+		                   runner->name);
+	return error_field(err, "packages",
+	                   "of %.32s cannot be installed: the operator's setting "
+	                   "packages.managers lacks %s. Use a template that has them, or have "
+	                   "%s added to the setting",
+	                   runner->name, manager->name, manager->name);
+}
+
+/* Packages must be there, unless they were installed. */
+static int check_packages(const struct call *call, const struct runner *runner, struct error *err)
 {
 	cleanup_json json_t *wanted = json_array(), *read = NULL, *found = NULL;
 	json_t *names = json_array();
@@ -86,13 +110,10 @@ static int check_packages(const struct call *call, const char *language, struct 
 		(void)!json_array_append_new(wanted, split_package(*package));
 		(void)!json_array_append_new(names, json_string(*package));
 	}
-	if (json_array_size(wanted) == 0)
+	if (json_array_size(wanted) == 0 || call->args.installed)
 		return 0;
-	if (!str_equal(language, "python"))
-		return error_field(err, "packages",
-		                   "of %.32s cannot be installed: there is no network. Use a "
-		                   "template that has them",
-		                   language);
+	if (!str_equal(runner->name, "python"))
+		return refuse_packages(runner, err);
 	read = dependencies_read("packages", wanted, err);
 	if (!read)
 		return -1;
@@ -103,64 +124,13 @@ static int check_packages(const struct call *call, const char *language, struct 
 	return -1;
 }
 
-/* Without values, take_flags checks. */
-static const struct {
-	const char *language, *name;
-	const char *values[4];
-} options[] = {
-	{"python", "use_venv", {"false"}},
-	{"python", "python_cmd", {"python3", "python"}},
-	{"shell", "shell", {"bash", "sh"}},
-	{"shell", "set_flags", {NULL}},
-};
-
-static int check_option(const char *language, const char *name, const char *value,
-                        struct error *err)
+/* Core checks names and values. */
+static int take_options(struct call *call, struct error *err)
 {
-	char field[64];
-
-	(void)snprintf(field, sizeof(field), "options.%.48s", name);
-	if (!value)
-		return error_field(err, field, "must be a string");
-	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-		if (!str_equal(options[i].language, language) || !str_equal(options[i].name, name))
-			continue;
-		if (!options[i].values[0])
-			return 0;
-		for (const char *const *v = options[i].values; *v; v++)
-			if (str_equal(*v, value))
-				return 0;
-		return error_field(err, field, "must be \"%s\"", options[i].values[0]);
-	}
-	return error_field(err, field, "is not an option of %.32s", language);
-}
-
-/* "-euo pipefail": nothing that ends the command. */
-static int take_flags(const char *flags, struct run_request *request, struct error *err)
-{
-	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-+ ";
-	char *code;
-
-	if (flags[strspn(flags, good)] || (flags[0] != '-' && flags[0] != '+'))
-		return error_field(err, "options.set_flags", "must be like \"-euo pipefail\"");
-	code = xasprintf("set %s\n%s", flags, request->code);
-	free(request->code);
-	request->code = code;
-	request->code_len = strlen(code);
-	return 0;
-}
-
-static int take_options(struct call *call, const char *language, struct error *err)
-{
-	json_t *given = call->args.options;
-	const char *name, *flags;
-	json_t *value;
-
-	json_object_foreach (given, name, value)
-		if (check_option(language, name, json_string_value(value), err) < 0)
-			return -1;
-	flags = json_string_value(json_object_get(given, "set_flags"));
-	return flags && *flags ? take_flags(flags, &call->args.exec.request, err) : 0;
+	if (!call->args.options)
+		return 0;
+	call->args.exec.request.options = decode_options_object("options", call->args.options, err);
+	return call->args.exec.request.options ? 0 : -1;
 }
 
 /* Also sets call->asked. @language: the session's; NULL: guess. */
@@ -179,7 +149,7 @@ static int complete_request(struct call *call, const char *language, struct erro
 	json_set(call->asked, "language", json_string(runner->name));
 	if (fields_find(call->tool->input, "command"))
 		json_set(call->asked, "command", json_text(request->code, request->code_len));
-	if (check_packages(call, runner->name, err) < 0 ||
+	if (check_packages(call, runner, err) < 0 ||
 	    decode_handler_end(&call->args.exec, err) < 0 ||
 	    (dir && tool_clean_path(dir, "working_dir", path, err) < 0))
 		return -1;
@@ -187,7 +157,7 @@ static int complete_request(struct call *call, const char *language, struct erro
 	         json_sprintf("/workspace%s%s", *path ? "/" : "", path));
 	if (*path)
 		request->cwd = xstrdup(path);
-	return take_options(call, runner->name, err);
+	return take_options(call, err);
 }
 
 static void pass_output(struct call *call, const struct run_event *event)
@@ -217,9 +187,53 @@ static void on_event(void *ctx, struct run_record *record, const struct run_even
 	}
 }
 
+static void start_run(struct call *call, struct session *session);
+
+static void run_again(struct call *call)
+{
+	call->args.installed = true;
+	tool_with_session(call, start_run);
+}
+
+/* @language: the session's; NULL: guess. Return: whether the run waits for its packages. */
+static bool wait_for_packages(struct call *call, struct session *session, const char *language)
+{
+	const struct runner *runner;
+	struct error err = {0};
+
+	if (!call->args.packages || !call->args.packages[0] || call->args.installed)
+		return false;
+	runner = find_runner(call, language, &err);
+	/* Else complete_request says what is wrong. */
+	if (!runner || !manager_of(runner))
+		return false;
+	if (!tool_lacks_packages(call, session, runner->name)) {
+		call->args.installed = true;
+		return false;
+	}
+	if (!installs_can(call->router->parts.installs, runner->name))
+		return false;
+	tool_install(call, runner->name, run_again);
+	return true;
+}
+
 static void cancel_run(void *work)
 {
 	run_watch_cancel(work);
+}
+
+/* The program would wait until the session is resumed. No tool resumes one. */
+static int refuse_paused(const struct call *call, const char *id, struct error *err)
+{
+	if (call->whole)
+		return error_set(err, ERR_CONFLICT, 0,
+		                 "sandbox %.64s is stopped: POST /api/v1/sandboxes/%.64s/start "
+		                 "starts it",
+		                 id, id);
+	return error_set(err, ERR_CONFLICT, 0,
+	                 "%s %.64s is paused by its user, and runs nothing until the user resumes "
+	                 "it; no tool does",
+	                 tool_noun(call), id);
 }
 
 /* @session NULL: none. */
@@ -233,25 +247,27 @@ static void start_run(struct call *call, struct session *session)
 	bool stays = call->tool->run == tool_execute_code;
 	struct session_info info = {0};
 	struct run_record *record = NULL;
+	const char *language;
 	struct error err = {0};
 
 	if (session)
 		session_info(session, &info);
-	if (session && info.state == SESSION_PAUSED) {
-		/* It would wait until the sandbox is started. */
-		(void)error_set(&err, ERR_CONFLICT, 0, "sandbox %s is stopped: start it first",
-		                info.id);
-	} else if (complete_request(call, stays ? info.language : NULL, &err) == 0) {
+	language = stays ? info.language : NULL;
+	if (session && wait_for_packages(call, session, language))
+		return;
+	if (session && op_run_is_paused(session)) {
+		(void)!refuse_paused(call, info.id, &err);
+	} else if (complete_request(call, language, &err) == 0) {
 		request->fresh = session && (!stays || request->cwd);
 		(void)!op_run_start(call->router, &start, &record, &err);
 	}
-	/* Core has its own copy. */
-	decoded_run_done(&call->args.exec);
-	call->args.exec = (struct decoded_run){0};
 	if (!record) {
 		tool_refuse(call, &err);
 		return;
 	}
+	/* Core has its own copy. */
+	decoded_run_done(&call->args.exec);
+	call->args.exec = (struct decoded_run){0};
 	call_wait(call, run_watch(record, 0, on_event, call), cancel_run);
 }
 

@@ -31,10 +31,19 @@ static const struct {
 	{"debian", TEMPLATE_DEFAULT},
 	{"alpine", TEMPLATE_DEFAULT},
 	{"python", TEMPLATE_DEFAULT},
+	{"fedora", TEMPLATE_DEFAULT},
+	{"golang", TEMPLATE_DEFAULT},
+	{"rust", TEMPLATE_DEFAULT},
+	{"gcc", TEMPLATE_DEFAULT},
+	{"openjdk", TEMPLATE_DEFAULT},
+	{"eclipse-temurin", TEMPLATE_DEFAULT},
 	{"bash", "shell"},
 	{"busybox", "shell"},
 	{"node", "nodejs-basic"},
 };
+
+/* Where Docker looks for an image without a registry. */
+static const char *const registries[] = {"docker.io/", "index.docker.io/", "library/"};
 
 const char *tool_sandbox_status(const struct session *session)
 {
@@ -100,25 +109,38 @@ static bool is_of_family(const char *image, const char *family)
 {
 	size_t len = strlen(family);
 
-	return strncmp(image, family, len) == 0 && (image[len] == '\0' || image[len] == ':');
+	return strncmp(image, family, len) == 0 && strchr(":@", image[len]);
+}
+
+static const char *skip_registry(const char *image)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(registries); i++)
+		if (strncmp(image, registries[i], strlen(registries[i])) == 0)
+			image += strlen(registries[i]);
+	return image;
 }
 
 int tool_find_image(const struct router *r, const char *tenant, const char *image,
                     const char **ret_template, struct error *err)
 {
 	const struct templates *all = r->parts.templates;
+	const char *name = skip_registry(image);
 
 	*ret_template = image;
 	if (!all || templates_find(all, tenant, image))
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(images); i++)
-		if (is_of_family(image, images[i].family)) {
-			*ret_template = images[i].template_id;
+		if (is_of_family(name, images[i].family)) {
+			const struct template *t =
+				templates_find(all, tenant, images[i].template_id);
+
+			/* Its commands and files work without its language. */
+			*ret_template = t && !t->problem ? t->spec.id : TEMPLATE_DEFAULT;
 			return 0;
 		}
 	(void)error_field(err, "image",
-	                  "'%.80s' is not a template, and nothing is pulled; "
-	                  "python-basic and shell are built in",
+	                  "'%.80s' is not a template of this server, which pulls no images: import "
+	                  "it as a template, or use python-basic or shell",
 	                  image);
 	err->code = ERR_TEMPLATE_NOT_FOUND;
 	return -1;
@@ -141,14 +163,38 @@ void tool_rename_field(struct error *err)
 		}
 }
 
+enum box_network tool_ease_network(struct session_request *request)
+{
+	enum box_network asked = request->network;
+
+	if (!request->network_asked || asked < BOX_NETWORK_BRIDGE)
+		return BOX_NETWORK_NONE;
+	request->network_most = true;
+	return asked;
+}
+
+char *tool_network_note(enum box_network asked, const struct session *session)
+{
+	struct session_info info = {0};
+
+	session_info(session, &info);
+	if (info.network >= asked)
+		return NULL;
+	return xasprintf("network_mode: '%s' was requested, the policy grants '%s'%s",
+	                 box_network_name(asked), box_network_name(info.network),
+	                 info.network == BOX_NETWORK_NONE
+	                         ? ": programs reach no other host"
+	                         : ": programs reach the hosts that it names");
+}
+
 static int create_session(struct call *call, struct session **ret_session, struct error *err)
 {
 	struct session_request *request = &call->args.session;
-	const char *dir = call->args.workspace_dir, *template_id;
+	const char *template_id;
 	bool reused;
 
-	if (!str_equal(dir, WORKSPACE) && !str_equal(dir, WORKSPACE "/"))
-		return error_field(err, "workspace_dir", "is always " WORKSPACE);
+	if (call->args.workspace_dir[0] != '/')
+		return error_field(err, "workspace_dir", "must begin with '/'");
 	if (tool_find_image(call->router, call->principal->tenant, call->args.image, &template_id,
 	                    err) < 0)
 		return -1;
@@ -163,8 +209,46 @@ static int create_session(struct call *call, struct session **ret_session, struc
 	return -1;
 }
 
+static void add_note(struct buf *b, json_t *warnings, char *note)
+{
+	if (!note)
+		return;
+	(void)!buf_addf(b, "\n%s", note);
+	json_append(warnings, json_string(note));
+	free(note);
+}
+
+/* What differs from the request, for text and result. */
+static void add_notes(const struct call *call, const struct session *session,
+                      enum box_network asked, struct buf *b, json_t *structured)
+{
+	const char *dir = call->args.workspace_dir;
+	struct session_info info = {0};
+	json_t *warnings = json_array();
+
+	session_info(session, &info);
+	if (!str_equal(dir, WORKSPACE) && !str_equal(dir, WORKSPACE "/"))
+		add_note(b, warnings,
+		         xasprintf("workspace_dir: '%.80s' was requested; files are in " WORKSPACE
+		                   ", where programs start",
+		                   dir));
+	add_note(b, warnings, tool_network_note(asked, session));
+	if (info.cuts) {
+		json_set(structured, "limits", encode_cuts(info.cuts));
+		(void)!buf_add_str(b, "\n");
+		tool_add_cuts(b, info.cuts);
+	}
+	if (json_array_size(warnings) > 0)
+		json_set(structured, "warnings", warnings);
+	else
+		json_decref(warnings);
+}
+
 void tool_create_sandbox(struct call *call)
 {
+	/* A model reads in the schema what it may ask for. */
+	enum box_network asked =
+		call->whole ? tool_ease_network(&call->args.session) : BOX_NETWORK_NONE;
 	struct session *session = NULL;
 	struct session_info info = {0};
 	struct error err = {0};
@@ -173,24 +257,27 @@ void tool_create_sandbox(struct call *call)
 	json_t *structured;
 
 	if (create_session(call, &session, &err) < 0) {
+		if (call->tool->run == tool_manage_session && str_equal(err.field, "image"))
+			(void)!str_copy(err.field, sizeof(err.field), "template");
 		tool_refuse(call, &err);
 		return;
 	}
 	session_info(session, &info);
 	notes_write(session, json_pack("{s:s}", "image", call->args.image));
 	structured = tool_view_sandbox(session);
+	/* It accepts calls from now on; they wait for its box. Clients check for this word. */
+	if (info.state == SESSION_CREATING)
+		json_set(structured, "status", json_string("running"));
 	json_set(structured, "sandbox_id", json_string(info.id));
 	json_set(structured, "session_id", json_string(info.id));
+	json_set(structured, "image", json_string(call->args.image));
+	json_set(structured, "workspace_dir", json_string(WORKSPACE));
 	text = xasprintf("Created %s %s (template %s, network %s). Its files are in " WORKSPACE
 	                 "; it ends when you end it or it is idle for %llu s.",
 	                 tool_noun(call), info.id, info.template_id, box_network_name(info.network),
 	                 (unsigned long long)(info.idle_timeout_us / 1000000));
 	(void)!buf_add_str(&b, text);
-	if (info.cuts) {
-		json_set(structured, "limits", encode_cuts(info.cuts));
-		(void)!buf_add_str(&b, "\n");
-		tool_add_cuts(&b, info.cuts);
-	}
+	add_notes(call, session, asked, &b, structured);
 	tool_finish(call, b.data, structured, NULL, false);
 }
 

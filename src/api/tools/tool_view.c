@@ -6,6 +6,7 @@
 #include "api/json/json.h"
 #include "base/str.h"
 #include "core/config/config.h"
+#include "core/gateway/catalog.h"
 #include "core/language/runners.h"
 #include "core/policy/policies.h"
 #include "core/run/run_service.h"
@@ -32,6 +33,8 @@ static const struct runner *runner_of(const struct router *r, const char *langua
 
 bool tool_is_listed(const struct router *r, const struct tool *tool)
 {
+	if (tool->run == tool_search_tools && catalog_count(r->parts.catalog) == 0)
+		return false;
 	return tool_is_enabled(r->config, tool) &&
 	       (!tool->language || runner_of(r, tool->language));
 }
@@ -57,10 +60,21 @@ static json_t *language_words(const struct router *r)
 	return words;
 }
 
-static json_t *network_words(const struct router *r, const struct principal *who)
+static uint64_t most_network(const struct router *r, const struct principal *who)
 {
 	const struct policy *policy = run_service_policy_of(r->runs, who->tenant);
-	uint64_t most = policy ? policy->network_mode.value : BOX_NETWORK_NONE;
+
+	return policy ? policy->network_mode.value : BOX_NETWORK_NONE;
+}
+
+bool tool_has_network(const struct router *r, const struct principal *who)
+{
+	return r->runs && most_network(r, who) > BOX_NETWORK_NONE;
+}
+
+static json_t *network_words(const struct router *r, const struct principal *who)
+{
+	uint64_t most = most_network(r, who);
 	unsigned made = run_service_driver(r->runs)->caps.networks;
 	json_t *words = json_array();
 
@@ -91,6 +105,8 @@ static void add_choices(json_t *schema, const struct tool_reader *reader)
 	json_t *network = json_object_get(rows, "network_mode");
 	json_t *template = json_object_get(rows, "template");
 
+	if (!r || catalog_count(r->parts.catalog) == 0)
+		(void)json_object_del(rows, "mcp");
 	if (language && r && r->parts.runners)
 		json_set(language, "enum", language_words(r));
 	if (network && r && r->runs)

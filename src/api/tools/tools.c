@@ -6,6 +6,7 @@
 #include "api/json/decode_fields.h"
 #include "api/json/json.h"
 #include "api/reply.h"
+#include "api/tools/remedy.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/id.h"
@@ -23,6 +24,7 @@
 
 /* Of a file: more than any box has. */
 #define READ_OFFSET_MAX 1099511627776.0
+#define QUERY_MAX       500 /* the time of a search grows with its words */
 
 /* Models read the descriptions. */
 /* clang-format off */
@@ -43,15 +45,18 @@
 #define SANDBOX_ID       SANDBOX_ROWS(true, "Id of the sandbox, from create_sandbox or list_sandboxes")
 #define SANDBOX_OPTIONAL SANDBOX_ROWS(false, "Id of the sandbox; without it the command runs once, in a box of its own")
 
+/* tool_view shows it only where servers are configured. */
+#define MCP_TEXT "Servers from search_tools that code may call"
 #define IMAGE         {"image", FIELD_STRING, ARG(image), .fallback = "\"ubuntu:22.04\"", .description = "Id of a template (python-basic, python-datascience, shell ...), or a common image name such as ubuntu:22.04 or python:3.11, which selects the template with the same programs; nothing is pulled"}
-#define WORKSPACE_DIR {"workspace_dir", FIELD_STRING, ARG(workspace_dir), .fallback = "\"/workspace\"", FULL, .description = "Always /workspace"}
+#define WORKSPACE_DIR {"workspace_dir", FIELD_STRING, ARG(workspace_dir), .fallback = "\"/workspace\"", FULL, .description = "Files are always in /workspace"}
 #define SESSION_ROWS \
 	{"environment", FIELD_ENV, ARG(session.env), FULL, .description = "Environment variables of every program in the sandbox, NAME: value"}, \
 	{"cpu_limit", FIELD_CPU, ARG(session.cpu_millicores), .not_null = true, FULL, .description = "Cores, as 1 or \"0.5\""}, \
 	{"memory_limit", FIELD_SIZE, ARG(session.memory_bytes), .not_null = true, .description = "Memory, files included, as \"512Mi\" or \"1G\""}, \
 	{"disk_limit", FIELD_SIZE, ARG(session.disk_bytes), .not_null = true, FULL, .description = "Size of /workspace, as \"256Mi\"; at most half of the memory, which holds it"}, \
-	{"network_mode", FIELD_ENUM, ARG(session.network), GIVEN(struct tool_args, session.network_asked), .words = decode_networks, .fallback = "\"none\"", FULL, .description = "none: no network"}, \
+	{"network_mode", FIELD_ENUM, ARG(session.network), GIVEN(struct tool_args, session.network_asked), .words = decode_networks, FULL, .description = "none: no network. By default as much as the policy grants"}, \
 	{"timeout", FIELD_SECONDS, ARG(session.idle_timeout_us), .min = 1, .max = DECODE_SESSION_MAX, FULL, .description = "Idle seconds after which the sandbox ends"}, \
+	{"mcp", FIELD_STRINGS, ARG(session.mcp), .description = MCP_TEXT}, \
 	{"policy", FIELD_STRING, ARG(session.policy), .valid = policy_is_name, .what = "1 to 63 of a-z 0-9 _ -", FULL, .description = "A stricter policy to apply as well"}
 
 static const struct fields create_in = INPUT(
@@ -70,7 +75,7 @@ static const struct fields create_out = OUTPUT(
 	{"sandbox_id", FIELD_STRING, FULL, .description = "Id for the other tools"},
 	{"session_id", FIELD_STRING, .description = "The same id, as execute_code calls it"},
 	{"container_id", FIELD_STRING, FULL, .description = "Id of its box"},
-	{"status", FIELD_STRING, .description = "creating, running, stopped or error; it can be used at once"},
+	{"status", FIELD_STRING, .description = "running: it can be used at once"},
 	{"created_at", FIELD_STRING, FULL},
 	{"config", FIELD_OBJECT, FULL, .description = "Effective settings: template, resources, network, environment"});
 
@@ -90,7 +95,7 @@ static const struct fields list_out = OUTPUT(
 static const struct fields sandbox_in = INPUT(SANDBOX_ID);
 static const struct fields sandbox_out = OUTPUT({"sandbox_id", FIELD_STRING}, {"status", FIELD_STRING});
 
-#define CODE(name, text)       {name, FIELD_STRING, ARG_LEN(exec.request.code, exec.request.code_len), .required = true, .min = 1, .check = decode_check_code, .description = text}
+#define CODE(name, text)       {name, FIELD_STRING, ARG_LEN(exec.request.code, exec.request.code_len), .required = true, .min = 1, .what = "a non-empty string", .check = decode_check_code, .description = text}
 /* tool_view adds the languages that the host has. */
 #define LANGUAGE(text)         {"language", FIELD_STRING, ARG(exec.request.language), .description = text}
 #define TIMEOUT(most, seconds) {"timeout", FIELD_SECONDS, ARG(exec.request.timeout_us), .min = 0.001, .max = most, .fallback = #seconds, .description = "Seconds"}
@@ -104,10 +109,12 @@ static const struct fields execute_in = INPUT(
 	LANGUAGE("Default: the session's, else guessed"),
 	{"session_id", FIELD_STRING, ARG(sandbox_id), .description = "Id of a session or sandbox, where variables, imports and files persist. Without it the code runs once, in a box of its own"},
 	{"sandbox_id", FIELD_STRING, ARG(sandbox_id), .other_name = "session_id", .shown = FIELD_SHOWN_NEVER},
-	TIMEOUT(3600, 30),
+	/* Other systems' clients send any number. Core cuts it. */
+	{"timeout", FIELD_SECONDS, ARG(exec.request.timeout_us), .clamp = true, .max = 3600, .fallback = "30", .schema = "{\"minimum\": 0.001, \"maximum\": 3600}", .description = "Seconds"},
 	STDIN_TEXT,
 	{"event", FIELD_CUSTOM, .check = decode_event, FULL, .schema = "{\"type\": \"object\"}", .description = "Python: the code defines handler(event) or handler(event, context), which is called with this object; return_value is what it returns"},
 	FILES,
+	{"mcp", FIELD_STRINGS, ARG(exec.request.mcp), .description = MCP_TEXT},
 	{"args", FIELD_STRINGS, ARG(exec.request.args), FULL, .description = "Command-line arguments of the program"},
 	ENVIRONMENT("env_vars"));
 static const struct fields command_in = INPUT(
@@ -118,10 +125,16 @@ static const struct fields code_in = INPUT(
 	WORKING_DIR, ENVIRONMENT("environment"), STDIN_TEXT, TIMEOUT(300, 30));
 #define PROGRAM_FIELDS \
 	SANDBOX_ID, CODE("code", "The program"), \
-	{"packages", FIELD_STRINGS, ARG(packages), .description = "Packages that the program needs, as \"numpy\" or \"numpy>=1.20\". Nothing is fetched: they must be in the sandbox; the error names missing ones"}, \
+	{"packages", FIELD_STRINGS, ARG(packages), .description = "Packages that the program needs, as \"numpy\" or \"numpy>=1.20\". Missing ones are installed first, if the operator allows it; the error names those that cannot be"}, \
 	FILES, \
-	{"options", FIELD_OBJECT, ARG(options), .description = "Options of the language; values are strings. python: python_cmd, use_venv; shell: shell, set_flags"}, \
+	{"options", FIELD_OBJECT, ARG(options), .description = "Options of the language; values are strings; list_languages shows them"}, \
 	ENVIRONMENT("environment"), WORKING_DIR, STDIN_TEXT, TIMEOUT(300, 60)
+static const struct fields install_in = INPUT(
+	SANDBOX_ID,
+	{"packages", FIELD_STRINGS, ARG(packages), .required = true, .description = "Names, as \"numpy\" or \"numpy==2.1\""},
+	LANGUAGE("Its registry is used; default: the session's language"));
+static const struct fields install_out = OUTPUT(
+	{"packages_installed", FIELD_STRINGS, .description = "The packages"});
 static const struct fields program_in = INPUT(PROGRAM_FIELDS);
 static const struct fields generic_in = INPUT(PROGRAM_FIELDS, LANGUAGE("Programming language; guessed if not given"));
 static const struct fields run_out = OUTPUT(
@@ -146,7 +159,8 @@ static const struct fields run_out = OUTPUT(
 	{"error_message", FIELD_STRING, FULL, .description = "The exception or other failure in one line"},
 	{"results", FIELD_LIST, FULL, .description = "Values that the program displayed, by media type; figures are images of the content"},
 	{"return_value", FIELD_ANY, FULL, .description = "What the handler returned"},
-	{"denials", FIELD_LIST, FULL, .description = "Actions that were denied: kind, what, rule, count"},
+	{"denials", FIELD_LIST, FULL, .description = "Actions that were denied: kind, what, detail, rule, errno, count, remedy"},
+	{"why", FIELD_STRINGS, FULL, .description = "What ended it, which rule, what to change; null after a success without denials"},
 	{"artifacts", FIELD_LIST, FULL, .description = "Files that the program made or changed: path, size, mime_type"},
 	{"timed_out", FIELD_BOOL, FULL},
 	{"duration", FIELD_NUMBER, FULL, .description = "Seconds"},
@@ -211,24 +225,34 @@ static const struct fields output_out = OUTPUT(
 	{"next_offset", FIELD_INTEGER, .description = "Of the next page; null at the end"},
 	{"size", FIELD_INTEGER, FULL, .description = "Of the whole output, in bytes"});
 static const struct fields more_in = INPUT(
-	{"query", FIELD_STRING, ARG(query), .description = "Words of a name or description; none: all"},
+	{"query", FIELD_STRING, ARG(query), .max = QUERY_MAX, .description = "Words of a name or description; none: all"},
 	{"call", FIELD_STRING, ARG(callee), .description = "Call this tool instead"},
 	{"arguments", FIELD_OBJECT, ARG(arguments), .description = "for it"});
 static const struct fields more_out = OUTPUT(
 	{"tools", FIELD_LIST, FULL, .description = "name, description and arguments of each"});
 
+static const struct fields search_in = INPUT(
+	{"query", FIELD_STRING, ARG(query), .max = QUERY_MAX, .description = "What the tool should do; none: all"},
+	{"limit", FIELD_INTEGER, ARG(limit), .min = 1, .max = 50, .fallback = "10", FULL});
+static const struct fields search_out = OUTPUT(
+	{"tools", FIELD_LIST, FULL, .description = "The best first: server, name, call (how a program calls it), input_schema"});
+
+static const struct fields languages_in = {
+	.rows = (const struct field[]){
+		{"template", FIELD_STRING, ARG(image), .description = "Whose programs; default: those of the host"}, FIELDS_END},
+	.flags = FIELDS_LOOSE};
 static const struct fields languages_out = OUTPUT(
 	{"languages", FIELD_STRINGS, .description = "Names of the available languages"},
 	{"details", FIELD_LIST, FULL, .description = "All known languages: name, title, aliases, available, keeps_state, missing"});
 
 #define PROGRAM(name, title, language) \
 	{"run_" name, "Run " title, \
-	 "Runs a " title " program in a sandbox as a new process: files in /workspace persist, variables do not. Returns its output, exit code and the files it made. There is no network; if " title " or a package is missing, the error says what is installed.", \
+	 "Runs a " title " program in a sandbox as a new process: files in /workspace persist, variables do not. Returns its output, exit code and the files it made. If " title " or a package is missing, the error says what is installed.", \
 	 &program_in, &run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_run_in_sandbox, language}
 
 static const struct tool table[] = {
 	{"execute_code", "Run code",
-	 "Runs code in an isolated Linux box without network. Returns its output, the value of its last line, figures and errors. With session_id, variables, imports and files persist between calls, as in a notebook; without it nothing does.",
+	 "Runs code in an isolated Linux box. Returns its output, the value of its last line, figures and errors. With session_id, variables, imports and files persist between calls, as in a notebook; without it nothing does.",
 	 &execute_in, &run_out, TOOL_BRIEF | TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_execute_code},
 	{"exec_command", "Run a command",
 	 "Runs a shell command and returns its output and exit code. With a session, files in /workspace persist.",
@@ -251,6 +275,9 @@ static const struct tool table[] = {
 	{"more_tools", "Find more tools",
 	 "Finds further tools and arguments (packages, languages, variables, limits ...), or calls such a tool.",
 	 &more_in, &more_out, TOOL_BRIEF | TOOL_DESTRUCTIVE, SCOPE_ANY, tool_more_tools},
+	{"search_tools", "Search tools for code",
+	 "Finds functions of outside servers that programs in execute_code can call (one program can call many). Returns names, arguments, what they do.",
+	 &search_in, &search_out, TOOL_BRIEF | TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_READ, tool_search_tools},
 	{"create_sandbox", "Create a sandbox",
 	 "Creates an isolated Linux sandbox and returns its sandbox_id. Files in /workspace and the state of its interpreters persist until terminate_sandbox or the idle timeout. Use it for work in several steps; a single piece of code needs only execute_code.",
 	 &create_in, &create_out, 0, SCOPE_SESSIONS, tool_create_sandbox},
@@ -266,6 +293,9 @@ static const struct tool table[] = {
 	{"run_code", "Run code in a sandbox",
 	 "Runs a program in a sandbox as a new process: files in /workspace persist, variables do not (execute_code keeps them). The language is guessed if not given.",
 	 &code_in, &run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_run_in_sandbox},
+	{"install_package", "Install packages",
+	 "Installs packages from the language's registry into a sandbox, where later programs find them. The packages are fetched outside of it; the sandbox itself gets no network.",
+	 &install_in, &install_out, TOOL_IDEMPOTENT, SCOPE_EXECUTE, tool_install_package},
 	{"upload_file", "Upload a file",
 	 "Writes a file into a sandbox, from text or base64. Missing directories are created.",
 	 &write_in, &write_out, TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, SCOPE_FILES, tool_write_file},
@@ -286,7 +316,7 @@ static const struct tool table[] = {
 	 &generic_in, &run_out, TOOL_DESTRUCTIVE, SCOPE_EXECUTE, tool_run_in_sandbox},
 	{"list_languages", "List languages",
 	 "Lists the known programming languages, which are available, and what the others lack.",
-	 &no_input, &languages_out, TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_READ, tool_list_languages},
+	 &languages_in, &languages_out, TOOL_READ_ONLY | TOOL_IDEMPOTENT, SCOPE_READ, tool_list_languages},
 };
 /* clang-format on */
 
@@ -312,16 +342,32 @@ const struct tool *tool_find(const struct config *config, const char *name)
 	return NULL;
 }
 
-int tool_unknown(const struct config *config, const char *name, struct error *err)
+/* Those of the default profile: all names would not fit. */
+static void list_names(const struct router *r, char *ret_text, size_t size)
 {
-	struct suggest s = {.word = name};
+	size_t used = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-		if (!config || tool_is_enabled(config, &table[i]))
+		if ((table[i].hints & TOOL_BRIEF) && tool_is_in_profile(r, &table[i]) &&
+		    used + strlen(table[i].name) + 3 < size)
+			used += (size_t)snprintf(ret_text + used, size - used, "%s%s",
+			                         used ? ", " : "", table[i].name);
+}
+
+int tool_unknown(const struct router *r, const char *name, struct error *err)
+{
+	struct suggest s = {.word = name};
+	char names[160] = "none";
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (!r || tool_is_enabled(r->config, &table[i]))
 			suggest_offer(&s, table[i].name);
-	return error_set(err, ERR_INVALID, 0, "no tool '%.64s'%s%s%s", name,
-	                 s.best ? "; did you mean '" : "", s.best ? s.best : "",
-	                 s.best ? "'?" : "");
+	if (s.best || !r)
+		return error_set(err, ERR_INVALID, 0, "no tool '%.64s'%s%s%s", name,
+		                 s.best ? "; did you mean '" : "", s.best ? s.best : "",
+		                 s.best ? "'?" : "");
+	list_names(r, names, sizeof(names));
+	return error_set(err, ERR_INVALID, 0, "no tool '%.48s'; use one of: %s", name, names);
 }
 
 static int check_list(char *const *list, const char *key, struct error *err)
@@ -424,35 +470,29 @@ void tool_finish(struct call *call, const char *text, json_t *structured, json_t
 	end_tool(call, text, structured, content ? content : json_array(), NULL, is_error);
 }
 
-/* What a model can do about it, in tools and arguments. Others are for people as well. */
-static const char *find_remedy(const struct call *call, enum error_code code)
+/* A stateless sandbox's result of a program that could not be started. */
+static void add_setup_error(const struct call *call, const struct error *err, const char *detail,
+                            json_t *structured)
 {
-	static const struct {
-		enum error_code code;
-		const char *text;
-	} remedies[] = {
-		{ERR_INVALID, "Correct this argument and call the tool again."},
-		{ERR_UNKNOWN_FIELD, "Leave it out; more_tools with the tool's name as query "
-	                            "describes every argument."},
-		{ERR_SESSION_NOT_FOUND, "Call manage_session: action list shows your sessions, "
-	                                "create makes one."},
-		{ERR_FILE_NOT_FOUND, "Call list_files to see the files of the session."},
-		{ERR_EXECUTION_NOT_FOUND, "Use the execution_id that a shortened result names, "
-	                                  "or run the program again."},
-	};
+	const char *language = call->args.exec.request.language;
 
-	for (size_t i = 0; call->brief && i < ARRAY_SIZE(remedies); i++)
-		if (remedies[i].code == code)
-			return remedies[i].text;
-	return error_solution(code);
+	json_set(structured, "status", json_string("setup_error"));
+	json_set(structured, "error_message", json_string(detail));
+	json_set(structured, "exit_code", json_integer(-1));
+	json_set(structured, "execution_time", json_integer(0));
+	json_set(structured, "stdout", json_string(""));
+	json_set(structured, "stderr",
+	         language && str_equal(err->field, "language")
+	                 ? json_sprintf("Unsupported language: %s", language)
+	                 : json_string(detail));
 }
 
 void tool_refuse(struct call *call, const struct error *err)
 {
 	cleanup_json json_t *error = reply_error_object(err, call->request_id);
 	const char *detail = json_string_value(json_object_get(error, "error_detail"));
-	cleanup_free char *text = xasprintf("Error: %s %s\n%s", error_describe(err->code), detail,
-	                                    find_remedy(call, err->code));
+	cleanup_free char *text = xasprintf("Error: %s %s\n%s", remedy_describe(err->code), detail,
+	                                    remedy_of(err->code, call->brief));
 	json_t *structured = json_object();
 	char ctx[REPLY_CTX_LEN];
 
@@ -467,6 +507,8 @@ void tool_refuse(struct call *call, const struct error *err)
 	json_set(structured, "details", json_string(detail));
 	json_set(structured, "field", json_incref(json_object_get(error, "field")));
 	json_set(structured, "request_id", json_string(call->request_id));
+	if (call->tool->run == tool_execute_code && !call->brief)
+		add_setup_error(call, err, detail, structured);
 	end_tool(call, text, structured, json_array(), err, true);
 }
 
@@ -482,7 +524,13 @@ void tool_start(struct call *call, const struct tool *tool, const json_t *argume
 		(void)error_set(&err, ERR_NO_SCOPE, 0, "tool %s needs scope %s", tool->name,
 		                scope ? scope : "admin");
 	else if (arguments)
-		(void)!fields_decode(tool->input, arguments, &limits, &call->args, &err);
+		call->malformed =
+			fields_decode(tool->input, arguments, &limits, &call->args, &err) < 0;
+	if (err.code == ERR_UNKNOWN_FIELD)
+		remedy_name_argument(&err);
+	/* The name that this reader was shown. */
+	if (call->brief && str_equal(err.field, "sandbox_id"))
+		(void)snprintf(err.field, sizeof(err.field), "%s", "session_id");
 	/* With a required audit log no change goes unlogged. */
 	if (!error_is_set(&err) && !(tool->hints & TOOL_READ_ONLY))
 		(void)!audit_check(call->router->parts.audit, &err);

@@ -6,12 +6,16 @@
 #include "api/json/json.h"
 #include "api/json/query.h"
 #include "api/json/report.h"
+#include "api/op/install.h"
+#include "api/op/language.h"
 #include "api/op/run.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "core/config/config.h"
+#include "core/language/runners.h"
 #include "core/run/run.h"
+#include "core/template/template.h"
 
 static const char *const step_names[] = {
 	[TRACE_RECEIVED] = "received", [TRACE_PARSED] = "parsed",
@@ -81,39 +85,129 @@ static const struct field query_rows[] = {
 };
 const struct fields v1_execute_query = {.rows = query_rows};
 
-void v1_execute(struct router *r, struct http_request *req, const struct route_args *args)
+/* What is left to do when the packages are there. Its request owns all it points to. */
+struct execute_call {
+	struct router *r;
+	const struct principal *who; /* the request's */
+	struct decoded_run decoded;
+	struct execute_query query;
+	uint64_t parsed_us;
+	enum event_form form;
+};
+
+static void drop_call(void *ctx)
 {
-	const struct decode_limits limits = {.max_code_bytes = r->config->max_code_bytes};
-	cleanup_decoded_run struct decoded_run decoded = {0};
-	const struct op_run_start start = {.request = &decoded.request,
-	                                   .who = args->principal,
+	cleanup_free struct execute_call *call = ctx;
+
+	decoded_run_done(&call->decoded);
+}
+
+static void run_code(struct execute_call *call, struct http_request *req,
+                     const struct op_stream *stream)
+{
+	struct router *r = call->r;
+	const struct op_run_start start = {.request = &call->decoded.request,
+	                                   .who = call->who,
 	                                   .request_id = http_request_id(req)};
-	struct run_reply how = {.encoder = &encoder};
+	struct run_reply how = {
+		.encoder = &encoder, .began = stream->began, .next_id = stream->next_id};
 	struct run_record *record;
 	struct error err = {0};
-	struct execute_query query = {0};
-	uint64_t parsed_us;
-	size_t len;
-	const char *body = http_body(req, &len);
 
-	if (query_decode(req, args->query, &query, &err) < 0 ||
-	    decode_exec(body, len, &limits, &decoded, &err) < 0 ||
-	    run_request_find_template(r->parts.templates, args->principal->tenant, &decoded.request,
-	                              &err) < 0) {
-		reply_error(req, &err);
-		return;
-	}
-	parsed_us = clock_us();
 	if (op_run_start(r, &start, &record, &err) < 0) {
-		reply_error_retry(req, &err, run_service_retry_after(r->runs));
+		if (stream->began)
+			op_install_refuse(r, req, call->form, stream, &err);
+		else
+			reply_error_retry(req, &err, run_service_retry_after(r->runs));
 		return;
 	}
-	how.form = event_form_choose(http_header(req, "Accept"), decoded.stream);
-	if (query.trace) {
+	how.form = call->form;
+	if (call->query.trace) {
 		struct traced *traced = NEW(struct traced);
 
-		*traced = (struct traced){http_received_us(req), parsed_us};
+		*traced = (struct traced){http_received_us(req), call->parsed_us};
 		how.ctx = traced;
 	}
 	run_reply(r, req, record, &how);
+}
+
+static void on_layer(void *ctx, struct http_request *req, struct layer *layer,
+                     const struct op_stream *stream)
+{
+	struct execute_call *call = ctx;
+	struct run_request *request = &call->decoded.request;
+	struct template *base = request->template;
+
+	request->template =
+		op_template_with(call->r, call->who->tenant, base, request->packages, layer);
+	template_unref(base);
+	run_code(call, req, stream);
+	drop_call(call);
+}
+
+/* If the runner knows how. */
+static void name_program(const struct router *r, struct decoded_run *decoded)
+{
+	const struct runner *runner = runners_find(r->parts.runners, decoded->request.language);
+
+	if (runner && runner->asks)
+		decode_name_program(decoded);
+}
+
+static int decode_call(struct execute_call *call, struct http_request *req,
+                       const struct route_args *args, struct error *err)
+{
+	struct run_request *request = &call->decoded.request;
+	const struct decode_limits limits = {.max_code_bytes = call->r->config->max_code_bytes};
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	if (query_decode(req, args->query, &call->query, err) < 0 ||
+	    decode_exec(body, len, &limits, &call->decoded, err) < 0 ||
+	    op_language_choose(call->r->parts.runners, &call->decoded,
+	                       call->decoded.default_language, err) < 0 ||
+	    run_request_find_template(call->r->parts.templates, call->who->tenant, request, err) <
+	            0)
+		return -1;
+	name_program(call->r, &call->decoded);
+	call->form = event_form_choose(http_header(req, "Accept"), call->decoded.stream);
+	call->parsed_us = clock_us();
+	return op_packages_lacking(call->r,
+	                           &(struct op_packages){.language = request->language,
+	                                                 .packages = request->packages,
+	                                                 .lock = request->lock,
+	                                                 .template = request->template},
+	                           err);
+}
+
+void v1_execute(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct execute_call *call = NEW(struct execute_call);
+	const struct run_request *request = &call->decoded.request;
+	struct error err = {0};
+	int lacking;
+
+	call->r = r;
+	call->who = args->principal;
+	lacking = decode_call(call, req, args, &err);
+	if (lacking > 0) {
+		const struct install_request install = {.tenant = call->who->tenant,
+		                                        .key_id = call->who->key_id,
+		                                        .request_id = http_request_id(req),
+		                                        .policy = request->policy,
+		                                        .language = request->language,
+		                                        .packages = request->packages,
+		                                        .lock = request->lock,
+		                                        .template = request->template};
+		const struct op_install how = {
+			.form = call->form, .ctx = call, .then = on_layer, .drop = drop_call};
+
+		op_install(r, req, &install, &how);
+		return;
+	}
+	if (lacking < 0)
+		reply_error(req, &err);
+	else
+		run_code(call, req, &(struct op_stream){0});
+	drop_call(call);
 }

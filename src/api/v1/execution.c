@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/v1/v1.h"
 
+#include "api/durable_reply.h"
 #include "api/json/decode.h"
 #include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
 #include "api/lookup.h"
+#include "api/op/attach.h"
+#include "api/op/language.h"
 #include "api/op/listing.h"
 #include "api/op/run.h"
 #include "api/reply.h"
@@ -40,14 +43,20 @@ static const struct field events_rows[] = {
 	{"follow", FIELD_BOOL, AT(struct events_query, follow), .fallback = "true", .description = "Whether the stream goes on until the execution ends, or ends after the events so far."},
 	FIELDS_END,
 };
+
+static const struct field attach_rows[] = {
+	{"after", FIELD_INTEGER, AT(struct op_attach, after), .clamp = true, .schema = "{\"minimum\": 0, \"default\": 0}", .description = "Number of the last event that the client has."},
+	FIELDS_END,
+};
 /* clang-format on */
+const struct fields v1_attach_query = {.rows = attach_rows};
 const struct fields v1_sync_query = {.rows = sync_rows};
 const struct fields v1_events_query = {.rows = events_rows};
 
 /* Clients of the control plane submit handlers, also without an event. A persistent session is an
  * interpreter, too: there only the later version's path means a handler. */
-static void offer_event(const struct router *r, const struct session *session,
-                        struct decoded_run *decoded)
+static void complete_program(const struct router *r, const struct session *session,
+                             struct decoded_run *decoded)
 {
 	const struct runner *runner;
 	struct session_info info = {0};
@@ -56,21 +65,16 @@ static void offer_event(const struct router *r, const struct session *session,
 	runner =
 		runners_find(r->parts.runners,
 	                     decoded->request.language ? decoded->request.language : info.language);
-	if (runner && runner->asks && (decoded->needs_language || info.mode == SESSION_EPHEMERAL))
+	if (!runner || !runner->asks)
+		return;
+	if (decoded->needs_language || info.mode == SESSION_EPHEMERAL)
 		decode_offer_event(decoded);
+	decode_name_program(decoded);
 }
 
 static bool is_stream(const struct http_request *req, const struct decoded_run *decoded)
 {
 	return event_form_choose(http_header(req, "Accept"), decoded->stream) != EVENT_FORM_NONE;
-}
-
-static bool is_paused(const struct session *session)
-{
-	struct session_info info = {0};
-
-	session_info(session, &info);
-	return info.state == SESSION_PAUSED;
 }
 
 static int start_run(struct router *r, struct http_request *req, const struct route_args *args,
@@ -90,9 +94,10 @@ static int start_run(struct router *r, struct http_request *req, const struct ro
 
 	if (!start.session || decode_run(body, len, &limits, decoded, err) < 0)
 		return -1;
-	offer_event(r, start.session, decoded);
+	(void)op_language_take_stated(r->parts.runners, decoded);
+	complete_program(r, start.session, decoded);
 	decoded->wait |= wait;
-	if (decoded->wait && !is_stream(req, decoded) && is_paused(start.session))
+	if (decoded->wait && !is_stream(req, decoded) && op_run_is_paused(start.session))
 		return error_set(
 			err, ERR_CONFLICT, 0,
 			"session %s is paused, so the result would not come: resume it with "
@@ -119,11 +124,14 @@ static void execute_in_session(struct router *r, struct http_request *req,
 		return;
 	}
 	how.form = event_form_choose(http_header(req, "Accept"), decoded.stream);
-	how.paused = is_paused(lookup_session(r, args, &err));
-	if (decoded.wait || how.form != EVENT_FORM_NONE)
+	how.paused = op_run_is_paused(lookup_session(r, args, &err));
+	if (decoded.wait || how.form != EVENT_FORM_NONE) {
 		run_reply(r, req, record, &how);
-	else
-		run_reply_ticket(req, record, later ? HTTP_CREATED : HTTP_OK);
+		return;
+	}
+	if (!later)
+		run_record_set_spec(record);
+	run_reply_ticket(req, record, later ? HTTP_CREATED : HTTP_OK);
 }
 
 void v1_session_execute(struct router *r, struct http_request *req, const struct route_args *args)
@@ -267,6 +275,14 @@ void v1_execution_status(struct router *r, struct http_request *req, const struc
 	reply_view(req, e, &err, encode_run_status);
 }
 
+void v1_execution_why(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct error err = {0};
+	const struct run_record *e = lookup_execution(r, args, &err);
+
+	reply_view(req, e, &err, encode_run_why);
+}
+
 void v1_execution_result(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct error err = {0};
@@ -314,7 +330,11 @@ void v1_execution_cancel(struct router *r, struct http_request *req, const struc
 	else if (e)
 		/* The end of this run may start others, which drop the record. */
 		e = lookup_execution(r, args, &err);
-	reply_view(req, e, &err, encode_run_status);
+	/* A queued one must not run after all if the daemon is killed now. */
+	if (e)
+		durable_reply_ended(req, e, HTTP_OK, encode_run_status(e));
+	else
+		reply_error(req, &err);
 }
 
 void v1_execution_stdin(struct router *r, struct http_request *req, const struct route_args *args)
@@ -330,4 +350,29 @@ void v1_execution_stdin(struct router *r, struct http_request *req, const struct
 	     run_record_stdin(e, input.data ? input.data : "", input.len, input.end, &err) < 0))
 		e = NULL;
 	reply_view(req, e, &err, encode_run_status);
+}
+
+void v1_execution_resize(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct decoded_resize size = {0};
+	struct error err = {0};
+	struct run_record *e = lookup_execution(r, args, &err);
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	if (e && (decode_resize(body, len, &size, &err) < 0 ||
+	          run_record_resize(e, (uint16_t)size.rows, (uint16_t)size.cols, &err) < 0))
+		e = NULL;
+	reply_view(req, e, &err, encode_run_status);
+}
+
+void v1_execution_attach(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct op_attach what = {.execution_id = args->id, .who = args->principal};
+	struct error err = {0};
+
+	if (!lookup_execution(r, args, &err) || query_decode(req, args->query, &what, &err) < 0)
+		reply_error(req, &err);
+	else
+		op_attach(r, req, &what);
 }

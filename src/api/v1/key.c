@@ -126,6 +126,16 @@ void v1_key_create(struct router *r, struct http_request *req, const struct rout
 	}
 }
 
+static const char *locked_warning(const struct identity *identity)
+{
+	return identity_trusts_socket(identity)
+	               ? "no valid key is left: TCP answers every request with 401 until you "
+	                 "create one ('millibox key create' or POST /api/v1/keys at the Unix "
+	                 "socket)"
+	               : "no valid key is left: the daemon answers every request with 401 until "
+	                 "you stop it and create one ('milliboxd --create-key')";
+}
+
 void v1_key_revoke(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct identity_key *key = find_key(r, req, args);
@@ -142,5 +152,7 @@ void v1_key_revoke(struct router *r, struct http_request *req, const struct rout
 	}
 	router_keys_changed(r, req);
 	identity_key_info(key, &info);
+	if (identity_is_locked(r->parts.identity))
+		json_append(reply_warnings(req), json_string(locked_warning(r->parts.identity)));
 	durable_reply_set_body(reply, encode_key(&info));
 }

@@ -4,7 +4,9 @@
 #include "api/json/decode.h"
 #include "api/json/encode.h"
 #include "api/json/json.h"
+#include "api/op/language.h"
 #include "api/reply.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/str.h"
@@ -48,14 +50,16 @@ void v1_policy_show(struct router *r, struct http_request *req, const struct rou
 
 static json_t *rule_object(const struct policy_rule *rule)
 {
+	/* "program" could be read as the one that runs. */
+	const char *by = rule->by == POLICY_BY_PROGRAM ? "built-in rule" : policy_by_name(rule->by);
 	json_t *j;
 	char words[160];
 
 	if (rule->by == POLICY_BY_NOBODY)
 		return json_null();
 	j = json_object();
-	(void)snprintf(words, sizeof(words), "%s%s%s: %s", policy_by_name(rule->by),
-	               rule->policy ? " " : "", rule->policy ? rule->policy : "", rule->path);
+	(void)snprintf(words, sizeof(words), "%s%s%s: %s", by, rule->policy ? " " : "",
+	               rule->policy ? rule->policy : "", rule->path);
 	json_set(j, "by", json_string(policy_by_name(rule->by)));
 	json_set(j, "policy", encode_text(rule->policy));
 	json_set(j, "path", encode_text(rule->path));
@@ -105,6 +109,7 @@ static const struct {
 	[POLICY_OUTPUT] = {"max_output", size, false, true},
 	[POLICY_IDLE] = {"timeout", seconds, true, false},
 	[POLICY_LIFETIME] = {"lifetime", seconds, true, false},
+	[POLICY_BACKGROUND] = {"timeout", seconds, false, true},
 };
 static_assert(ARRAY_SIZE(limits) == POLICY_LIMIT_COUNT, "every limit has a row");
 
@@ -125,7 +130,9 @@ static json_t *limits_object(const struct policy_decision *d, bool session)
 	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
 		const struct policy_grant *g = &d->grants[i];
 
-		if (session ? !limits[i].of_session : !limits[i].of_execution)
+		/* An execution has one of two limits on its time. */
+		if ((session ? !limits[i].of_session : !limits[i].of_execution) ||
+		    g->rule.by == POLICY_BY_NOBODY)
 			continue;
 		json_set(j, limits[i].name,
 		         grant_object(g->asked ? limits[i].show(g->asked) : json_null(),
@@ -151,7 +158,52 @@ static void question_done(struct question *q)
 	session_request_done(&q->request);
 }
 
-static json_t *grants_object(const struct question *q, const struct policy_explanation *e)
+static json_t *texts_array(char *const *texts, size_t count)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		json_append(list, encode_text(texts[i]));
+	return list;
+}
+
+static json_t *names_array(char *const *names)
+{
+	return texts_array(names, str_list_count(names));
+}
+
+/* The keys of a policy that hold for the network of the box. */
+static json_t *reach_object(const struct config *config, const struct question *q,
+                            const struct policy_decision *d)
+{
+	char *const *secrets =
+		q->kind == KIND_SESSION ? q->request.secrets : q->exec.request.secrets;
+	const struct policy_reach *reach = &d->reach;
+	const struct box_rules *rules = d->spec.rules;
+	json_t *j = json_object();
+
+	if (d->spec.network == BOX_NETWORK_ALLOWLIST) {
+		json_set(j, "allow",
+		         grant_object(json_null(), texts_array(rules->texts, rules->count),
+		                      &reach->allow_rule));
+		json_set(j, "secrets",
+		         grant_object(secrets ? names_array(secrets) : json_null(),
+		                      names_array(rules->secrets), &reach->secrets_rule));
+		json_set(j, "intercept",
+		         grant_object(json_null(), json_boolean(reach->intercept),
+		                      &reach->intercept_rule));
+	}
+	if (d->spec.network == BOX_NETWORK_BRIDGE) {
+		cleanup_free char **ranges = policy_ranges(config, d->spec.ranges);
+
+		json_set(j, "ranges",
+		         grant_object(json_null(), names_array(ranges), &reach->ranges_rule));
+	}
+	return j;
+}
+
+static json_t *grants_object(const struct config *config, const struct question *q,
+                             const struct policy_explanation *e)
 {
 	const struct policy_decision *d = &e->decision;
 	const char *language =
@@ -166,6 +218,7 @@ static json_t *grants_object(const struct question *q, const struct policy_expla
 	json_set(j, "network",
 	         grant_object(asked ? encode_text(network) : json_null(), encode_text(network),
 	                      &d->network));
+	json_set(j, "reach", reach_object(config, q, d));
 	json_set(j, "on_overflow",
 	         grant_object(json_null(), json_string(d->kill_on_overflow ? "kill" : "truncate"),
 	                      &d->overflow));
@@ -175,8 +228,8 @@ static json_t *grants_object(const struct question *q, const struct policy_expla
 	return j;
 }
 
-static json_t *view_explanation(const struct question *q, const struct policy_explanation *e,
-                                const char *request_id)
+static json_t *view_explanation(const struct config *config, const struct question *q,
+                                const struct policy_explanation *e, const char *request_id)
 {
 	json_t *j = json_object();
 
@@ -184,7 +237,7 @@ static json_t *view_explanation(const struct question *q, const struct policy_ex
 	json_set(j, "allowed", json_boolean(e->allowed));
 	json_set(j, "policy", encode_text(e->stack.own ? e->stack.own->name : NULL));
 	json_set(j, "chosen", encode_text(e->stack.chosen ? e->stack.chosen->name : NULL));
-	json_set(j, "grants", e->allowed ? grants_object(q, e) : json_null());
+	json_set(j, "grants", e->allowed ? grants_object(config, q, e) : json_null());
 	json_set(j, "refusal", e->allowed ? json_null() : reply_error_object(&e->err, request_id));
 	json_set(j, "rule", rule_object(&e->refused));
 	return j;
@@ -205,9 +258,10 @@ const struct fields v1_explain_fields = {
 /* clang-format on */
 
 /* "kind" selects the table for the rest. Without code: about any. */
-static int read_question(const char *body, size_t len, const struct decode_limits *decode,
+static int read_question(const struct router *r, const char *body, size_t len,
                          struct question *ret_question, struct error *err)
 {
+	const struct decode_limits decode = {.max_code_bytes = r->config->max_code_bytes};
 	cleanup_json json_t *object = json_read_object(body, len, err);
 
 	if (!object || fields_decode(&v1_explain_fields, object, NULL, ret_question, err) < 0)
@@ -217,19 +271,20 @@ static int read_question(const char *body, size_t len, const struct decode_limit
 		return decode_session_object(object, NULL, &ret_question->request, err);
 	if (!json_object_get(object, "code") && !json_object_get(object, "handler_code"))
 		json_set(object, "code", json_string("\n"));
-	return decode_exec_object(object, decode, &ret_question->exec, err);
+	if (decode_exec_object(object, &decode, &ret_question->exec, err) < 0)
+		return -1;
+	return op_language_choose(r->parts.runners, &ret_question->exec, "python", err);
 }
 
 void v1_policy_explain(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	const struct decode_limits decode = {.max_code_bytes = r->config->max_code_bytes};
 	attr_cleanup(question_done) struct question q = {0};
 	attr_cleanup(policy_explanation_done) struct policy_explanation e = {0};
 	struct error err = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
 
-	if (read_question(body, len, &decode, &q, &err) < 0) {
+	if (read_question(r, body, len, &q, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
@@ -239,5 +294,5 @@ void v1_policy_explain(struct router *r, struct http_request *req, const struct 
 	else if (run_request_find_template(r->parts.templates, args->principal->tenant,
 	                                   &q.exec.request, &e.err) == 0)
 		run_service_explain(r->runs, &q.exec.request, &e);
-	reply_json(req, HTTP_OK, view_explanation(&q, &e, http_request_id(req)));
+	reply_json(req, HTTP_OK, view_explanation(r->config, &q, &e, http_request_id(req)));
 }

@@ -8,12 +8,19 @@
 #include "api/json/json.h"
 #include "api/json/query.h"
 #include "api/lookup.h"
+#include "api/op/install.h"
 #include "api/op/listing.h"
+#include "api/op/session_install.h"
+#include "api/pending.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/str.h"
+#include "core/language/manager.h"
 #include "core/session/session.h"
+#include "core/template/layers.h"
+#include "core/template/templates.h"
 #include "http/status.h"
+#include <string.h>
 
 /* NULL: the request was answered. */
 static struct session *find_session(struct router *r, struct http_request *req,
@@ -39,8 +46,6 @@ static char *resolve_packages(const struct router *r, const struct session_reque
 	if (request->package_index_url)
 		json_set(found, "python_package_index_url",
 		         encode_text(request->package_index_url));
-	if (request->lacks_dependencies)
-		error_clear(ret_missing);
 	return json_write(found, &len);
 }
 
@@ -55,38 +60,63 @@ static json_t *view_created(struct http_request *req, const struct session *sess
 	return view;
 }
 
-void v1_session_create(struct router *r, struct http_request *req, const struct route_args *args)
+/* A session that waits for its packages. The request owns what @request borrows. */
+struct create_call {
+	struct router *r;
+	struct session_request request;
+	struct template *template; /* a reference; NULL: as the request says */
+	char *layer_lock;          /* owned: what was installed; NULL: nothing */
+	struct error failure;      /* of the installation of its dependencies */
+};
+
+static void drop_create(void *ctx)
 {
-	cleanup_session_request struct session_request request = {0};
+	cleanup_free struct create_call *call = ctx;
+
+	free(call->layer_lock);
+	session_request_done(&call->request);
+	template_unref(call->template);
+}
+
+/* Return: JSON for the session, owned. */
+static char *installed_text(const struct create_call *call)
+{
+	cleanup_json json_t *wanted = json_loads(call->request.dependencies, 0, NULL);
+	size_t len;
+
+	return json_write(dependencies_installed(wanted, call->layer_lock, MANAGER_PATH), &len);
+}
+
+static void create_session(struct create_call *call, struct http_request *req)
+{
+	struct router *r = call->r;
+	const struct session_request *request = &call->request;
 	struct session *session = NULL;
 	struct error err = {0}, missing = {0};
 	cleanup_free char *resolved = NULL;
 	bool reused = false;
 	json_t *view;
-	size_t len;
-	const char *body = http_body(req, &len);
 
-	request.tenant = args->principal->tenant;
-	request.request_id = http_request_id(req);
-	request.key_id = args->principal->key_id;
-	if (decode_session(body, len, args->warnings, &request, &err) < 0) {
-		reply_invalid(req, &err, "body");
-		return;
-	}
-	if (session_create(r->parts.sessions, &request, &session, &reused, &err) < 0) {
+	call->request.template = call->template;
+	if (session_create(r->parts.sessions, request, &session, &reused, &err) < 0) {
 		reply_error(req, &err);
 		return;
 	}
-	if (request.dependencies) {
-		resolved = resolve_packages(r, &request, &missing);
+	if (request->dependencies) {
+		resolved = call->layer_lock ? installed_text(call)
+		                            : resolve_packages(r, request, &missing);
 		session_set_dependencies(session, resolved);
+		if (request->lacks_dependencies)
+			error_clear(&missing);
+		if (error_is_set(&call->failure) && error_is_set(&missing))
+			missing = call->failure;
 	}
 	view = view_created(req, session);
 	/* An ephemeral session is ready at once, and nothing is installed; clients expect both to
 	 * begin. A missing package fails the session, not the request. */
 	if (!reused)
 		json_set(view, "status", json_string(session_state_name(SESSION_CREATING)));
-	if (request.dependencies)
+	if (request->dependencies)
 		json_set(view, "dependency_install_status", json_string("installing"));
 	if (error_is_set(&missing))
 		session_fail(session, &missing);
@@ -96,7 +126,111 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 		durable_reply_session_created(req, session, HTTP_CREATED, view, r->parts.sessions);
 }
 
-/* No installation is ever in progress. */
+static void on_layer(void *ctx, struct http_request *req, struct layer *layer,
+                     const struct op_stream *stream attr_unused)
+{
+	struct create_call *call = ctx;
+	struct template *base = call->template;
+
+	call->template = op_template_with(call->r, call->request.tenant, base,
+	                                  call->request.packages, layer);
+	template_unref(base);
+	call->layer_lock = xstrdup(layer->lock);
+	create_session(call, req);
+	drop_create(call);
+}
+
+/* Of dependencies: the session fails, not the request. */
+static bool on_layer_failed(void *ctx, struct http_request *req, const struct error *err)
+{
+	struct create_call *call = ctx;
+
+	if (!call->request.dependencies)
+		return false;
+	call->failure = *err;
+	template_unref(TAKE_PTR(call->template));
+	create_session(call, req);
+	return true;
+}
+
+/* Those that the box lacks are installed as packages are. */
+static void take_dependencies(struct create_call *call)
+{
+	cleanup_json json_t *wanted = json_loads(call->request.dependencies, 0, NULL);
+	cleanup_json json_t *found = NULL;
+	struct error missing = {0};
+
+	found = dependencies_resolve(call->r->parts.packages, wanted, &missing);
+	if (error_is_set(&missing))
+		call->request.packages = dependencies_list(wanted);
+}
+
+/* Return: as op_packages_lacking; *ret_install is borrowed from @call. */
+static int plan_packages(struct create_call *call, struct install_request *ret_install,
+                         struct error *err)
+{
+	const struct session_request *request = &call->request;
+	const struct template *t;
+	struct op_packages wanted = {.packages = request->packages, .lock = request->lock};
+
+	if (!request->packages && !request->lock && request->dependencies &&
+	    installs_can(call->r->parts.installs, "python"))
+		take_dependencies(call);
+	if (!request->packages && !request->lock)
+		return 0;
+	wanted.packages = request->packages;
+	call->template =
+		templates_get(call->r->parts.templates, request->tenant, request->template_id, err);
+	t = call->template;
+	if (!t)
+		return -1;
+	wanted.template = t;
+	wanted.language = request->language  ? request->language
+	                  : t->spec.language ? t->spec.language
+	                                     : "python";
+	*ret_install = (struct install_request){.tenant = request->tenant,
+	                                        .key_id = request->key_id,
+	                                        .request_id = request->request_id,
+	                                        .policy = request->policy,
+	                                        .language = wanted.language,
+	                                        .packages = request->packages,
+	                                        .lock = request->lock,
+	                                        .template = t};
+	return op_packages_lacking(call->r, &wanted, err);
+}
+
+void v1_session_create(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	struct create_call *call = NEW(struct create_call);
+	const struct op_install how = {
+		.ctx = call, .then = on_layer, .failed = on_layer_failed, .drop = drop_create};
+	struct install_request install = {0};
+	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+	int lacking;
+
+	call->r = r;
+	call->request.tenant = args->principal->tenant;
+	call->request.request_id = http_request_id(req);
+	call->request.key_id = args->principal->key_id;
+	if (decode_session(body, len, args->warnings, &call->request, &err) < 0) {
+		reply_invalid(req, &err, "body");
+		drop_create(call);
+		return;
+	}
+	lacking = plan_packages(call, &install, &err);
+	if (lacking > 0) {
+		op_install(r, req, &install, &how);
+		return;
+	}
+	if (lacking < 0)
+		reply_error(req, &err);
+	else
+		create_session(call, req);
+	drop_create(call);
+}
+
 static int check_alive(const struct session_info *info, struct error *err)
 {
 	if (info->state != SESSION_TERMINATED && info->state != SESSION_FAILED)
@@ -105,12 +239,109 @@ static int check_alive(const struct session_info *info, struct error *err)
 	                 session_state_name(info->state));
 }
 
+/* An installation into a session that lives. */
+struct install_call {
+	struct pending pending;
+	struct router *r;
+	const struct principal *who; /* the request's */
+	char *session_id;            /* owned */
+	json_t *wanted;              /* owned */
+	bool lacks;                  /* a failure is the session's, not the request's */
+	struct op_session_install *op;
+};
+
+static void install_call_free(struct install_call *call)
+{
+	free(call->session_id);
+	json_decref(call->wanted);
+	free(call);
+}
+
+static void answer_install(struct install_call *call, struct http_request *req, json_t *found)
+{
+	struct session *session =
+		session_find(call->r->parts.sessions, call->who->tenant, call->session_id);
+	cleanup_free char *text = NULL;
+	struct error err = {0};
+	size_t len;
+
+	text = json_write(found, &len);
+	if (!session) {
+		(void)error_set(&err, ERR_SESSION_NOT_FOUND, 0, "the session is gone");
+		reply_error(req, &err);
+		return;
+	}
+	session_set_dependencies(session, text);
+	durable_reply_session(req, session, HTTP_OK, encode_session(session));
+}
+
+static void on_installed(void *ctx, const char *lock, const char *folder)
+{
+	struct install_call *call = ctx;
+
+	answer_install(call, pending_resume(&call->pending),
+	               dependencies_installed(call->wanted, lock, folder));
+	install_call_free(call);
+}
+
+static void on_install_failed(void *ctx, const struct error *err, const char *log)
+{
+	struct install_call *call = ctx;
+	struct http_request *req = pending_resume(&call->pending);
+	json_t *body;
+
+	if (call->lacks) {
+		answer_install(call, req, dependencies_failed(call->wanted, err->msg));
+	} else {
+		body = reply_error_object(err, http_request_id(req));
+		json_set(body, "log", json_text(log, strlen(log)));
+		reply_error_body(req, err, body);
+	}
+	install_call_free(call);
+}
+
+static void on_install_left(struct pending *p)
+{
+	struct install_call *call = CONTAINER_OF(p, struct install_call, pending);
+
+	op_session_install_cancel(call->op);
+	install_call_free(call);
+}
+
+static void start_install(struct router *r, struct http_request *req, const struct principal *who,
+                          const struct session_request *request, const struct session_info *info)
+{
+	struct install_call *call = NEW(struct install_call);
+	const struct op_session_install_events events = {
+		.ctx = call, .on_done = on_installed, .on_failed = on_install_failed};
+	json_t *wanted = json_loads(request->dependencies, 0, NULL);
+	cleanup_str_list char **packages = dependencies_list(wanted);
+	const struct op_session_packages packing = {.who = who,
+	                                            .request_id = http_request_id(req),
+	                                            .session_id = info->id,
+	                                            .language = info->language,
+	                                            .packages = packages};
+	struct error err = {0};
+
+	*call = (struct install_call){.r = r,
+	                              .who = who,
+	                              .session_id = xstrdup(info->id),
+	                              .wanted = wanted,
+	                              .lacks = request->lacks_dependencies};
+	if (op_session_install(r, &packing, &events, &call->op, &err) < 0) {
+		install_call_free(call);
+		reply_error(req, &err);
+		return;
+	}
+	pending_wait(&call->pending, req, on_install_left);
+}
+
 void v1_session_install(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	cleanup_session_request struct session_request request = {0};
 	cleanup_free char *resolved = NULL;
 	struct session_info info = {0};
-	struct error err = {0};
+	struct error err = {0}, missing = {0};
 	size_t len;
 	const char *body = http_body(req, &len);
 	struct session *session = lookup_session(r, args, &err);
@@ -122,9 +353,13 @@ void v1_session_install(struct router *r, struct http_request *req, const struct
 		reply_error(req, &err);
 		return;
 	}
-	resolved = resolve_packages(r, &request, &err);
-	if (error_is_set(&err)) {
-		reply_error(req, &err);
+	resolved = resolve_packages(r, &request, &missing);
+	if (error_is_set(&missing) && installs_can(r->parts.installs, info.language)) {
+		start_install(r, req, args->principal, &request, &info);
+		return;
+	}
+	if (error_is_set(&missing) && !request.lacks_dependencies) {
+		reply_error(req, &missing);
 		return;
 	}
 	session_set_dependencies(session, resolved);

@@ -6,7 +6,9 @@
 #include "api/json/encode.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
+#include "api/op/install.h"
 #include "api/reply.h"
+#include "base/alloc.h"
 #include "base/str.h"
 #include "core/pool/pool.h"
 #include "core/run/run.h"
@@ -36,29 +38,169 @@ static struct templates_done done_of(struct durable_reply *reply)
 	return (struct templates_done){done.fn, done.ctx};
 }
 
-void v1_template_create(struct router *r, struct http_request *req, const struct route_args *args)
-{
-	cleanup_template_spec struct template_spec spec = {0};
-	struct template *t = NULL;
-	struct durable_reply *reply;
-	struct error err = {0};
-	size_t len;
-	const char *body = http_body(req, &len);
-	int started;
+/* A template that waits for its packages. */
+struct template_call {
+	struct router *r;
+	const char *tenant; /* the request's principal has it */
+	struct template_spec spec;
+	char *id;              /* owned; NULL: a new one */
+	struct template *base; /* a reference: whose root it has */
+};
 
-	if (decode_template(body, len, false, args->warnings, &spec, &err) < 0) {
-		reply_invalid(req, &err, "body");
-		return;
-	}
-	reply = durable_reply_new(req, HTTP_CREATED);
-	started = templates_create(r->parts.templates, args->principal->tenant, &spec,
-	                           done_of(reply), &t, &err);
+static void drop_call(void *ctx)
+{
+	cleanup_free struct template_call *call = ctx;
+
+	template_spec_done(&call->spec);
+	template_unref(call->base);
+	free(call->id);
+}
+
+static void create_template(struct template_call *call, struct http_request *req)
+{
+	struct durable_reply *reply = durable_reply_new(req, HTTP_CREATED);
+	struct template *t = NULL;
+	struct error err = {0};
+	int started = templates_create(call->r->parts.templates, call->tenant, &call->spec,
+	                               done_of(reply), &t, &err);
+
 	if (started >= 0) {
 		http_set_note(req, t->spec.id);
 		warn_of_image(req, t);
-		durable_reply_set_body(reply, view_template(r, t));
+		durable_reply_set_body(reply, view_template(call->r, t));
 	}
 	durable_reply_started(reply, started, &err);
+}
+
+static void update_template(struct template_call *call, struct http_request *req)
+{
+	const struct templates_update update = {call->tenant, call->id, &call->spec};
+	struct durable_reply *reply = durable_reply_new(req, HTTP_OK);
+	struct template *t = NULL;
+	struct error err = {0};
+	int started = templates_update(call->r->parts.templates, &update, done_of(reply), &t, &err);
+
+	if (started >= 0) {
+		warn_of_image(req, t);
+		durable_reply_set_body(reply, view_template(call->r, t));
+		pools_forget(run_service_pools(call->r->runs), call->tenant);
+	}
+	durable_reply_started(reply, started, &err);
+}
+
+static void put_template(struct template_call *call, struct http_request *req)
+{
+	if (call->id)
+		update_template(call, req);
+	else
+		create_template(call, req);
+	drop_call(call);
+}
+
+static void on_layer(void *ctx, struct http_request *req, struct layer *layer,
+                     const struct op_stream *stream attr_unused)
+{
+	struct template_call *call = ctx;
+
+	free(call->spec.manager);
+	free(call->spec.layer);
+	installs_fill(layer, &call->spec);
+	put_template(call, req);
+}
+
+/* The language of a template's packages: its own, that of what it changes, or Python. */
+static const char *language_of(const struct template_call *call)
+{
+	if (call->spec.language)
+		return call->spec.language;
+	return call->base && call->base->spec.language ? call->base->spec.language : "python";
+}
+
+/* Without an installation, its packages must be in the root, as templates.c checks. */
+static int needs_install(struct template_call *call)
+{
+	const struct router *r = call->r;
+	const char *language = language_of(call);
+
+	if (call->spec.lock || call->spec.run)
+		return 1;
+	if (!call->spec.packages ||
+	    (!call->spec.manager && !installs_can(r->parts.installs, language)))
+		return 0;
+	return op_root_lacks(r, language, call->base, call->spec.packages) >= 0;
+}
+
+/* Its root: that of the template it changes, or of the image that it names. */
+static void find_base(struct template_call *call)
+{
+	const struct templates *all = call->r->parts.templates;
+	const char *image = call->spec.image;
+
+	if (image && !str_equal(image, TEMPLATE_HOST))
+		call->base = template_ref(templates_find(all, call->tenant, image));
+	else if (call->id && !image)
+		call->base = template_ref(templates_find(all, call->tenant, call->id));
+}
+
+static void start_put(struct template_call *call, struct http_request *req,
+                      const struct route_args *args)
+{
+	const struct op_install how = {.ctx = call, .then = on_layer, .drop = drop_call};
+	struct install_request install = {.tenant = call->tenant,
+	                                  .key_id = args->principal->key_id,
+	                                  .request_id = http_request_id(req),
+	                                  .manager = call->spec.manager,
+	                                  .packages = call->spec.packages,
+	                                  .lock = call->spec.lock,
+	                                  .run = call->spec.run};
+	struct error err = {0};
+
+	find_base(call);
+	if (!needs_install(call)) {
+		/* Other packages than those of its layer, which are in the root. */
+		if (call->spec.packages && !call->spec.layer)
+			call->spec.layer = xstrdup("");
+		put_template(call, req);
+		return;
+	}
+	/* Before the work, not after it. */
+	if (templates_check(call->r->parts.templates, call->tenant, &call->spec, call->id, &err) <
+	    0) {
+		reply_error(req, &err);
+		drop_call(call);
+		return;
+	}
+	install.language = language_of(call);
+	install.template = call->base;
+	op_install(call->r, req, &install, &how);
+}
+
+static void decode_put(struct router *r, struct http_request *req, const struct route_args *args,
+                       const char *id)
+{
+	struct template_call *call = NEW(struct template_call);
+	struct error err = {0};
+	size_t len;
+	const char *body = http_body(req, &len);
+
+	*call = (struct template_call){
+		.r = r, .tenant = args->principal->tenant, .id = id ? xstrdup(id) : NULL};
+	if (decode_template(body, len, id, args->warnings, &call->spec, &err) < 0) {
+		reply_invalid(req, &err, "body");
+		drop_call(call);
+		return;
+	}
+	start_put(call, req, args);
+}
+
+void v1_template_create(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	decode_put(r, req, args, NULL);
+}
+
+void v1_template_update(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	decode_put(r, req, args, args->id);
 }
 
 static const char *const status_words[] = {"available", "unavailable", NULL};
@@ -96,31 +238,6 @@ void v1_template_show(struct router *r, struct http_request *req, const struct r
 	}
 	(void)error_set(&err, ERR_TEMPLATE_NOT_FOUND, 0, "no template has this id");
 	reply_error(req, &err);
-}
-
-void v1_template_update(struct router *r, struct http_request *req, const struct route_args *args)
-{
-	cleanup_template_spec struct template_spec spec = {0};
-	const struct templates_update update = {args->principal->tenant, args->id, &spec};
-	struct template *t = NULL;
-	struct durable_reply *reply;
-	struct error err = {0};
-	size_t len;
-	const char *body = http_body(req, &len);
-	int started;
-
-	if (decode_template(body, len, true, args->warnings, &spec, &err) < 0) {
-		reply_invalid(req, &err, "body");
-		return;
-	}
-	reply = durable_reply_new(req, HTTP_OK);
-	started = templates_update(r->parts.templates, &update, done_of(reply), &t, &err);
-	if (started >= 0) {
-		warn_of_image(req, t);
-		durable_reply_set_body(reply, view_template(r, t));
-		pools_forget(run_service_pools(r->runs), args->principal->tenant);
-	}
-	durable_reply_started(reply, started, &err);
 }
 
 void v1_template_delete(struct router *r, struct http_request *req, const struct route_args *args)

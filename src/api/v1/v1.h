@@ -12,10 +12,11 @@ extern const struct dialect v1_dialect;
 /* Request bodies. */
 extern const struct fields v1_explain_fields, v1_mkdir_fields, v1_move_fields;
 /* Query parameters. */
-extern const struct fields v1_container_query, v1_container_log_query, v1_events_query,
-	v1_execute_query, v1_executions_query, v1_file_delete_query, v1_file_get_query,
-	v1_file_list_query, v1_file_put_query, v1_import_query, v1_imports_query, v1_key_query,
-	v1_session_query, v1_sync_query, v1_template_query, v1_tenant_query, v1_upload_query;
+extern const struct fields v1_container_query, v1_attach_query, v1_container_log_query,
+	v1_events_query, v1_execute_query, v1_executions_query, v1_file_delete_query,
+	v1_file_get_query, v1_file_list_query, v1_file_put_query, v1_import_query, v1_imports_query,
+	v1_key_query, v1_language_query, v1_secret_query, v1_session_query, v1_sync_query,
+	v1_template_query, v1_tenant_query, v1_upload_query;
 
 /* container.c */
 route_fn v1_container_list;
@@ -25,6 +26,13 @@ route_fn v1_container_health;
 
 /* execute.c */
 route_fn v1_execute;
+
+/* package.c */
+route_fn v1_layer_list;
+route_fn v1_layer_create;
+route_fn v1_layer_show;
+route_fn v1_layer_delete;
+extern const struct fields v1_layer_query, v1_layer_fields;
 
 /* execution.c */
 route_fn v1_session_execute;
@@ -39,6 +47,8 @@ route_fn v1_execution_result;
 route_fn v1_execution_events;
 route_fn v1_execution_cancel;
 route_fn v1_execution_stdin;
+route_fn v1_execution_resize;
+route_fn v1_execution_attach;
 
 /* file.c */
 route_fn v1_file_list;
@@ -47,6 +57,10 @@ route_fn v1_file_put;
 route_fn v1_file_delete;
 route_fn v1_file_mkdir;
 route_fn v1_file_move;
+
+/* port.c */
+route_fn v1_port_list;
+route_fn v1_port_connect;
 
 /* health.c */
 route_fn v1_root;
@@ -68,6 +82,12 @@ route_fn v1_key_create;
 route_fn v1_key_show;
 route_fn v1_key_revoke;
 
+/* secret.c */
+route_fn v1_secret_list;
+route_fn v1_secret_show;
+route_fn v1_secret_set;
+route_fn v1_secret_delete;
+
 /* metrics.c */
 route_fn v1_metrics;
 
@@ -77,10 +97,15 @@ route_fn v1_openapi;
 /* policy.c */
 route_fn v1_policy_list;
 route_fn v1_policy_show;
+route_fn v1_receipt_key;
+route_fn v1_execution_why;
 route_fn v1_policy_explain;
 
 /* pool.c */
 route_fn v1_pool_list;
+route_fn v1_mcp_server_list;
+route_fn v1_mcp_server_show;
+route_fn v1_language_list;
 route_fn v1_audit;
 
 /* runtime.c */

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/json/encode_language.h"
+
+#include "api/json/json.h"
+#include "core/language/runners.h"
+#include "core/template/template.h"
+
+static json_t *encode_words(char *const *words)
+{
+	json_t *j = json_array();
+
+	for (; words && *words; words++)
+		json_append(j, json_string(*words));
+	return j;
+}
+
+static json_t *encode_or_null(const char *text)
+{
+	return text ? json_string(text) : json_null();
+}
+
+static json_t *encode_option(const struct runner_option *option)
+{
+	json_t *j = json_object();
+
+	json_set(j, "name", json_string(option->name));
+	json_set(j, "type", json_string(runner_option_type_name(option->type)));
+	json_set(j, "description", encode_or_null(option->description));
+	json_set(j, "values", option->values ? encode_words(option->values) : json_null());
+	json_set(j, "default", encode_or_null(option->fallback));
+	return j;
+}
+
+static json_t *encode_options(const struct runner *r)
+{
+	json_t *j = json_array();
+
+	for (size_t i = 0; i < r->options_count; i++)
+		json_append(j, encode_option(&r->options[i]));
+	return j;
+}
+
+bool language_is_there(const struct runner *r, const struct template *t)
+{
+	return t && t->programs ? template_command(t, r) != NULL : runner_is_installed(r);
+}
+
+json_t *encode_language(const struct runner *r, const struct template *t, const char *version)
+{
+	bool there = language_is_there(r, t);
+	bool keeps = there && template_session_command(t, r) != NULL;
+	json_t *j = json_object();
+
+	json_set(j, "name", json_string(r->name));
+	json_set(j, "title", json_string(r->title));
+	json_set(j, "aliases", encode_words(r->aliases));
+	json_set(j, "extensions", encode_words(r->extensions));
+	json_set(j, "available", json_boolean(there));
+	json_set(j, "version", encode_or_null(there ? version : NULL));
+	json_set(j, "keeps_state", json_boolean(keeps));
+	json_set(j, "compiled", json_boolean(r->compile_command && !r->compile_if));
+	json_set(j, "package_manager", encode_or_null(r->package_manager));
+	json_set(j, "options", encode_options(r));
+	json_set(j, "missing", there ? json_null() : json_string(r->program));
+	json_set(j, "install", there ? json_null() : encode_or_null(r->install));
+	return j;
+}

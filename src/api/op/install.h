@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: an HTTP request that needs packages: it waits for their layer, then goes on. With a stream,
+ * the output of the package manager comes as events "install". A client that leaves gives up.
+ *
+ * On the loop only.
+ */
+
+#include "api/op/events.h"
+#include "base/error.h"
+#include "core/install/install.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct http_request;
+struct layer;
+struct router;
+struct template;
+
+/* A stream that an installation began. */
+struct op_stream {
+	bool began;
+	uint64_t next_id; /* of its next event */
+};
+
+struct op_install {
+	enum event_form form; /* NONE: no events */
+	void *ctx;
+	/* The layer is there: go on. */
+	void (*then)(void *ctx, struct http_request *req, struct layer *layer,
+	             const struct op_stream *stream);
+	/* It failed, before a stream began. Return: whether this answered. NULL: no. */
+	bool (*failed)(void *ctx, struct http_request *req, const struct error *err);
+	/* It failed and was answered, or the client has left: free @ctx. */
+	void (*drop)(void *ctx);
+};
+
+/** op_install - exactly one of @how's functions is called, now or later. */
+void op_install(struct router *r, struct http_request *req, const struct install_request *request,
+                const struct op_install *how);
+
+/** op_install_refuse - end a stream that an installation began. */
+void op_install_refuse(struct router *r, struct http_request *req, enum event_form form,
+                       const struct op_stream *stream, const struct error *err);
+
+/**
+ * op_root_lacks - @language NULL: any. Return: index of the first of @packages that is not in the
+ * root of @t (NULL: the host's); -1: it has all.
+ */
+ssize_t op_root_lacks(const struct router *r, const char *language, const struct template *t,
+                      char *const *packages);
+
+/* Borrowed. */
+struct op_packages {
+	const char *language;
+	char *const *packages;           /* may be NULL */
+	const char *lock;                /* may be NULL */
+	const struct template *template; /* NULL: the host's root */
+};
+/**
+ * op_packages_lacking - whether an installation is needed. Return: 0: the root has all; 1; -1:
+ * ERR_INVALID: needed, and cannot be.
+ */
+int op_packages_lacking(const struct router *r, const struct op_packages *wanted,
+                        struct error *err) attr_must_check;
+/** op_template_with - @base (NULL: the host's root) with @layer, for @tenant. A reference. */
+struct template *op_template_with(const struct router *r, const char *tenant,
+                                  const struct template *base, char *const *packages,
+                                  const struct layer *layer) attr_must_check;
