@@ -16,9 +16,9 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "chain/chain.h"
-#include "cli/client/api_call.h"
 #include "cli/common_options.h"
 #include "cli/message.h"
+#include "client/millibox.h"
 #include "db/db.h"
 #include "http/status.h"
 
@@ -39,10 +39,11 @@
 #define ANCHOR_MAX   65536
 
 struct audit_options {
-	struct endpoint_options at;
+	struct daemon_options at;
 	bool follow;          /* tail */
 	uint64_t lines;       /* tail */
 	const char *database; /* verify */
+	bool json;            /* verify */
 };
 
 /* Recorded ends of a log. */
@@ -63,15 +64,15 @@ static char *default_path(void)
 	return xasprintf("%s/.local/state/millibox/" LOG_NAME, home ? home : "");
 }
 
-/* Of the daemon at @endpoint, on this host. Return: owned, or NULL with *err. */
-static char *ask_path(const struct endpoint *endpoint, struct error *err)
+/* Of the daemon, on this host. Return: owned, or NULL with *err. */
+static char *ask_path(struct millibox_client *client, struct error *err)
 {
-	const struct api_call call = {.method = "GET", .path = "/api/v1/audit"};
+	const struct daemon_call call = {.method = "GET", .path = "/api/v1/audit"};
 	json_auto_t *answer = NULL;
 	const char *path;
 	int status = 0;
 
-	if (api_call(endpoint, &call, &answer, &status, err) < 0)
+	if (daemon_ask(client, &call, &answer, &status, err) < 0)
 		return NULL;
 	path = message_text(answer, "path");
 	if (status == HTTP_OK && *path)
@@ -91,15 +92,15 @@ static char *ask_path(const struct endpoint *endpoint, struct error *err)
 static char *log_path(const struct audit_options *options, const struct args *args,
                       struct error *err)
 {
-	cleanup_endpoint struct endpoint endpoint = {0};
+	cleanup_daemon struct millibox_client *client = daemon_open(&options->at);
+	int found;
 
 	if (args->words_count > 0)
 		return xstrdup(args->words[0]);
-	if (endpoint_find(&options->at, &endpoint, err) < 0)
-		return NULL;
-	if (endpoint.chosen || endpoint_is_served(&endpoint))
-		return ask_path(&endpoint, err);
-	return default_path();
+	found = millibox_find(client, NULL);
+	if (found < 0)
+		(void)daemon_fail(client, err);
+	return found < 0 ? NULL : found ? ask_path(client, err) : default_path();
 }
 
 static int check_words(const struct args *args, struct error *err)
@@ -201,6 +202,34 @@ static int find_anchor(const char *named, const char *path, struct ends *ret_end
 	return 0;
 }
 
+static void print_verification_json(const struct chain_verdict *v, const char *bad,
+                                    const struct ends *ends)
+{
+	bool intact = v->fault == CHAIN_FINE;
+	char head[CHAIN_HEAD_LEN + 1] = "";
+	json_auto_t *object = json_pack("{s:b}", "intact", intact);
+
+	chain_head_print(&v->head, head);
+	head[strcspn(head, "\n")] = '\0';
+	if (intact)
+		(void)json_object_update_new(
+			object,
+			json_pack("{s:I, s:I, s:I, s:s, s:b}", "records", (json_int_t)v->records,
+		                  "first_record", (json_int_t)v->first_seq, "last_record",
+		                  (json_int_t)v->head.seq, "head", head, "end_is_proved",
+		                  ends->has_head || ends->has_anchor));
+	else
+		(void)json_object_update_new(object,
+		                             json_pack("{s:s, s:s, s:I, s:I}", "file", bad, "fault",
+		                                       chain_fault_text(v->fault), "line",
+		                                       (json_int_t)v->bad_line, "record",
+		                                       (json_int_t)v->head.seq + 1));
+	if (ends->has_anchor)
+		(void)json_object_set_new(object, "anchor",
+		                          json_integer((json_int_t)ends->anchor.seq));
+	message_print_json(object);
+}
+
 static int print_verification(const struct chain_verdict *v, const char *bad,
                               const struct ends *ends)
 {
@@ -264,7 +293,10 @@ static int run_verify(const void *values, const struct args *args, struct error 
 		chain_verify_head(&ends.head, &verdict);
 	if (ends.has_anchor)
 		chain_verify_head(&ends.anchor, &verdict);
-	return print_verification(&verdict, last, &ends);
+	if (!options->json)
+		return print_verification(&verdict, last, &ends);
+	print_verification_json(&verdict, last, &ends);
+	return verdict.fault == CHAIN_FINE ? CLI_OK : CLI_FAILED;
 }
 
 static int find_tail(int fd, uint64_t lines, off_t *ret_at)
@@ -369,17 +401,16 @@ static const struct option_row tail_rows[] = {
 static const struct option_row verify_rows[] = {
 	{"database", 0, OPTION_TEXT, AT(database), "FILE",
          "the daemon's database; default: " DATABASE " beside the log, if present"},
+	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the verdict as JSON"},
 	ENDPOINT_ROWS(AT(at)),
 };
 
 COMMAND(audit_verify, "audit verify", "[FILE]", "Verify that an audit log is intact", run_verify,
         verify_rows, struct audit_options,
-        .text = "Reads FILE, its rotated files and its head. Default: the log of the daemon that "
-                "answers, which\n"
-                "is asked for the path only; without a daemon, that of a daemon of this user. "
-                "Reports the first\n"
-                "record that is missing, changed or out of order. The log must also reach the "
-                "record that the\n"
-                "daemon's database names. The exit status is 0 only if the log is intact.\n");
+        .text = "Reads FILE, its rotated files and its head. Default: the log of the daemon "
+                "that answers, which gives the path only; without a daemon, that of a "
+                "daemon of this user. Reports the first record that is missing, changed or out "
+                "of order. The log must also reach the record that the daemon's database "
+                "names. The exit status is 0 only if the log is intact.\n");
 COMMAND(audit_tail, "audit tail", "[FILE]", "Show the last records of an audit log", run_tail,
         tail_rows, struct audit_options);

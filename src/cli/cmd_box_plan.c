@@ -156,5 +156,5 @@ static const struct option_row rows[] = {
 
 COMMAND(box_plan, "box plan", "", "Print the steps that build a box, in order", run_plan, rows,
         struct plan_options,
-        .text = "The plan is for a host with every layer of isolation. Nothing is built, and no "
-                "privilege\nis needed.\n");
+        .text = "The plan is for a host with every layer of isolation. Nothing is built, and "
+                "no privilege is needed.\n");

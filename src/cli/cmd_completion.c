@@ -8,8 +8,9 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
-#include "cli/client/api_call.h"
+#include "cli/client/daemon.h"
 #include "cli/message.h"
+#include "client/millibox.h"
 
 /*
  * The scripts of all shells only ask 'millibox completion words', which knows the tables of the
@@ -50,30 +51,29 @@ static const struct {
 	{"TEMPLATE", "/api/v1/templates?limit=200", "templates", "id"},
 	{"KEY", "/api/v1/keys?limit=200", "keys", "id"},
 	{"TENANT", "/api/v1/tenants?limit=200", "tenants", "name"},
+	{"LANGUAGE", "/api/v1/languages", "languages", "name"},
 };
 
 static const struct {
 	const char *placeholder, *words;
 } fixed[] = {
-	{"LANGUAGE", "python\nshell"},
 	{"MODE", "persistent\nephemeral"},
 	{"SHELL", "bash\nzsh\nfish"},
 	{"STATE", "creating\nready\nrunning\npaused\nterminated\nfailed"},
 };
 
-/* Without a daemon there are no ids: silence is right while somebody types. */
-static void print_list(const struct endpoint_options *at, size_t kind)
+/* Without a daemon there are no ids: a message would disturb the line at the prompt. */
+static void print_list(const struct daemon_options *at, size_t kind)
 {
-	const struct api_call call = {.method = "GET", .path = kinds[kind].path};
-	cleanup_endpoint struct endpoint endpoint = {0};
+	const struct daemon_call call = {.method = "GET", .path = kinds[kind].path};
+	cleanup_daemon struct millibox_client *client = daemon_open(at);
 	struct error err = {0};
 	json_auto_t *answer = NULL;
 	const json_t *item;
 	size_t i;
 	int status = 0;
 
-	if (api_endpoint(at, &endpoint, &err) < 0 ||
-	    api_call(&endpoint, &call, &answer, &status, &err) < 0)
+	if (daemon_ask(client, &call, &answer, &status, &err) < 0)
 		return;
 	json_array_foreach (json_object_get(answer, kinds[kind].list), i, item) {
 		message_print_safe(stdout, message_text(item, kinds[kind].key));
@@ -81,7 +81,7 @@ static void print_list(const struct endpoint_options *at, size_t kind)
 	}
 }
 
-static void print_values(const struct endpoint_options *at, const char *placeholder, size_t len)
+static void print_values(const struct daemon_options *at, const char *placeholder, size_t len)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (strlen(kinds[i].placeholder) == len &&
@@ -134,7 +134,7 @@ static const struct option_row *find_option(const struct command *command, const
 }
 
 /* Of word number @index in the usage line. */
-static void print_argument(const struct endpoint_options *at, const struct command *command,
+static void print_argument(const struct daemon_options *at, const struct command *command,
                            size_t index)
 {
 	const char *text = command->arguments;
@@ -155,7 +155,7 @@ static void print_argument(const struct endpoint_options *at, const struct comma
 static void complete_command(const struct command *command, char *const *words, size_t count,
                              const char *last)
 {
-	struct endpoint_options at = {0};
+	struct daemon_options at = {0};
 	const struct option_row *row = NULL;
 	size_t plain = 0;
 
@@ -164,7 +164,7 @@ static void complete_command(const struct command *command, char *const *words, 
 
 		row = find_option(command, words[i]);
 		plain += words[i][0] != '-';
-		if (!row || row->kind == OPTION_FLAG) {
+		if (!row || options_is_flag(row)) {
 			row = NULL;
 			continue;
 		}
@@ -230,7 +230,8 @@ const struct command command_completion = {
 	.text = "bash: source <(millibox completion bash)\n"
 		"zsh:  source <(millibox completion zsh), after compinit\n"
 		"fish: millibox completion fish | source\n"
-		"It completes commands, options, and ids of sessions, templates, keys and "
+		"It completes commands, options, languages, and ids of sessions, templates, keys "
+		"and "
 		"tenants.\n",
 	.values_size = 1,
 	/* 'completion words WORD...': the words are not options of this command. */

@@ -7,21 +7,20 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/size.h"
-#include "cli/client/api_call.h"
-#include "cli/client/endpoint.h"
+#include "base/str.h"
 #include "cli/client/program.h"
+#include "cli/color.h"
 #include "cli/common_options.h"
 #include "cli/doctor.h"
 #include "cli/message.h"
-#include "http/status.h"
+#include "client/millibox.h"
 
-#define PROBE_OUTPUT_MAX  (256 * KIB)
-#define DAEMON_TIMEOUT_US (2 * USEC_PER_SEC)
+#define PROBE_OUTPUT_MAX (256 * KIB)
+#define DAEMON_TIMEOUT_S 2
 
 struct doctor_options {
-	struct endpoint_options at;
+	struct daemon_options at;
 	bool json;
 };
 
@@ -59,20 +58,22 @@ static int add_probe(struct checks *checks, struct error *err)
 static int add_daemon(struct checks *checks, const struct doctor_options *options,
                       struct error *err)
 {
-	cleanup_endpoint struct endpoint endpoint = {0};
-	cleanup_free char *value = NULL;
-	struct error why = {0};
-	const char *where;
-	int status = 0;
+	cleanup_daemon struct millibox_client *client = daemon_open(&options->at);
+	cleanup_free char *value = NULL, *where = NULL;
+	const char *address = NULL;
+	int found = millibox_find(client, &address), ready = -1;
 
-	if (endpoint_find(&options->at, &endpoint, err) < 0)
-		return -1;
-	where = endpoint.socket ? endpoint.socket : endpoint.url;
+	if (found < 0)
+		return daemon_fail(client, err);
+	where = xstrdup(address);
+	(void)millibox_set_timeout(client, DAEMON_TIMEOUT_S);
+	if (found)
+		ready = millibox_ready(client);
 	/* Not an error: "millibox run" starts one. */
-	if (api_ready(&endpoint, DAEMON_TIMEOUT_US, &status, &why) == 0)
-		value = xasprintf("%s at %s", status == HTTP_OK ? "ready" : "not ready", where);
-	else if (why.code == ERR_UNTRUSTED)
-		value = xstrdup(why.msg);
+	if (ready >= 0)
+		value = xasprintf("%s at %s", ready ? "ready" : "not ready", where);
+	else if (found && str_equal(millibox_error_code(client), error_text(ERR_UNTRUSTED)))
+		value = xstrdup(millibox_error_message(client));
 	else
 		value = xasprintf("none at %s", where);
 	checks_add(checks, "daemon", CHECK_INFO, value);
@@ -96,17 +97,23 @@ static void print_verdict(const struct checks *checks, size_t optional)
 
 static void print_text(const struct checks *checks)
 {
+	static const enum color colors[] = {
+		[CHECK_OK] = COLOR_GREEN, [CHECK_MISSING] = COLOR_RED, [CHECK_INFO] = COLOR_GREEN};
+	bool in_color = color_is_on(STDOUT_FILENO);
 	size_t optional = 0;
 
 	for (size_t i = 0; i < checks->count; i++) {
 		const struct check *check = &checks->items[i];
 		bool is_optional = check_is_optional(check);
 		struct advice advice;
+		char state[16];
 
 		optional += is_optional;
-		(void)printf("%-8s %-20s ",
-		             is_optional ? "optional" : check_state_name(check->state),
-		             check->name);
+		(void)snprintf(state, sizeof(state), "%-8s",
+		               is_optional ? "optional" : check_state_name(check->state));
+		color_print(stdout, in_color && check->state != CHECK_INFO,
+		            is_optional ? COLOR_YELLOW : colors[check->state], state);
+		(void)printf(" %-20s ", check->name);
 		message_print_safe(stdout, check->value);
 		(void)putchar('\n');
 		if (check->state != CHECK_MISSING || checks_advise(checks, check, &advice) < 0)
@@ -174,4 +181,4 @@ static const struct option_row rows[] = {
 COMMAND(doctor, "doctor", "", "Check which layers of isolation this host supports", run_doctor,
         rows, struct doctor_options,
         .text = "For each failed check it prints the loss and the remedy. The exit status is 0 "
-                "only if all\nrequired layers are available.\n");
+                "only if all required layers are available.\n");

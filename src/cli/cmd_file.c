@@ -2,9 +2,12 @@
 
 #include "cli/command.h"
 
-#include "base/alloc.h"
+#include <string.h>
+
+#include "base/utf8.h"
 #include "cli/message.h"
 #include "cli/resource.h"
+#include "client/millibox.h"
 
 #define LIST_MAX 10000
 
@@ -56,49 +59,67 @@ static int run_ls(const void *values, const struct args *args, struct error *err
 {
 	const struct file_options *options = values;
 	const char *dir = args->words_count == 2 ? args->words[1] : "";
-	cleanup_free char *escaped = api_escape(dir);
-	cleanup_free char *after = options->after ? api_escape(options->after) : NULL;
-	cleanup_free char *suffix =
-		xasprintf("/files?path=%s&limit=%llu%s%s%s", escaped,
-	                  (unsigned long long)(options->limit ? options->limit : LIST_MAX),
-	                  options->recursive ? "&recursive=true" : "", after ? "&after=" : "",
-	                  after ? after : "");
-	cleanup_free char *path = NULL;
-	struct api_call call = {.method = "GET"};
+	cleanup_daemon struct millibox_client *client = daemon_open(&options->common.at);
+	cleanup_session struct millibox_session *session = NULL;
 	json_auto_t *answer = NULL;
-	int status;
+	int status, r;
 
 	if (args->words_count < 1 || args->words_count > 2)
 		return error_set(err, ERR_INVALID, 0,
 		                 "expected a session and at most one directory in it");
-	if (options->recursive && after)
+	if (options->recursive && options->after)
 		return error_set(err, ERR_INVALID, 0,
 		                 "--after cannot be combined with --recursive, which has no order");
-	call.path = path = api_path(args->words[0], suffix, err);
-	status = path ? resource_call(&options->common, &call, &answer, err) : -1;
+	if (daemon_session(client, args->words[0], &session, err) < 0)
+		return -1;
+	r = millibox_file_page(session, dir, options->recursive, resource_limit(options->limit, 0),
+	                       options->after, NULL);
+	status = resource_finish(&options->common, client, r, &answer, err);
 	if (answer)
 		print_list(answer, options->recursive);
 	return status;
 }
 
 struct path_command {
-	int (*run)(const struct file_options *options, const char *id, const char *path,
-	           struct error *err);
+	int (*call)(const struct file_options *options, struct millibox_session *session,
+	            const char *path);
+	bool prints;
+	bool in_json; /* the path is sent in JSON, not in a URL */
 };
+
+static int run_path(const struct file_options *options, const struct path_command *command,
+                    struct millibox_client *client, struct millibox_session *session,
+                    const char *path, struct error *err)
+{
+	json_auto_t *answer = NULL;
+	int status;
+
+	if (command->in_json && !utf8_is_valid(path, strlen(path)))
+		return error_set(err, ERR_INVALID, 0, "the path is not UTF-8 text");
+	status = resource_finish(&options->common, client, command->call(options, session, path),
+	                         &answer, err);
+	if (answer && command->prints)
+		print_file(answer, message_text(answer, "path"));
+	return status;
+}
 
 /* Continues after a failure. Return: the highest exit status. */
 static int run_each_path(const void *values, const struct args *args, struct error *err)
 {
-	const struct path_command *command = args->data;
+	const struct file_options *options = values;
+	cleanup_daemon struct millibox_client *client = daemon_open(&options->common.at);
+	cleanup_session struct millibox_session *session = NULL;
 	int worst = CLI_OK;
 
 	if (args->words_count < 2)
 		return error_set(err, ERR_INVALID, 0,
 		                 "expected a session and at least one path in it");
+	if (daemon_session(client, args->words[0], &session, err) < 0)
+		return -1;
 	for (size_t i = 1; i < args->words_count; i++) {
-		int status = command->run(values, args->words[0], args->words[i], err);
+		int status = run_path(options, args->data, client, session, args->words[i], err);
 
-		/* Bad session id or no daemon: the others would fail too. */
+		/* No daemon: the others would fail too. */
 		if (status < 0)
 			return -1;
 		worst = status > worst ? status : worst;
@@ -106,67 +127,43 @@ static int run_each_path(const void *values, const struct args *args, struct err
 	return worst;
 }
 
-static int stat_one(const struct file_options *options, const char *id, const char *path,
-                    struct error *err)
+static int stat_one(const struct file_options *options attr_unused,
+                    struct millibox_session *session, const char *path)
 {
-	cleanup_free char *url = api_file_path(id, path, "?stat=true", err);
-	const struct api_call call = {.method = "GET", .path = url};
-	json_auto_t *answer = NULL;
-	int status = url ? resource_call(&options->common, &call, &answer, err) : -1;
-
-	if (answer)
-		print_file(answer, message_text(answer, "path"));
-	return status;
+	return millibox_file_stat(session, path, NULL);
 }
 
-static int rm_one(const struct file_options *options, const char *id, const char *path,
-                  struct error *err)
+static int rm_one(const struct file_options *options, struct millibox_session *session,
+                  const char *path)
 {
-	cleanup_free char *url =
-		api_file_path(id, path, options->recursive ? "?recursive=true" : "", err);
-	const struct api_call call = {.method = "DELETE", .path = url};
-	json_auto_t *answer = NULL;
-
-	return url ? resource_call(&options->common, &call, &answer, err) : -1;
+	return millibox_file_remove(session, path, options->recursive);
 }
 
-/* Takes @body; NULL: a path is not UTF-8. */
-static int post_body(const struct file_options *options, const char *url, json_t *body,
-                     struct error *err)
+static int mkdir_one(const struct file_options *options attr_unused,
+                     struct millibox_session *session, const char *path)
 {
-	cleanup_free char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-	const struct api_call call = {.method = "POST", .path = url, .body = text};
-	json_auto_t *answer = NULL;
-
-	json_decref(body);
-	if (!text)
-		return error_set(err, ERR_INVALID, 0, "the path is not UTF-8 text");
-	return resource_call(&options->common, &call, &answer, err);
-}
-
-static int mkdir_one(const struct file_options *options, const char *id, const char *path,
-                     struct error *err)
-{
-	cleanup_free char *url = api_path(id, "/files/mkdir", err);
-
-	return url ? post_body(options, url, json_pack("{s:s}", "path", path), err) : -1;
+	return millibox_file_mkdir(session, path);
 }
 
 static int run_mv(const void *values, const struct args *args, struct error *err)
 {
 	const struct file_options *options = values;
-	cleanup_free char *url = NULL;
+	cleanup_daemon struct millibox_client *client = daemon_open(&options->common.at);
+	cleanup_session struct millibox_session *session = NULL;
+	json_auto_t *answer = NULL;
 
 	if (args->words_count != 3)
 		return error_set(err, ERR_INVALID, 0,
 		                 "expected a session, a path in it and the new path");
-	url = api_path(args->words[0], "/files/move", err);
-	if (!url)
+	if (daemon_session(client, args->words[0], &session, err) < 0)
 		return -1;
-	return post_body(options, url,
-	                 json_pack("{s:s, s:s, s:b}", "path", args->words[1], "to", args->words[2],
-	                           "replace", options->replace),
-	                 err);
+	for (size_t i = 1; i < 3; i++)
+		if (!utf8_is_valid(args->words[i], strlen(args->words[i])))
+			return error_set(err, ERR_INVALID, 0, "the path is not UTF-8 text");
+	return resource_finish(
+		&options->common, client,
+		millibox_file_move(session, args->words[1], args->words[2], options->replace),
+		&answer, err);
 }
 
 /* clang-format off */
@@ -190,11 +187,11 @@ COMMAND(file_ls, "file ls", "SESSION [DIRECTORY]", "List files in a session", ru
         struct file_options);
 COMMAND(file_stat, "file stat", "SESSION PATH...",
         "Show type, mode, size and time of files in a session", run_each_path, resource_rows,
-        struct file_options, .data = &(const struct path_command){stat_one});
+        struct file_options, .data = &(const struct path_command){stat_one, true, false});
 COMMAND(file_mkdir, "file mkdir", "SESSION PATH...",
         "Create directories in a session, and their parents", run_each_path, resource_rows,
-        struct file_options, .data = &(const struct path_command){mkdir_one});
+        struct file_options, .data = &(const struct path_command){mkdir_one, false, true});
 COMMAND(file_mv, "file mv", "SESSION PATH TO", "Move a file or directory in a session", run_mv,
         mv_rows, struct file_options);
 COMMAND(file_rm, "file rm", "SESSION PATH...", "Remove files from a session", run_each_path,
-        rm_rows, struct file_options, .data = &(const struct path_command){rm_one});
+        rm_rows, struct file_options, .data = &(const struct path_command){rm_one, false, false});

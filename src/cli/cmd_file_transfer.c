@@ -10,14 +10,15 @@
 #include "base/alloc.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "cli/client/api_call.h"
-#include "cli/client/file_call.h"
 #include "cli/client/interrupt.h"
 #include "cli/common_options.h"
 #include "cli/local_file.h"
-#include "cli/message.h"
+#include "cli/resource.h"
+#include "client/millibox.h"
 
 /* Files are streamed. */
+
+#define MODE_LEN 4
 
 struct transfer_options {
 	struct common_options common;
@@ -25,63 +26,86 @@ struct transfer_options {
 	bool recursive;
 };
 
-/* An interruption is no error. */
-static int report_failure(const struct file_call *call, const struct local_file *file,
-                          struct error *err)
-{
-	int signo = call->failure == -EPIPE ? SIGPIPE : interrupt_taken(call->interrupt_fd);
+struct transfer {
+	const struct transfer_options *options;
+	struct millibox_client *client;   /* owned */
+	struct millibox_session *session; /* owned */
+	struct local_file file;
+	int interrupt_fd;
+};
 
-	if (signo > 0 || call->failure < 0)
-		error_clear(err);
+static int open_transfer(struct transfer *t, const char *id, struct error *err)
+{
+	t->client = daemon_open(&t->options->common.at);
+	if (daemon_session(t->client, id, &t->session, err) < 0)
+		return -1;
+	t->interrupt_fd = interrupt_open(err);
+	if (t->interrupt_fd < 0 || daemon_require(t->client, err) < 0)
+		return -1;
+	return millibox_cancel_on(t->client, t->interrupt_fd) < 0 ? daemon_fail(t->client, err) : 0;
+}
+
+static void close_transfer(struct transfer *t)
+{
+	local_file_done(&t->file);
+	millibox_session_free(t->session);
+	millibox_client_free(t->client);
+	(void)fd_close(t->interrupt_fd);
+}
+
+/* An interruption is no error. */
+static int report_failure(const struct transfer *t, const char *verb, struct error *err)
+{
+	int here = daemon_failed_here(t->client);
+	int signo = here == EPIPE ? SIGPIPE : interrupt_taken(t->interrupt_fd);
+
 	if (signo > 0)
 		return CLI_SIGNAL + signo;
-	if (call->failure < 0)
-		(void)error_set(err, ERR_SYSTEM, -call->failure, "%s '%s'",
-		                call->download ? "write" : "read", file->name);
+	if (here)
+		(void)error_set(err, ERR_SYSTEM, here, "%s '%s'", verb, t->file.name);
+	else
+		(void)daemon_fail(t->client, err);
 	return CLI_ERROR;
 }
 
-static int run_transfer(struct file_call *call, struct local_file *file,
-                        const struct common_options *common, struct error *err)
+/* Of a call that returned @r. */
+static int end_transfer(struct transfer *t, int r, const char *verb, struct error *err)
 {
-	cleanup_close int interrupt_fd = interrupt_open(err);
-	cleanup_endpoint struct endpoint endpoint = {0};
 	json_auto_t *answer = NULL;
-	int status = 0;
 
-	if (interrupt_fd < 0 || api_endpoint(&common->at, &endpoint, err) < 0)
-		return -1;
-	call->fd = file->fd;
-	call->interrupt_fd = interrupt_fd;
-	if (file_call_run(call, &endpoint, &answer, &status, err) < 0)
-		return report_failure(call, file, err);
-	if (!answer)
-		return local_file_keep(file, err) < 0 ? CLI_ERROR : CLI_OK;
-	if (common->json)
-		message_print_json(answer);
-	else if (status >= 300)
-		message_show_problem(answer);
-	return status >= 300 ? exit_status_of_problem(answer) : CLI_OK;
+	if (r < 0 && !millibox_error_json(t->client))
+		return report_failure(t, verb, err);
+	if (r == 0 && !millibox_answer(t->client))
+		return local_file_keep(&t->file, err) < 0 ? CLI_ERROR : CLI_OK;
+	return resource_finish(&t->options->common, t->client, r, &answer, err);
 }
+
+struct get_command {
+	size_t words_max;
+	const char *expected;
+};
 
 static int run_get(const void *values, const struct args *args, struct error *err)
 {
 	const struct transfer_options *options = values;
-	cleanup_local_file struct local_file file = LOCAL_FILE_INIT;
-	struct file_call call = {.download = true};
+	const struct get_command *command = args->data;
+	struct transfer t = {.options = options, .file = LOCAL_FILE_INIT, .interrupt_fd = -1};
 	const char *name = args->words_count == 3 ? args->words[2] : "-";
-	cleanup_free char *path = NULL;
+	int status = -1;
 
-	if (args->words_count < 2 || args->words_count > 3)
-		return error_set(err, ERR_INVALID, 0,
-		                 "expected a session, a path in it, and at most one file");
+	if (args->words_count < 2 || args->words_count > command->words_max)
+		return error_set(err, ERR_INVALID, 0, "expected %s", command->expected);
 	if (options->recursive && str_equal(name, "-") && isatty(STDOUT_FILENO))
 		return error_set(err, ERR_INVALID, 0, "cannot write an archive to a terminal");
-	call.path = path = api_file_path(args->words[0], args->words[1],
-	                                 options->recursive ? "?format=tar" : "", err);
-	if (!path || local_file_write(name, &file, err) < 0)
-		return -1;
-	return run_transfer(&call, &file, &options->common, err);
+	if (open_transfer(&t, args->words[0], err) == 0 &&
+	    local_file_write(name, &t.file, err) == 0)
+		status = end_transfer(
+			&t,
+			(options->recursive ? millibox_tree_download : millibox_file_download)(
+				t.session, args->words[1], t.file.fd),
+			"write", err);
+	close_transfer(&t);
+	return status;
 }
 
 /* In a directory (trailing slash) the file keeps its name. Return: owned, or NULL. */
@@ -98,42 +122,66 @@ static char *target_path(const char *file, const char *path, struct error *err)
 	return NULL;
 }
 
+/* Of --mode, octal; 0: not given. Return: 0, or -1 (ERR_INVALID). */
+static int parse_mode(const char *text, unsigned *ret_mode, struct error *err)
+{
+	size_t len = text ? strlen(text) : 0;
+	unsigned mode = 0;
+
+	*ret_mode = 0;
+	if (!text)
+		return 0;
+	if (len == 0 || len > MODE_LEN || text[strspn(text, "01234567")] != '\0')
+		return error_set(err, ERR_INVALID, 0,
+		                 "--mode: '%s' is not octal permissions such as 0644", text);
+	for (; *text; text++)
+		mode = mode * 8 + (unsigned)(*text - '0');
+	*ret_mode = mode ? mode : MILLIBOX_MODE_NONE;
+	return 0;
+}
+
+/* Where the upload lands. Return: owned, or NULL (ERR_INVALID). */
 static char *upload_path(const struct transfer_options *options, const struct args *args,
                          struct error *err)
 {
-	cleanup_free char *mode = options->mode ? api_escape(options->mode) : NULL;
-	cleanup_free char *query = options->tar ? xstrdup("?format=tar")
-	                           : mode       ? xasprintf("?mode=%s", mode)
-	                                        : xstrdup("");
-	cleanup_free char *target = NULL;
-
-	if (args->words_count != (options->tar ? 2u : 3u))
+	if (args->words_count != 2 && (options->tar || args->words_count != 3))
 		(void)error_set(err, ERR_INVALID, 0,
-		                "expected a session, a file and a path for it; or with --tar a "
-		                "session and a directory in it");
+		                "expected a session, a file, and perhaps a path for it; or with "
+		                "--tar a session and a directory in it");
 	else if (options->tar && options->mode)
 		(void)error_set(err, ERR_INVALID, 0, "--mode cannot be combined with --tar");
 	else
-		target = options->tar ? xstrdup(args->words[1])
-		                      : target_path(args->words[1], args->words[2], err);
-	return target ? api_file_path(args->words[0], target, query, err) : NULL;
+		return options->tar
+		               ? xstrdup(args->words[1])
+		               : target_path(args->words[1],
+		                             args->words_count == 3 ? args->words[2] : "", err);
+	return NULL;
 }
 
 static int run_put(const void *values, const struct args *args, struct error *err)
 {
 	const struct transfer_options *options = values;
-	cleanup_local_file struct local_file file = LOCAL_FILE_INIT;
+	struct transfer t = {.options = options, .file = LOCAL_FILE_INIT, .interrupt_fd = -1};
 	cleanup_free char *path = upload_path(options, args, err);
-	struct file_call call = {.path = path};
+	unsigned mode = 0;
+	int status = -1, r;
 
-	if (!path || local_file_read(options->tar ? options->tar : args->words[1], &file, err) < 0)
+	if (!path || parse_mode(options->mode, &mode, err) < 0)
 		return -1;
-	return run_transfer(&call, &file, &options->common, err);
+	if (open_transfer(&t, args->words[0], err) == 0 &&
+	    local_file_read(options->tar ? options->tar : args->words[1], &t.file, err) == 0) {
+		r = options->tar ? millibox_tree_upload(t.session, path, t.file.fd)
+		                 : millibox_file_upload(t.session, path, t.file.fd, mode);
+		status = end_transfer(&t, r, "read", err);
+	}
+	close_transfer(&t);
+	return status;
 }
 
 #define AT(member) offsetof(struct transfer_options, member)
 
 /* clang-format off */
+static const struct option_row cat_rows[] = {ENDPOINT_ROWS(AT(common.at))};
 static const struct option_row get_rows[] = {
 	{"recursive", 'r', OPTION_FLAG, AT(recursive),     NULL,   "copy a directory tree as a tar archive"},
 	ENDPOINT_ROWS(AT(common.at)),
@@ -145,9 +193,14 @@ static const struct option_row put_rows[] = {
 };
 /* clang-format on */
 
+COMMAND(file_cat, "file cat", "SESSION PATH", "Print a file of a session", run_get, cat_rows,
+        struct transfer_options,
+        .data = &(const struct get_command){2, "a session and a path in it"});
 COMMAND(file_get, "file get", "SESSION PATH [FILE]", "Copy a file out of a session", run_get,
         get_rows, struct transfer_options,
+        .data = &(const struct get_command){3, "a session, a path in it, and at most one file"},
         .text = "Without FILE, or with '-', the file is written to standard output.\n");
-COMMAND(file_put, "file put", "SESSION (FILE PATH | --tar FILE DIRECTORY)",
+COMMAND(file_put, "file put", "SESSION (FILE [PATH] | --tar FILE DIRECTORY)",
         "Copy a file into a session", run_put, put_rows, struct transfer_options,
-        .text = "FILE '-' is standard input. If PATH ends with a slash, it is a directory.\n");
+        .text = "FILE '-' is standard input. If PATH ends with a slash, it is a directory; "
+                "without it the file keeps its name.\n");

@@ -49,7 +49,9 @@ static int run_create(const void *values, const struct args *args, struct error 
 	message_print_safe(stdout, message_text(answer, "key"));
 	(void)putchar('\n');
 	message_show("the key is shown only once; the daemon does not store it");
-	message_show("requests over TCP now require a key");
+	message_show(
+		"requests over TCP now require a key: in the header 'Authorization: Bearer KEY', "
+		"for millibox in MILLIBOX_API_KEY");
 	return status;
 }
 
@@ -57,7 +59,7 @@ static int run_create(const void *values, const struct args *args, struct error 
 static const struct option_row create_rows[] = {
 	{"tenant",  't', OPTION_TEXT,     AT(tenant),     "TENANT", "owner of the key; default: default"},
 	{"name",    'n', OPTION_TEXT,     AT(name),       "NAME",   "a description"},
-	{"scopes",  's', OPTION_TEXT,     AT(scopes),     "SCOPES", "read,execute,sessions,files,templates,policy (the default), metrics,admin"},
+	{"scopes",  's', OPTION_TEXT,     AT(scopes),     "SCOPES", "scopes, with commas between: read,execute,sessions,files,templates,policy (the default), metrics,secrets,admin"},
 	{"expires", 'e', OPTION_DURATION, AT(expires_us), "TIME",   "lifetime of the key: 720h"},
 	COMMON_ROWS(AT(common)),
 };

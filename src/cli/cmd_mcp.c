@@ -4,14 +4,14 @@
 
 #include "base/fd.h"
 #include "cli/client/bridge.h"
-#include "cli/client/endpoint.h"
 #include "cli/client/interrupt.h"
 #include "cli/client/own_daemon.h"
 #include "cli/common_options.h"
 #include "cli/message.h"
+#include "client/millibox.h"
 
 struct mcp_options {
-	struct endpoint_options at;
+	struct daemon_options at;
 };
 
 static void own_daemon_endp(struct own_daemon **d)
@@ -23,26 +23,25 @@ static void own_daemon_endp(struct own_daemon **d)
 static int run_mcp(const void *values, const struct args *args attr_unused, struct error *err)
 {
 	const struct mcp_options *options = values;
-	cleanup_endpoint struct endpoint endpoint = {0};
+	cleanup_daemon struct millibox_client *client = daemon_open(&options->at);
 	cleanup_close int interrupt_fd = -1;
 	attr_cleanup(own_daemon_endp) struct own_daemon *own = NULL;
-	struct endpoint at;
+	const char *address = NULL;
+	int found = millibox_find(client, &address);
 
-	if (endpoint_find(&options->at, &endpoint, err) < 0)
-		return -1;
+	if (found < 0)
+		return daemon_fail(client, err);
 	interrupt_fd = interrupt_open(err);
 	if (interrupt_fd < 0)
 		return -1;
-	at = endpoint;
-	if (!endpoint.chosen && !endpoint_is_served(&endpoint)) {
+	if (!found) {
 		own = own_daemon_start(interrupt_fd, err);
 		if (!own)
 			return -1;
-		at.socket = (char *)(uintptr_t)own_daemon_socket(own);
-		message_show("no daemon listens at %s; started one for this command",
-		             endpoint.socket);
+		message_show("no daemon listens at %s; started one for this command", address);
+		(void)millibox_set_socket(client, own_daemon_socket(own));
 	}
-	return bridge_run(&at, !own, interrupt_fd, err) < 0 ? CLI_ERROR : CLI_OK;
+	return bridge_run(client, !own, interrupt_fd, err) < 0 ? CLI_ERROR : CLI_OK;
 }
 
 #define AT(member) offsetof(struct mcp_options, member)
@@ -53,6 +52,6 @@ static const struct option_row rows[] = {
 
 COMMAND(mcp, "mcp", "", "Serve the Model Context Protocol on standard input and output", run_mcp,
         rows, struct mcp_options,
-        .text = "For MCP clients that start their servers: Claude Desktop, Claude Code, Cursor, VS "
-                "Code.\n"
-                "If no daemon listens at the default socket, one is started for this command.\n");
+        .text = "For MCP clients that start their servers: Claude Desktop, Claude Code, "
+                "Cursor, VS Code. If no daemon listens at the default socket, one is started "
+                "for this command.\n");

@@ -3,16 +3,12 @@
 #include "cli/command.h"
 
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/alloc.h"
-#include "base/buf.h"
-#include "base/str.h"
-#include "cli/client/program.h"
+#include "cli/daemon_check.h"
 #include "cli/message.h"
 #include "cli/resource.h"
 
-#define OUTPUT_MAX   4096
 #define CHECK_OPTION "--check-policy"
 #define POLICIES     "/api/v1/policies"
 
@@ -23,7 +19,7 @@ struct policy_options {
 
 static int run_list(const void *values, const struct args *args attr_unused, struct error *err)
 {
-	const struct api_call call = {.method = "GET", .path = POLICIES};
+	const struct daemon_call call = {.method = "GET", .path = POLICIES};
 	json_auto_t *answer = NULL;
 	const json_t *list;
 	int status = resource_call(values, &call, &answer, err);
@@ -68,7 +64,7 @@ static int run_show(const void *values, const struct args *args, struct error *e
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
 	const char *name = args->words_count == 1 ? args->words[0] : "";
 	cleanup_free char *path = xasprintf(POLICIES "/%s", name);
-	const struct api_call call = {.method = "GET", .path = path};
+	const struct daemon_call call = {.method = "GET", .path = path};
 	json_auto_t *answer = NULL;
 	const json_t *rules;
 	int status;
@@ -83,54 +79,30 @@ static int run_show(const void *values, const struct args *args, struct error *e
 	return status;
 }
 
-/* The daemon checks the files, so that both agree. */
-static char **check_argv(const char *daemon, const struct policy_options *options,
-                         const struct args *args)
-{
-	char **argv = xcalloc(2 * args->words_count + 4, sizeof(*argv));
-	size_t n = 0;
-
-	argv[n++] = xstrdup(daemon);
-	if (options->config) {
-		argv[n++] = xstrdup("--config");
-		argv[n++] = xstrdup(options->config);
-	}
-	for (size_t i = 0; i < args->words_count; i++) {
-		argv[n++] = xstrdup(CHECK_OPTION);
-		argv[n++] = xstrdup(args->words[i]);
-	}
-	return argv;
-}
-
 static int run_check(const void *values, const struct args *args, struct error *err)
 {
-	cleanup_buf struct buf out = BUF_INIT(OUTPUT_MAX);
-	cleanup_free char *daemon = NULL;
-	cleanup_str_list char **argv = NULL;
-	int status = 0;
+	const struct policy_options *options = values;
+	cleanup_free const char **flags = xcalloc(2 * args->words_count + 3, sizeof(*flags));
+	size_t n = 0;
 
 	if (args->words_count == 0)
 		return error_set(err, ERR_INVALID, 0, "expected policy files");
-	daemon = program_find("milliboxd", err);
-	if (!daemon)
-		return -1;
-	argv = check_argv(daemon, values, args);
-	if (program_read((const char *const *)argv, &out, &status, err) < 0)
-		return -1;
-	/* The daemon printed the reason to stderr. */
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return CLI_FAILED;
 	for (size_t i = 0; i < args->words_count; i++) {
-		message_print_safe(stdout, args->words[i]);
-		(void)puts(": ok");
+		flags[n++] = CHECK_OPTION;
+		flags[n++] = args->words[i];
 	}
-	return CLI_OK;
+	if (options->config) {
+		flags[n++] = "--config";
+		flags[n++] = options->config;
+	}
+	return daemon_check(flags, args, options->common.json, err);
 }
 
 #define AT(member) offsetof(struct policy_options, member)
 
 static const struct option_row check_rows[] = {
 	{"config", 0, OPTION_TEXT, AT(config), "FILE", "settings file of the daemon"},
+	{"json", 0, OPTION_FLAG, AT(common.json), NULL, DAEMON_CHECK_JSON},
 };
 
 COMMAND(policy_list, "policy list", "",

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cli/client/api_call.h"
 #include "cli/common_options.h"
 #include "cli/message.h"
 #include "cli/resource.h"
 #include "cli/run_request.h"
+#include "client/millibox.h"
 #include "http/status.h"
+#include "json/json_dump.h"
 
 struct explain_options {
 	struct run_options run;
@@ -46,62 +47,92 @@ static char *build_body(const struct explain_options *options, struct error *err
 	if (!body || resource_add_fields(body, fields, ARRAY_SIZE(fields), &o, err) < 0)
 		return NULL;
 	(void)json_object_set_new(body, "kind", json_string(o.session ? "session" : "execute"));
-	return api_body(body, err);
+	return json_dump_text(body, JSON_COMPACT);
 }
 
-/* Strings without quotes, else JSON. */
-static void print_value(const json_t *value, int width)
-{
-	cleanup_free char *dump = json_is_string(value) || json_is_null(value)
-	                                  ? NULL
-	                                  : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
-	                                                              JSON_REAL_PRECISION(12));
-	const char *text = json_is_string(value) ? json_string_value(value) : dump ? dump : "-";
-	int len = (int)strlen(text);
+#define NAME_WIDTH  16
+#define VALUE_WIDTH 14
 
-	message_print_safe(stdout, text);
-	(void)printf("%*s", width > len ? width - len : 1, "");
+/* Line @i of a value: lists have an item in each, others only the first. Return: owned. */
+static char *line_of(const json_t *value, size_t i)
+{
+	const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
+
+	if (json_is_array(value) && !item)
+		return xstrdup(i == 0 ? "none" : "");
+	if (i > 0 && !json_is_array(value))
+		return xstrdup("");
+	if (!item || json_is_null(item))
+		return xstrdup("-");
+	return json_is_string(item) ? xstrdup(json_string_value(item))
+	                            : json_dump_text(item, JSON_COMPACT);
 }
 
-static void print_grant(const char *name, const json_t *grant)
+static void print_value(const json_t *value, size_t line)
 {
+	cleanup_free char *text = line_of(value, line);
+	int len = text ? (int)strlen(text) : 0;
+
+	message_print_safe(stdout, text ? text : "");
+	(void)printf("%*s", len < VALUE_WIDTH ? VALUE_WIDTH - len : 1, "");
+}
+
+static void print_grant(const char *indent, const char *name, const json_t *grant)
+{
+	const json_t *asked = json_object_get(grant, "requested");
+	const json_t *granted = json_object_get(grant, "granted");
 	const char *rule =
 		json_string_value(json_object_get(json_object_get(grant, "rule"), "text"));
+	size_t lines = json_array_size(granted);
 
-	(void)printf("%-16s", name);
-	print_value(json_object_get(grant, "requested"), 14);
-	print_value(json_object_get(grant, "granted"), 14);
+	(void)printf("%s%-*s", indent, NAME_WIDTH - (int)strlen(indent), name);
+	print_value(asked, 0);
+	print_value(granted, 0);
 	message_print_safe(stdout, rule ? rule : "-");
 	(void)putchar('\n');
+	if (lines < json_array_size(asked))
+		lines = json_array_size(asked);
+	for (size_t i = 1; i < lines; i++) {
+		(void)printf("%*s", NAME_WIDTH, "");
+		print_value(asked, i);
+		print_value(granted, i);
+		(void)putchar('\n');
+	}
+}
+
+static void print_group(const char *indent, json_t *grants)
+{
+	const char *name;
+	json_t *grant;
+
+	json_object_foreach (grants, name, grant)
+		print_grant(indent, name, grant);
 }
 
 static void print_grants(const json_t *grants)
 {
-	json_t *limits = json_object_get(grants, "limits");
-	const char *const words[] = {"language", "network", "on_overflow", "isolation"};
-	const char *name;
-	json_t *grant;
-
-	(void)printf("%-16s%-14s%-14s%s\n", "WHAT", "REQUESTED", "GRANTED", "RULE");
-	json_object_foreach (limits, name, grant)
-		print_grant(name, grant);
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		print_grant(words[i], json_object_get(grants, words[i]));
+	(void)printf("%-*s%-*s%-*s%s\n", NAME_WIDTH, "WHAT", VALUE_WIDTH, "REQUESTED", VALUE_WIDTH,
+	             "GRANTED", "RULE");
+	print_group("", json_object_get(grants, "limits"));
+	print_grant("", "language", json_object_get(grants, "language"));
+	print_grant("", "network", json_object_get(grants, "network"));
+	print_group("  ", json_object_get(grants, "reach"));
+	print_grant("", "on_overflow", json_object_get(grants, "on_overflow"));
+	print_grant("", "isolation", json_object_get(grants, "isolation"));
 }
 
 static int run_explain(const void *values, const struct args *args attr_unused, struct error *err)
 {
 	const struct explain_options *options = values;
-	cleanup_endpoint struct endpoint endpoint = {0};
+	cleanup_daemon struct millibox_client *client = daemon_open(&options->run.at);
 	cleanup_free char *body = build_body(options, err);
-	const struct api_call call = {
+	const struct daemon_call call = {
 		.method = "POST", .path = "/api/v1/policy/explain", .body = body};
 	json_auto_t *answer = NULL;
 	bool allowed;
 	int status = 0;
 
-	if (!body || api_endpoint(&options->run.at, &endpoint, err) < 0 ||
-	    api_call(&endpoint, &call, &answer, &status, err) < 0)
+	if (!body || daemon_ask(client, &call, &answer, &status, err) < 0)
 		return -1;
 	allowed = json_is_true(json_object_get(answer, "allowed"));
 	if (status != HTTP_OK)
@@ -123,7 +154,7 @@ static const struct option_row rows[] = {
 	{"mode",       0,   OPTION_TEXT,     AT(mode),               "MODE",       "mode of the session: persistent (default) or ephemeral"},
 	{"lifetime",   0,   OPTION_DURATION, AT(lifetime_us),        "TIME",       "lifetime of the session"},
 	POLICY_ROWS(AT_RUN),
-	{"language",   'l', OPTION_TEXT,     AT(run.language),       "LANGUAGE",   "python (default) or shell"},
+	{"language",   'l', OPTION_TEXT,     AT(run.language),       "LANGUAGE",   "language, see 'millibox languages'; default: python"},
 	{"timeout",    't', OPTION_DURATION, AT(run.timeout_us),     "TIME",       "time limit; idle time-out of a session"},
 	LIMIT_ROWS(AT_RUN),
 	OUTPUT_ROW(AT_RUN),
@@ -136,5 +167,5 @@ static const struct option_row rows[] = {
 COMMAND(policy_explain, "policy explain", "",
         "Explain what a request would be granted, and by which rule", run_explain, rows,
         struct explain_options,
-        .text = "Nothing is run or created. The exit status is 0 if the request would be granted, "
-                "1 if it\nwould be refused.\n");
+        .text = "Nothing is run or created. The exit status is 0 if the request would be "
+                "granted, 1 if it would be refused.\n");

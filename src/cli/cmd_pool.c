@@ -27,5 +27,6 @@ static const struct resource pools = {
 
 COMMAND(pool_list, "pool list", "", "List the pools of prepared boxes", resource_run_list,
         resource_rows, struct common_options, .data = &pools,
-        .text = "A pool holds boxes of one kind: language, mode, root, limits and environment.\n"
+        .text = "A pool holds boxes of one kind: language, mode, root, limits and "
+                "environment.\n"
                 "--json adds totals, limits, memory and failures.\n");

@@ -2,13 +2,28 @@
 
 #include "cli/command.h"
 
-#include "base/alloc.h"
 #include "base/fd.h"
 #include "cli/client/exec_call.h"
 #include "cli/client/interrupt.h"
 #include "cli/common_options.h"
+#include "cli/package.h"
+#include "cli/run_dir.h"
 #include "cli/run_request.h"
 #include "cli/run_send.h"
+#include "client/millibox.h"
+
+static int check_options(const struct run_options *options, struct error *err)
+{
+	if ((options->diff || options->apply) && !options->dir)
+		return error_set(err, ERR_INVALID, 0, "--diff and --apply require --dir");
+	/* The output of the program has no place for it. */
+	if (options->receipt && !options->json)
+		return error_set(err, ERR_INVALID, 0,
+		                 "--receipt requires --json, which prints the receipt");
+	if (options->dir && options->handler)
+		return error_set(err, ERR_INVALID, 0, "--dir cannot be combined with --handler");
+	return 0;
+}
 
 static int run_program(const void *values, const struct args *args, struct error *err)
 {
@@ -17,7 +32,7 @@ static int run_program(const void *values, const struct args *args, struct error
 	const char *word = args->words_count > 0 ? args->words[0] : NULL;
 	struct run_send what = {.json = options.json, .value = options.handler};
 	cleanup_run_input struct run_input input = {0};
-	cleanup_free char *body = NULL;
+	cleanup_request struct millibox_request *request = NULL;
 	cleanup_close int interrupt_fd = -1;
 	cleanup_exec_call struct exec_call call = {0};
 
@@ -27,11 +42,16 @@ static int run_program(const void *values, const struct args *args, struct error
 	if (programs > 1)
 		return error_set(err, ERR_INVALID, 0,
 		                 "expected one program: FILE, -c CODE, --handler FILE or -");
+	if (check_options(&options, err) < 0)
+		return -1;
+	options.in_session = options.dir;
 	options.stdin_path = run_request_stdin(&options, word);
 	if (run_request_read(&options, word, &input, err) < 0)
 		return -1;
-	what.body = body = run_request_build(&options, &input, args, err);
-	if (!body)
+	if (options.dir)
+		return run_dir(&options, &input, args, err);
+	what.request = request = run_request_build(&options, &input, args, err);
+	if (!request)
 		return -1;
 	interrupt_fd = interrupt_open(err);
 	if (interrupt_fd < 0)
@@ -44,8 +64,12 @@ static int run_program(const void *values, const struct args *args, struct error
 
 /* clang-format off */
 static const struct option_row rows[] = {
-	{"language", 'l', OPTION_TEXT, AT(language), "LANGUAGE", "python or shell; default: by the file name or #! line, else guessed from the code"},
+	{"language", 'l', OPTION_TEXT, AT(language), "LANGUAGE", "language, see 'millibox languages'; default: by file name, #! line or code, else python"},
 	{"template", 0, OPTION_TEXT, AT(template_id), "TEMPLATE", "template of the box"},
+	{"package", 0, OPTION_LIST, AT(packages), "NAME", "install this package first, like NAME or NAME==1.2; may be repeated"},
+	{"packages", 0, OPTION_TEXT, AT(package_names), "NAMES", "install these packages first, with commas between: numpy,requests==2.32"},
+	{"lock", 0, OPTION_TEXT, AT(lock), "FILE", PACKAGE_LOCK_HELP},
+	{"option", 0, OPTION_LIST, AT(language_options), "NAME=VALUE", "option of the language, see 'millibox languages --json'; may be repeated"},
 	{"code", 'c', OPTION_TEXT, AT(code), "CODE", "run this text instead of a file"},
 	{"handler", 0, OPTION_TEXT, AT(handler), "FILE", "call the handler in this file and print its return value as JSON"},
 	{"event", 0, OPTION_TEXT, AT(event), "JSON", "event for the handler: JSON or @FILE; default: {}"},
@@ -54,9 +78,13 @@ static const struct option_row rows[] = {
 	LIMIT_ROWS(AT),
 	OUTPUT_ROW(AT),
 	ENV_ROW(AT),
-	{"file", 'f', OPTION_LIST, AT(files), "NAME=PATH", "copy a file into the workspace; may be repeated"},
-	{"stdin", 'i', OPTION_TEXT, AT(stdin_path), "FILE", "standard input of the program; '-': that of millibox; default: that, if a pipe or file"},
+	{"file", 'f', OPTION_LIST, AT(files), "[NAME=]PATH", "copy the file PATH into the workspace, as NAME if given; may be repeated"},
+	{"stdin", 'i', OPTION_TEXT, AT(stdin_path), "FILE", "standard input of the program; '-': that of millibox; default: '-' if that is a pipe or a file"},
+	{"dir", 0, OPTION_TEXT, AT(dir), "DIR", "give the program a copy of this directory as its workspace"},
+	{"diff", 0, OPTION_FLAG, AT(diff), NULL, "show what the program changed in the copy"},
+	{"apply", 0, OPTION_FLAG, AT(apply), NULL, "list what the program changed, and change the directory the same way"},
 	POLICY_ROWS(AT),
+	{"receipt", 0, OPTION_TEXT, AT(receipt), "FORM", "form of the receipt that --json prints: plain or signed"},
 	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the result object instead of the output"},
 	ENDPOINT_ROWS(AT(at)),
 };
@@ -65,8 +93,9 @@ static const struct option_row rows[] = {
 COMMAND(run, "run", "(FILE | -c CODE | --handler FILE | -) [ARGUMENT...]",
         "Run a program in a new box and print its output", run_program, rows, struct run_options,
         .options.program_word = 1, .options.has_program = run_request_has_program,
-        .text = "Options precede the program; all that follows it is passed to it. A pipe or file "
-                "that is\n"
-                "standard input becomes that of the program. If no daemon listens at the default "
-                "socket,\n"
-                "one is started for this run.\n");
+        .text = "Options precede the program, '--' may stand between; all that follows the "
+                "program is passed to it. A pipe or file that is standard input becomes that of "
+                "the program. If no daemon listens "
+                "at the default socket, one is started for this run (not with --dir, which "
+                "uses a session). --apply leaves alone what has changed meanwhile, links that "
+                "lead outside, and hooks and settings of git, and names them.\n");

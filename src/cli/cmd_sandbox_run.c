@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -15,9 +16,12 @@
 #include "base/utf8.h"
 #include "cli/client/exec_call.h"
 #include "cli/client/interrupt.h"
+#include "cli/color.h"
 #include "cli/common_options.h"
 #include "cli/message.h"
 #include "cli/run_send.h"
+#include "client/millibox.h"
+#include "json/json_dump.h"
 
 /*
  * The command line of SandboxRunner's sandbox-run: flags, formats and exit statuses, over the
@@ -26,6 +30,7 @@
 
 #define INPUT_MAX       (8 * MIB)
 #define DEFAULT_TIMEOUT 300
+#define PROCESSES_LEAST 16         /* of the API */
 #define TIMEOUT_MOST    1000000000 /* of the API; the daemon grants less, and says so */
 #define RULE            "--------------------------------------------------"
 #define CONFIG_NAME     ".sandboxrc.json"
@@ -43,7 +48,7 @@ enum sandbox_exit {
 struct sandbox_options {
 	const char *event, *event_file, *context, *context_file;
 	const char *output, *format, *log_level;
-	struct endpoint_options at;
+	struct daemon_options at;
 	uint64_t timeout_s;
 	bool verbose, quiet, profile, version;
 };
@@ -51,7 +56,7 @@ struct sandbox_options {
 struct show {
 	const struct sandbox_options *options;
 	const char *format;
-	bool profile;
+	bool profile, color;
 };
 
 static int read_text(const char *path, struct buf *text, struct error *err)
@@ -104,6 +109,31 @@ static int read_object(const char *name, const char *text, const char *path, jso
 	               : error_set(err, ERR_INVALID, 0, "--%s is not a JSON object", name);
 }
 
+/*
+ * The settings of a box. Times of idle workers and numbers of their tasks have no meaning here,
+ * since no box is used twice; nor has cpu_quota, seconds that the time limit bounds already.
+ */
+static void add_resources(const json_t *config, json_t *body)
+{
+	const json_t *own = json_object_get(config, "sandbox");
+	json_int_t kib = json_integer_value(json_object_get(own, "memory_limit"));
+	json_int_t processes = json_integer_value(json_object_get(own, "max_user_progress"));
+	json_auto_t *resources = json_object();
+
+	if (kib > 0 && kib < INT64_MAX / (json_int_t)KIB)
+		json_object_set_new(resources, "memory", json_integer(kib * (json_int_t)KIB));
+	/* SandboxRunner counts those of the user, we also agent and runner. */
+	if (processes > 0)
+		json_object_set_new(
+			resources, "max_processes",
+			json_integer(processes < PROCESSES_LEAST ? PROCESSES_LEAST : processes));
+	if (json_object_size(resources) > 0)
+		json_object_set(body, "resources", resources);
+	/* Hosts are the policy's decision: it refuses this if it names none. */
+	if (json_is_true(json_object_get(own, "allow_network")))
+		json_object_set_new(body, "network", json_string("allowlist"));
+}
+
 static int build_body(const struct sandbox_options *o, const json_t *config, const struct buf *code,
                       json_t *body, struct error *err)
 {
@@ -119,6 +149,7 @@ static int build_body(const struct sandbox_options *o, const json_t *config, con
 		return error_set(err, ERR_INVALID, 0, "the script is not UTF-8 text");
 	if (o->timeout_s)
 		limit = o->timeout_s < TIMEOUT_MOST ? (json_int_t)o->timeout_s : TIMEOUT_MOST;
+	add_resources(config, body);
 	json_object_set_new(body, "handler_code", json_stringn(script, code->len));
 	json_object_set_new(body, "event", event ? json_incref(event) : json_object());
 	if (context)
@@ -174,9 +205,11 @@ static json_t *make_view(const struct show *show, const json_t *result, int stat
 
 static void print_json(FILE *out, const json_t *j, size_t flags)
 {
-	if (json_dumpf(j, out,
-	               flags | JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15)) < 0)
+	cleanup_free char *text = json_dump_text(j, flags | JSON_ENSURE_ASCII);
+
+	if (!text)
 		abort();
+	(void)fputs(text, out);
 }
 
 static void print_section(FILE *out, const char *title, const char *text)
@@ -200,10 +233,11 @@ static void print_pretty(FILE *out, const struct show *show, const json_t *j)
 		     *metrics = json_object_get(j, "metrics");
 	int status = (int)json_integer_value(json_object_get(j, "exit_code"));
 
-	(void)fprintf(out, "%s\n",
-	              status == SANDBOX_OK        ? "\u2713 Execution successful"
-	              : status == SANDBOX_TIMEOUT ? "\u2717 Execution timed out"
-	                                          : "\u2717 Execution failed");
+	color_print(out, show->color, status == SANDBOX_OK ? COLOR_GREEN : COLOR_RED,
+	            status == SANDBOX_OK        ? "\u2713 Execution successful"
+	            : status == SANDBOX_TIMEOUT ? "\u2717 Execution timed out"
+	                                        : "\u2717 Execution failed");
+	(void)fputc('\n', out);
 	print_section(out, "STDOUT", message_text(j, "stdout"));
 	print_section(out, "STDERR", message_text(j, "stderr"));
 	if (status == 0) {
@@ -287,30 +321,53 @@ static int on_result(void *ctx, const json_t *result, const json_t *problem)
 	return status;
 }
 
+/* Of languages that have handlers; the daemon knows which is whose. */
+static bool is_script(const char *path)
+{
+	static const char *const endings[] = {".py", ".js", ".mjs", ".cjs", ".ts"};
+	const char *dot = strrchr(path, '.');
+
+	for (size_t i = 0; dot && dot > path && i < ARRAY_SIZE(endings); i++)
+		if (str_equal(dot, endings[i]))
+			return true;
+	return false;
+}
+
+static bool is_log_level(const char *word)
+{
+	static const char *const levels[] = {"DEBUG", "INFO", "WARNING", "ERROR"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
+		if (str_equal(word, levels[i]))
+			return true;
+	return false;
+}
+
 static int check_options(const struct sandbox_options *o, const struct args *args,
                          const char *format, struct error *err)
 {
 	const char *path = args->words_count == 1 ? args->words[0] : NULL;
-	size_t len = path ? strlen(path) : 0;
 
 	if (!path)
 		return error_set(err, ERR_INVALID, 0, "expected one script");
-	if (len < 4 || !str_equal(path + len - 3, ".py"))
-		return error_set(err, ERR_INVALID, 0, "'%s' does not end in .py", path);
+	if (!is_script(path))
+		return error_set(err, ERR_INVALID, 0,
+		                 "'%s' does not end in .py, .js, .mjs, .cjs or .ts", path);
 	if (!str_equal(format, "pretty") && !str_equal(format, "json") &&
 	    !str_equal(format, "yaml"))
 		return error_set(err, ERR_INVALID, 0, "--format must be pretty, json or yaml");
-	if (o->log_level && !strstr("DEBUG INFO WARNING ERROR", o->log_level))
+	if (o->log_level && !is_log_level(o->log_level))
 		return error_set(err, ERR_INVALID, 0,
 		                 "--log-level must be DEBUG, INFO, WARNING or ERROR");
 	return 0;
 }
 
-static int send_body(const struct sandbox_options *o, const struct show *show, const char *body,
+static int send_body(const struct sandbox_options *o, const struct show *show, const json_t *body,
                      struct error *err)
 {
+	cleanup_request struct millibox_request *request = daemon_request(body);
 	const struct run_send what = {
-		.body = body, .report = on_result, .ctx = (void *)(uintptr_t)show};
+		.request = request, .report = on_result, .ctx = (void *)(uintptr_t)show};
 	cleanup_close int interrupt_fd = interrupt_open(err);
 	cleanup_exec_call struct exec_call call = {0};
 	int status;
@@ -328,15 +385,15 @@ static int execute_script(const struct sandbox_options *o, const struct show *sh
                           const char *path, const json_t *config, struct error *err)
 {
 	cleanup_buf struct buf code = BUF_INIT(INPUT_MAX);
-	cleanup_free char *text = NULL;
+	const char *slash = strrchr(path, '/');
 	json_auto_t *body = json_object();
 
 	if (read_text(path, &code, err) < 0 || build_body(o, config, &code, body, err) < 0)
 		return err->code == ERR_NOT_FOUND ? SANDBOX_FILE : SANDBOX_GENERAL;
+	json_object_set_new(body, "file_name", json_string(slash ? slash + 1 : path));
 	if (!o->quiet && str_equal(show->format, "pretty") && !o->output)
 		(void)printf("Executing: %s\n" RULE "\n", path);
-	text = json_dumps(body, JSON_COMPACT);
-	return send_body(o, show, text, err);
+	return send_body(o, show, body, err);
 }
 
 static int run_sandbox(const void *values, const struct args *args, struct error *err)
@@ -350,6 +407,8 @@ static int run_sandbox(const void *values, const struct args *args, struct error
 		                      ? message_text(own, "default_format")
 		                      : "pretty";
 	show.profile |= json_is_true(json_object_get(own, "show_profile"));
+	show.color = !o->output && color_is_on(STDOUT_FILENO) &&
+	             !json_is_false(json_object_get(own, "enable_colors"));
 	if (o->version) {
 		(void)puts("sandbox-run 1.0.0");
 		return SANDBOX_OK;
@@ -372,20 +431,18 @@ static const struct option_row rows[] = {
 	{"quiet", 'q', OPTION_FLAG, AT(quiet), NULL, "omit the line before the output"},
 	{"profile", 'p', OPTION_FLAG, AT(profile), NULL, "print times and memory"},
 	{"output", 'o', OPTION_TEXT, AT(output), "FILE", "write the result to FILE"},
-	{"format", 0, OPTION_TEXT, AT(format), "FORMAT", "pretty, json or yaml"},
-	{"log-level", 0, OPTION_TEXT, AT(log_level), "LEVEL", "DEBUG, INFO, WARNING or ERROR; ignored, for compatibility"},
+	{"format", 0, OPTION_TEXT, AT(format), "FORMAT", "output format: pretty (default), json or yaml"},
+	{"log-level", 0, OPTION_TEXT, AT(log_level), "LEVEL", "log level: DEBUG, INFO, WARNING or ERROR; ignored, for compatibility"},
 	{"version", 0, OPTION_FLAG, AT(version), NULL, "print the version of this interface"},
 	ENDPOINT_ROWS(AT(at)),
 };
 /* clang-format on */
 
-COMMAND(sandbox_run, "sandbox-run", "SCRIPT.py",
-        "Call the handler of a Python script, compatible with SandboxRunner", run_sandbox, rows,
-        struct sandbox_options,
-        .text = "The exit status is 0; 1 for a general failure; 2 if a file cannot be read; 3 for "
-                "a syntax\n"
-                "error or a missing handler; 4 at the time limit; 5 if no box could be created; "
-                "130 after\n"
-                "an interrupt; 137 out of memory; or the exit status of the handler. The program "
-                "is also\n"
-                "installed as sandbox-run.\n");
+COMMAND(sandbox_run, "sandbox-run", "SCRIPT",
+        "Call the handler of a script, like the command sandbox-run of sandbox-runtime",
+        run_sandbox, rows, struct sandbox_options,
+        .text = "The script is Python, JavaScript or TypeScript, by its name. The exit status "
+                "is 0; 1 for a general failure; 2 if a file cannot be read; 3 for a syntax "
+                "error or a missing handler; 4 at the time limit; 5 if no box could be "
+                "created; 130 after an interrupt; 137 out of memory; or the exit status of the "
+                "handler. The program is also installed as sandbox-run.\n");

@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "cli/message.h"
 #include "cli/resource.h"
+#include "client/millibox.h"
+
+#define LIST_LIMIT 50
 
 struct session_options {
 	struct common_options common;
@@ -15,32 +16,23 @@ struct session_options {
 	uint64_t limit;
 };
 
-/* Return: as resource_call. */
-static int call_session(const struct session_options *options, const struct args *args,
-                        const char *method, const char *suffix, json_t **ret_answer,
-                        struct error *err)
-{
-	struct api_call call = {.method = method};
-	cleanup_free char *path = NULL;
-
-	if (args->words_count != 1)
-		return error_set(err, ERR_INVALID, 0, "expected one session id");
-	call.path = path = api_path(args->words[0], suffix, err);
-	if (!str_equal(method, "GET"))
-		call.body = "{}";
-	return path ? resource_call(&options->common, &call, ret_answer, err) : -1;
-}
-
 struct change {
-	const char *method, *suffix;
+	int (*make)(struct millibox_session *session);
 };
 
 static int run_change(const void *values, const struct args *args, struct error *err)
 {
+	const struct session_options *options = values;
 	const struct change *change = args->data;
+	cleanup_daemon struct millibox_client *client = daemon_open(&options->common.at);
+	cleanup_session struct millibox_session *session = NULL;
 	json_auto_t *answer = NULL;
 
-	return call_session(values, args, change->method, change->suffix, &answer, err);
+	if (args->words_count != 1)
+		return error_set(err, ERR_INVALID, 0, "expected one session id");
+	if (daemon_session(client, args->words[0], &session, err) < 0)
+		return -1;
+	return resource_finish(&options->common, client, change->make(session), &answer, err);
 }
 
 static const struct resource_column columns[] = {
@@ -59,19 +51,18 @@ static const struct resource sessions = {
 static int run_list(const void *values, const struct args *args attr_unused, struct error *err)
 {
 	const struct session_options *options = values;
-	unsigned long long limit = options->limit ? options->limit : 50;
 	const char *state = options->status ? options->status : "";
-	cleanup_free char *path = xasprintf("/api/v1/sessions?limit=%llu%s%s", limit,
-	                                    options->status ? "&status=" : "", state);
-	const struct api_call call = {.method = "GET", .path = path};
+	cleanup_daemon struct millibox_client *client = daemon_open(&options->common.at);
 	json_auto_t *answer = NULL;
-	int status;
+	int status, r;
 
 	/* It becomes part of a query. */
 	if (state[strspn(state, "abcdefghijklmnopqrstuvwxyz")] != '\0')
 		return error_set(err, ERR_INVALID, 0, "--status: '%s' is not a session state",
 		                 state);
-	status = resource_call(&options->common, &call, &answer, err);
+	r = millibox_session_list(client, options->status,
+	                          resource_limit(options->limit, LIST_LIMIT), NULL);
+	status = resource_finish(&options->common, client, r, &answer, err);
 	if (answer)
 		resource_print_list(&sessions, answer, true);
 	if (json_is_true(json_object_get(answer, "has_more")))
@@ -79,21 +70,32 @@ static int run_list(const void *values, const struct args *args attr_unused, str
 	return status;
 }
 
-static const char *const shown_keys[] = {
-	"session_id",   "state",      "mode",         "language",
-	"agent_id",     "created_at", "updated_at",   "last_activity_at",
-	"completed_at", "reason",     "timeout",      "lifetime",
-	"executions",   "queued",     "container_id", "resources",
-	"env_vars",     NULL,
+/* clang-format off */
+static const struct resource_line shown[] = {
+	{"session_id"}, {"state"}, {"mode"}, {"language"}, {"agent_id"}, {"created_at"},
+	{"updated_at"}, {"last_activity_at"}, {"completed_at"}, {"reason"}, {"timeout"},
+	{"lifetime"}, {"executions"}, {"queued"}, {"container_id"},
+	{"resources", .between = " "}, {"env_vars", .between = "="},
 };
+/* clang-format on */
 
 static int run_show(const void *values, const struct args *args, struct error *err)
 {
+	const struct session_options *options = values;
+	cleanup_daemon struct millibox_client *client = daemon_open(&options->common.at);
+	cleanup_session struct millibox_session *session = NULL;
 	json_auto_t *answer = NULL;
-	int status = call_session(values, args, "GET", "", &answer, err);
+	int status;
 
+	if (args->words_count != 1)
+		return error_set(err, ERR_INVALID, 0, "expected one session id");
+	if (daemon_check_id(args->words[0], err) < 0)
+		return -1;
+	status = resource_finish(&options->common, client,
+	                         millibox_session_attach(client, args->words[0], &session), &answer,
+	                         err);
 	if (answer)
-		resource_print_object(answer, shown_keys);
+		resource_print_object(answer, shown, ARRAY_SIZE(shown));
 	return status;
 }
 
@@ -114,15 +116,16 @@ COMMAND(session_show, "session show", "SESSION", "Show a session", run_show, res
 COMMAND(session_interrupt, "session interrupt", "SESSION",
         "Interrupt the running execution, as Ctrl-C would; the session continues", run_change,
         resource_rows, struct session_options,
-        .data = &(const struct change){"POST", "/interrupt"});
+        .data = &(const struct change){millibox_session_interrupt});
 COMMAND(session_pause, "session pause", "SESSION",
         "Pause a session: freeze its processes and stop its timers", run_change, resource_rows,
-        struct session_options, .data = &(const struct change){"POST", "/pause"});
+        struct session_options, .data = &(const struct change){millibox_session_pause});
 COMMAND(session_resume, "session resume", "SESSION", "Resume a paused session", run_change,
-        resource_rows, struct session_options, .data = &(const struct change){"POST", "/resume"});
+        resource_rows, struct session_options,
+        .data = &(const struct change){millibox_session_resume});
 COMMAND(session_terminate, "session terminate", "SESSION",
         "Terminate a session; its executions stay readable", run_change, resource_rows,
-        struct session_options, .data = &(const struct change){"POST", "/terminate"});
+        struct session_options, .data = &(const struct change){millibox_session_terminate});
 COMMAND(session_delete, "session delete", "SESSION",
         "Terminate a session and delete it with its executions", run_change, resource_rows,
-        struct session_options, .data = &(const struct change){"DELETE", ""});
+        struct session_options, .data = &(const struct change){millibox_session_delete});

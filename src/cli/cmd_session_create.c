@@ -2,10 +2,11 @@
 
 #include "cli/command.h"
 
-#include "base/alloc.h"
 #include "cli/message.h"
+#include "cli/package.h"
 #include "cli/resource.h"
 #include "cli/run_request.h"
+#include "client/millibox.h"
 
 struct create_options {
 	struct run_options run;
@@ -28,20 +29,21 @@ static const struct resource_field fields[] = {
 
 static int run_create(const void *values, const struct args *args attr_unused, struct error *err)
 {
-	struct create_options options = *(const struct create_options *)values;
-	const struct common_options common = {options.run.at, options.run.json};
-	json_auto_t *object = run_request_common(&options.run, err), *answer = NULL;
-	cleanup_free char *body = NULL;
-	struct api_call call = {.method = "POST", .path = "/api/v1/sessions"};
+	const struct create_options *options = values;
+	const struct common_options common = {options->run.at, options->run.json};
+	json_auto_t *object = run_request_common(&options->run, err), *answer = NULL;
+	cleanup_daemon struct millibox_client *client = daemon_open(&common.at);
+	cleanup_session struct millibox_session *session = NULL;
+	cleanup_request struct millibox_request *request = NULL;
 	int status;
 
-	options.mode = options.mode ? options.mode : "persistent"; /* the API's is ephemeral */
-	if (!object || resource_add_fields(object, fields, ARRAY_SIZE(fields), &options, err) < 0)
+	if (!object || resource_add_fields(object, fields, ARRAY_SIZE(fields), options, err) < 0)
 		return -1;
-	call.body = body = api_body(object, err);
-	status = body ? resource_call(&common, &call, &answer, err) : -1;
+	request = daemon_request(object);
+	status = resource_finish(&common, client,
+	                         millibox_session_create(client, request, &session), &answer, err);
 	if (answer) {
-		message_print_safe(stdout, message_text(answer, "session_id"));
+		message_print_safe(stdout, millibox_session_id(session));
 		(void)putchar('\n');
 	}
 	return status;
@@ -50,9 +52,12 @@ static int run_create(const void *values, const struct args *args attr_unused, s
 /* clang-format off */
 static const struct option_row rows[] = {
 	{"id",        0,   OPTION_TEXT,     AT(id),                 "ID",         "id of the session: letters, digits, '_', '-'"},
-	{"mode",      0,   OPTION_TEXT,     AT(mode),               "MODE",       "persistent (default) or ephemeral"},
-	{"language",  'l', OPTION_TEXT,     AT(run.language),       "LANGUAGE",   "default language: python or shell"},
+	{"mode",      0,   OPTION_TEXT,     AT(mode),               "MODE",       "mode of the session: persistent (default) or ephemeral"},
+	{"language",  'l', OPTION_TEXT,     AT(run.language),       "LANGUAGE",   "default language, see 'millibox languages'; default: python"},
 	{"template",  0,   OPTION_TEXT,     AT(run.template_id),    "TEMPLATE",   "template of the box"},
+	{"package",   0,   OPTION_LIST,     AT(run.packages),       "NAME",       "install this package first, like NAME or NAME==1.2; may be repeated"},
+	{"packages",  0,   OPTION_TEXT,     AT(run.package_names),  "NAMES",      "install these packages first, with commas between: numpy,requests==2.32"},
+	{"lock",      0,   OPTION_TEXT,     AT(run.lock),           "FILE",       PACKAGE_LOCK_HELP},
 	{"agent",     0,   OPTION_TEXT,     AT(agent),              "ID",         "reuse the idle session of this agent, if any"},
 	{"timeout",   't', OPTION_DURATION, AT(run.timeout_us),     "TIME",       "terminate the session after it was idle for TIME"},
 	{"lifetime",  0,   OPTION_DURATION, AT(lifetime_us),        "TIME",       "terminate the session at this age"},

@@ -6,13 +6,14 @@
 #include "base/str.h"
 #include "cli/message.h"
 #include "cli/resource.h"
+#include "client/millibox.h"
 #include "http/status.h"
 
 #define SESSIONS_MAX 200
 
 static const struct resource_column columns[] = {
 	{"SESSION", "session_id", NULL, 24},
-	{"STATUS", "status", NULL, 12},
+	{"STATE", "state", NULL, 12},
 	{"CPU MS", "cpu_time_ms", NULL, 13},
 	{"MEMORY MB", "memory_mb", NULL, 11},
 	{"PEAK MB", "memory_peak_mb", NULL, 11},
@@ -26,24 +27,34 @@ static const struct resource stats = {RESOURCE_COLUMNS(columns)};
 
 struct stats_call {
 	const struct common_options *options;
-	struct endpoint endpoint;
-	json_t *list; /* with --json */
+	struct millibox_client *client; /* owned */
+	json_t *list;                   /* with --json */
+	bool titled;
 	int worst;
 };
+
+/* Not after an error alone. */
+static void print_titles(struct stats_call *s)
+{
+	if (!s->titled && !s->options->json)
+		resource_print_titles(&stats);
+	s->titled = true;
+}
 
 /* @may_end: it was listed; one that ended since is skipped. Return: 0, or -1 with *err. */
 static int add_session(struct stats_call *s, const char *id, bool may_end, struct error *err)
 {
-	cleanup_free char *path = api_path(id, "/stats", err);
-	const struct api_call call = {.method = "GET", .path = path};
+	cleanup_free char *path = daemon_session_path(id, "/stats", err);
+	const struct daemon_call call = {.method = "GET", .path = path};
 	json_auto_t *answer = NULL;
 	int status = 0;
 
-	if (!path || api_call(&s->endpoint, &call, &answer, &status, err) < 0)
+	if (!path || daemon_ask(s->client, &call, &answer, &status, err) < 0)
 		return -1;
 	if (status == HTTP_OK && s->options->json) {
 		json_array_append(s->list, answer);
 	} else if (status == HTTP_OK) {
+		print_titles(s);
 		resource_print_row(&stats, answer);
 	} else if (!may_end) {
 		message_show_problem(answer);
@@ -62,16 +73,17 @@ static bool has_box(const json_t *session)
 
 static int add_all(struct stats_call *s, struct error *err)
 {
-	cleanup_free char *path = xasprintf("/api/v1/sessions?limit=%d", SESSIONS_MAX);
-	const struct api_call call = {.method = "GET", .path = path};
 	json_auto_t *answer = NULL;
 	const json_t *session;
 	size_t i;
 	int status = 0;
 
-	if (api_call(&s->endpoint, &call, &answer, &status, err) < 0)
+	if (daemon_answer(s->client, millibox_session_list(s->client, NULL, SESSIONS_MAX, NULL),
+	                  &answer, &status, err) < 0)
 		return -1;
-	if (status != HTTP_OK) {
+	if (status == HTTP_OK) {
+		print_titles(s);
+	} else {
 		message_show_problem(answer);
 		s->worst = exit_status_of_problem(answer);
 	}
@@ -86,8 +98,6 @@ static int add_all(struct stats_call *s, struct error *err)
 
 static int add_sessions(struct stats_call *s, const struct args *args, struct error *err)
 {
-	if (!s->options->json)
-		resource_print_titles(&stats);
 	if (args->words_count == 0)
 		return add_all(s, err);
 	for (size_t i = 0; i < args->words_count; i++)
@@ -103,10 +113,11 @@ static int run_stats(const void *values, const struct args *args, struct error *
 	int r;
 
 	s.list = list;
-	r = api_endpoint(&s.options->at, &s.endpoint, err);
+	s.client = daemon_open(&s.options->at);
+	r = daemon_require(s.client, err);
 	if (r == 0)
 		r = add_sessions(&s, args, err);
-	endpoint_done(&s.endpoint);
+	millibox_client_free(s.client);
 	if (r < 0)
 		return -1;
 	if (s.options->json)
@@ -116,6 +127,6 @@ static int run_stats(const void *values, const struct args *args, struct error *
 
 COMMAND(stats, "stats", "[SESSION...]", "Show the resource usage of sessions", run_stats,
         resource_rows, struct common_options,
-        .text = "Without SESSION, all sessions with a box are shown. CPU time and memory are those "
-                "of the box;\n"
-                "an ephemeral session has a box only while it runs a program.\n");
+        .text = "Without SESSION, all sessions with a box are shown. CPU time and memory are "
+                "those of the box; an ephemeral session has a box only while it runs a "
+                "program.\n");

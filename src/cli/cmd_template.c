@@ -34,7 +34,8 @@ static const struct resource_field fields[] = {
 static const struct resource_column columns[] = {
 	{"ID", "id", NULL, 24},
 	{"ROOT", "root", NULL, 12},
-	{"LANGUAGES", "languages", NULL, 20},
+	{"LANGUAGE", "language", NULL, 12},
+	{"AVAILABLE", "available", NULL, 11},
 	{"WHY NOT", "reason", NULL, 0},
 };
 

@@ -13,8 +13,10 @@
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/size.h"
+#include "cli/color.h"
 #include "cli/message.h"
 #include "cli/resource.h"
+#include "client/millibox.h"
 
 /*
  * One request, answered when the import is complete. Meanwhile a terminal shows progress: first
@@ -40,8 +42,8 @@ static const char *map_file(const char *path, size_t *ret_len, struct error *err
 	void *data;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0) {
-		(void)error_set(err, ERR_INVALID, fd < 0 ? -fd : 0, "'%s' is not an image archive",
-		                path);
+		(void)error_set(err, ERR_INVALID, fd < 0 ? -fd : 0,
+		                fd < 0 ? "read '%s'" : "'%s' is not an archive", path);
 		return NULL;
 	}
 	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -107,20 +109,18 @@ static uint64_t number_of(const json_t *object, const char *key)
 /* Return: owned, or NULL: errors are ignored. */
 static json_t *get_state(const struct progress *p)
 {
-	cleanup_endpoint struct endpoint endpoint = {0};
+	cleanup_daemon struct millibox_client *client = daemon_open(&p->options->common.at);
 	cleanup_free char *path = xasprintf(IMPORTS "/%s", p->id);
-	const struct api_call call = {.method = "GET", .path = path};
+	const struct daemon_call call = {.method = "GET", .path = path};
 	struct error err = {0};
 	json_t *answer = NULL;
 	int status = 0;
 
-	if (api_endpoint(&p->options->common.at, &endpoint, &err) < 0 ||
-	    api_call(&endpoint, &call, &answer, &status, &err) < 0)
-		return NULL;
-	return answer;
+	/* A client of its own: the other one sends. */
+	return daemon_ask(client, &call, &answer, &status, &err) < 0 ? NULL : answer;
 }
 
-static void on_tick(void *ctx, uint64_t sent)
+static void on_progress(void *ctx, uint64_t sent)
 {
 	const struct progress *p = ctx;
 	json_auto_t *seen = sent < p->total ? NULL : get_state(p);
@@ -134,18 +134,19 @@ static void on_tick(void *ctx, uint64_t sent)
 		(void)fprintf(stderr, "\rsent %.1f of %.1f MiB\033[K", mib(sent), mib(p->total));
 }
 
-static int send_archive(const struct import_options *options, const struct api_call *archive,
+static int send_archive(const struct import_options *options, const struct daemon_call *archive,
                         const char *id, struct error *err)
 {
-	bool shows = !options->common.json && (options->progress || isatty(STDERR_FILENO));
+	bool shows =
+		!options->common.json && (options->progress || color_has_escapes(STDERR_FILENO));
 	struct progress progress = {options, id, archive->body_len};
-	struct api_call call = *archive;
+	struct daemon_call call = *archive;
 	json_auto_t *answer = NULL;
 	const json_t *config;
 	const char *reason;
 	int status;
 
-	call.on_tick = shows ? on_tick : NULL;
+	call.on_progress = shows ? on_progress : NULL;
 	call.ctx = &progress;
 	status = resource_call(&options->common, &call, &answer, err);
 	reason = json_string_value(json_object_get(answer, "reason"));
@@ -158,6 +159,8 @@ static int send_archive(const struct import_options *options, const struct api_c
 		             mib(number_of(config, "disk_bytes")));
 	if (reason)
 		message_show("the template cannot be used yet: %s", reason);
+	if (config && !options->common.json) /* the default comes from the name of the file */
+		(void)puts(id);
 	return status;
 }
 
@@ -166,7 +169,7 @@ static int run_import(const void *values, const struct args *args, struct error 
 	const struct import_options *options = values;
 	const char *file = args->words_count == 1 ? args->words[0] : NULL;
 	cleanup_free char *id = NULL, *path = NULL;
-	struct api_call call = {.method = "POST"};
+	struct daemon_call call = {.method = "POST"};
 	int status = -1;
 
 	if (!file)
@@ -209,7 +212,7 @@ static const struct option_row import_rows[] = {
 /* clang-format on */
 
 COMMAND(template_import, "template import", "FILE",
-        "Create a template from an image: a tar of an OCI layout or 'docker save'", run_import,
-        import_rows, struct import_options);
+        "Create a template from a tar: an OCI layout, 'docker save', or a root file system",
+        run_import, import_rows, struct import_options);
 COMMAND(template_imports, "template imports", "", "List running imports and their progress",
         resource_run_list, resource_rows, struct import_options, .data = &imports);

@@ -8,7 +8,8 @@
 struct tenant_options {
 	struct common_options common;
 	const char *policy;
-	const char *sessions, *executions, *queued, *memory, *rate, *burst, *templates, *images;
+	const char *sessions, *executions, *queued, *memory, *rate, *burst, *templates, *images,
+		*secrets;
 };
 
 #define AT(member) offsetof(struct tenant_options, member)
@@ -24,6 +25,7 @@ static const struct resource_field fields[] = {
 	{"burst", RESOURCE_QUOTA, AT(burst), "burst", "quotas"},
 	{"templates", RESOURCE_QUOTA, AT(templates), "templates", "quotas"},
 	{"images", RESOURCE_QUOTA, AT(images), "images", "quotas"},
+	{"secrets", RESOURCE_QUOTA, AT(secrets), "secrets", "quotas"},
 };
 
 static const struct resource_column columns[] = {
@@ -99,6 +101,7 @@ static const struct option_row set_rows[] = {
 	{"burst",      0,   OPTION_TEXT, AT(burst),      "N",      "requests in a burst"},
 	{"templates",  0,   OPTION_TEXT, AT(templates),  "N",      "number of templates"},
 	{"images",     0,   OPTION_TEXT, AT(images),     "SIZE",   "total size of imported images: 32Gi"},
+	{"secrets",    0,   OPTION_TEXT, AT(secrets),    "N",      "number of secrets"},
 	COMMON_ROWS(AT(common)),
 };
 /* clang-format on */

@@ -2,8 +2,7 @@
 #pragma once
 
 /*
- * DOC: one command, one file, one record. Used for parsing, --help, completion and the check of the
- * manual page.
+ * DOC: one command, one file, one record. Used for parsing, --help, completion and the manual page.
  */
 
 #include "cli/exit_status.h"
@@ -20,7 +19,7 @@ struct command {
 	struct options options;
 	size_t values_size; /* of the struct that the options fill; at least 1 */
 	const void *data;   /* args->data, for a shared @run */
-	const char *text;   /* printed after the options; NULL: none */
+	const char *text;   /* after the options; each line is a paragraph; NULL: none */
 };
 
 /*
@@ -40,18 +39,20 @@ struct command {
 /* In the order of --help. */
 /* clang-format off */
 #define COMMANDS(X) \
-	X(run) X(sandbox_run) \
+	X(run) X(repl) X(shell) X(sandbox_run) \
 	X(session_create) X(session_list) X(session_show) X(session_exec) X(session_interrupt) \
 	X(session_pause) X(session_resume) X(session_terminate) X(session_delete) \
-	X(execution_list) X(execution_show) X(execution_logs) X(execution_cancel) X(stats) \
-	X(file_ls) X(file_stat) X(file_get) X(file_put) X(file_mkdir) X(file_mv) X(file_rm) \
+	X(execution_list) X(execution_show) X(execution_logs) X(execution_cancel) X(logs) X(why) X(receipt_verify) X(receipt_key) X(stats) X(top) \
+	X(port) X(cp) X(file_ls) X(file_stat) X(file_cat) X(file_get) X(file_put) X(file_mkdir) X(file_mv) X(file_rm) \
 	X(template_list) X(template_show) X(template_create) X(template_update) \
-	X(template_delete) X(template_import) X(template_imports) X(mcp) \
+	X(template_delete) X(template_import) X(template_imports) X(template_build) \
+	X(package_install) X(package_list) X(package_show) X(package_rm) X(mcp) \
+	X(secret_set) X(secret_list) X(secret_rm) \
 	X(key_create) X(key_list) X(key_revoke) \
 	X(tenant_create) X(tenant_list) X(tenant_show) X(tenant_set) X(tenant_delete) \
 	X(audit_verify) X(audit_tail) \
 	X(policy_explain) X(policy_check) X(policy_list) X(policy_show) \
-	X(pool_list) X(doctor) X(box_plan) X(completion) X(version) X(help)
+	X(languages) X(pool_list) X(gateway_list) X(config_show) X(config_validate) X(config_generate) X(doctor) X(box_plan) X(completion) X(version) X(help)
 /* clang-format on */
 
 #define COMMAND_DECLARE(id) extern const struct command command_##id;

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/suggest.h"
 #include "cli/message.h"
+#include "cli/paragraph.h"
 
 #define COMMAND_ADDRESS(id) &command_##id,
 static const struct command *const commands[] = {COMMANDS(COMMAND_ADDRESS)};
@@ -15,6 +16,24 @@ static const struct command *const commands[] = {COMMANDS(COMMAND_ADDRESS)};
 const struct command *commands_at(size_t index)
 {
 	return index < ARRAY_SIZE(commands) ? commands[index] : NULL;
+}
+
+/* A group has one of these; a user of several groups need not remember which. */
+static bool is_removal(const char *word, size_t len)
+{
+	static const char *const words[] = {"rm", "delete", "remove"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strlen(words[i]) == len && strncmp(word, words[i], len) == 0)
+			return true;
+	return false;
+}
+
+static bool is_word(const char *given, const char *word, size_t len)
+{
+	if (strlen(given) == len && strncmp(given, word, len) == 0)
+		return true;
+	return is_removal(given, strlen(given)) && is_removal(word, len);
 }
 
 /* Return: number of words matched, or 0. */
@@ -25,8 +44,7 @@ static size_t match_name(const char *name, char *const *argv)
 	while (*name) {
 		size_t len = strcspn(name, " ");
 
-		if (!argv[words] || strlen(argv[words]) != len ||
-		    strncmp(argv[words], name, len) != 0)
+		if (!argv[words] || !is_word(argv[words], name, len))
 			return 0;
 		words++;
 		name += len;
@@ -73,12 +91,26 @@ static char *list_group(const char *group)
 	return words;
 }
 
+/* "exec" for "session exec", "sessions" for "session list". */
+static bool is_short_for(const char *word, const char *name)
+{
+	const char *second = strchr(name, ' ');
+	size_t len = second ? (size_t)(second - name) : 0;
+
+	if (!second)
+		return false;
+	return str_equal(word, second + 1) ||
+	       (str_equal(second + 1, "list") && strlen(word) == len + 1 && word[len] == 's' &&
+	        strncmp(word, name, len) == 0);
+}
+
 int commands_refuse(char *const *argv, struct error *err)
 {
 	cleanup_free char *both = argv[1] ? xasprintf("%s %s", argv[0], argv[1]) : NULL;
 	cleanup_free char *words = list_group(argv[0]);
 	struct suggest one = {.word = argv[0]};
 	struct suggest two = {.word = both ? both : argv[0]};
+	const char *meant = NULL;
 
 	if (words)
 		return error_set(err, ERR_INVALID, 0, "%s '%s'; expected one of: %s",
@@ -87,7 +119,12 @@ int commands_refuse(char *const *argv, struct error *err)
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		suggest_offer(&one, commands[i]->name);
 		suggest_offer(&two, commands[i]->name);
+		if (!meant && is_short_for(argv[0], commands[i]->name))
+			meant = commands[i]->name;
 	}
+	if (meant)
+		return error_set(err, ERR_INVALID, 0, "unknown command '%s'; did you mean '%s'?",
+		                 argv[0], meant);
 	if (one.best || two.best)
 		return error_set(err, ERR_INVALID, 0, "unknown command '%s'; did you mean '%s'?",
 		                 argv[0], two.best ? two.best : one.best);
@@ -111,8 +148,10 @@ void commands_print_help(const struct command *command, FILE *out)
 	(void)fprintf(out, "Usage: millibox %s [OPTION]...%s%s\n\n%s.\n\nOptions:\n", command->name,
 	              command->arguments[0] ? " " : "", command->arguments, command->summary);
 	options_print_help(&command->options, out);
-	if (command->text)
-		(void)fprintf(out, "\n%s", command->text);
+	if (command->text) {
+		(void)fputc('\n', out);
+		paragraph_print(command->text, 0, out);
+	}
 	if (command->options.program_word > 0 && command->options.count > 0) {
 		(void)fputc('\n', out);
 		exit_status_print(out);

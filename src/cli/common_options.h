@@ -3,22 +3,22 @@
 
 /* DOC: options shared by commands. */
 
-#include "cli/client/endpoint.h"
+#include "cli/client/daemon.h"
 #include "cli/options.h"
 #include <stdbool.h>
 
 /* For a request with a printed response. */
 struct common_options {
-	struct endpoint_options at;
+	struct daemon_options at;
 	bool json;
 };
 
 /* clang-format off */
 
 #define ENDPOINT_ROWS(offset) \
-	{"socket",  0, OPTION_TEXT, (offset) + offsetof(struct endpoint_options, socket),  "PATH", "the daemon's Unix socket"}, \
-	{"url",     0, OPTION_TEXT, (offset) + offsetof(struct endpoint_options, url),     "URL",  "the daemon's address: https://box.example:8000"}, \
-	{"ca-file", 0, OPTION_TEXT, (offset) + offsetof(struct endpoint_options, ca_file), "FILE", "trust these CA certificates (PEM) for https; default: the system's"}
+	{"socket",  0, OPTION_TEXT, (offset) + offsetof(struct daemon_options, socket),  "PATH", "the daemon's Unix socket"}, \
+	{"url",     0, OPTION_TEXT, (offset) + offsetof(struct daemon_options, url),     "URL",  "the daemon's address: https://box.example:8000"}, \
+	{"ca-file", 0, OPTION_TEXT, (offset) + offsetof(struct daemon_options, ca_file), "FILE", "trust these CA certificates (PEM) for https; default: the system's"}
 
 #define COMMON_ROWS(offset) \
 	{"json", 0, OPTION_FLAG, (offset) + offsetof(struct common_options, json), NULL, "print the daemon's response as JSON"}, \
@@ -34,5 +34,7 @@ struct common_options {
 #define ENV_ROW(AT_) {"env", 'e', OPTION_LIST, AT_(env), "NAME=VALUE", "set an environment variable; may be repeated"}
 #define POLICY_ROWS(AT_) \
 	{"policy",  0, OPTION_TEXT, AT_(policy),  "NAME", "apply this policy in addition to your own"}, \
-	{"network", 0, OPTION_TEXT, AT_(network), "MODE", "none, allowlist, bridge or host"}
+	{"network", 0, OPTION_TEXT, AT_(network), "MODE", "network of the box: none, allowlist, bridge or host"}, \
+	{"secret",  0, OPTION_LIST, AT_(secrets), "NAME", "let the program use this secret; may be repeated"}, \
+	{"mcp",     0, OPTION_LIST, AT_(mcp),     "SERVER[/TOOL]", "let the program call tools of an outside MCP server; may be repeated"}
 /* clang-format on */

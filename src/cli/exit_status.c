@@ -14,7 +14,7 @@ struct words {
 };
 
 static const struct words limits[] = {
-	{"time", "the program reached its time limit and was killed (--timeout)"},
+	{"time", "the program reached its time limit and was stopped (--timeout)"},
 	{"cpu", "the program used up its processor time and was killed (--cpu)"},
 	{"memory", "the program reached its memory limit (--memory)"},
 	{"processes", "the program reached its process limit (--processes)"},
@@ -28,15 +28,16 @@ static const struct words failures[] = {
 	{"cancelled", "the execution was cancelled"},
 };
 
-/* The manual has the same (tests/unit/cli/test_man.c). */
 static const struct exit_row rows[] = {
 	{"0", "success"},
-	{"1", "doctor, audit verify, policy check and policy explain: the answer is no"},
+	{"1",
+         "a check fails (doctor, verify, check, explain, validate), or a change was not applied"},
 	{"2", "the command line or the value of an option is invalid"},
 	{"124", "the program reached its time limit"},
 	{"125", "Millibox failed: no daemon, the request was refused, or the box was lost"},
 	{"128 + N", "signal N killed the program, or cancelled the command (130: Ctrl-C)"},
-	{"others", "run and session exec: the exit status of the program"},
+	{"others",
+         "run, shell, session exec: those of the program; sandbox-run: its own, in its help"},
 };
 
 const struct exit_row *exit_status_row(size_t index)

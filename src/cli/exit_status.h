@@ -13,7 +13,7 @@ struct error;
 /* "run" passes the program's status through. */
 enum cli_exit {
 	CLI_OK = 0,
-	CLI_FAILED = 1, /* doctor, audit verify, policy check and explain */
+	CLI_FAILED = 1, /* the answer of a check is no; --apply left something out */
 	CLI_USAGE = 2,  /* invalid command line */
 	CLI_TIMED_OUT = 124,
 	CLI_ERROR = 125,  /* Millibox failed, not the program */

@@ -10,6 +10,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "base/utf8.h"
+#include "json/json_dump.h"
 
 static const char *command_name = "run";
 
@@ -18,18 +20,45 @@ void message_set_command(const char *name)
 	command_name = name;
 }
 
+/* Control characters, and marks that change the direction of text, which hide what it says. */
+static bool is_unsafe(const unsigned char *c, size_t len)
+{
+	if (len == 1)
+		return iscntrl(*c);
+	if (len == 2) /* U+0080 to U+009F, U+061C */
+		return (c[0] == 0xc2 && c[1] < 0xa0) || (c[0] == 0xd8 && c[1] == 0x9c);
+	if (len != 3 || c[0] != 0xe2)
+		return false;
+	return c[1] == 0x80 ? c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xaa && c[2] <= 0xae)
+	                    : c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9;
+}
+
+static void print_text(FILE *out, const char *data, size_t len, bool keeps_layout)
+{
+	while (len > 0) {
+		bool is_valid = true;
+		size_t n = utf8_next(data, len, &is_valid);
+		bool is_layout = *data == '\n' || *data == '\t';
+
+		if (is_layout)
+			(void)fputc(keeps_layout ? *data : ' ', out);
+		else if (!is_valid || is_unsafe((const unsigned char *)data, n))
+			(void)fputc('?', out);
+		else
+			(void)fwrite(data, 1, n, out);
+		data += n;
+		len -= n;
+	}
+}
+
 void message_print_safe(FILE *out, const char *text)
 {
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-		/* U+0080 to U+009F: 0xC2 and a byte in UTF-8. */
-		bool is_c1_control = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
+	print_text(out, text, strlen(text), false);
+}
 
-		if (*p == '\n' || *p == '\t')
-			(void)fputc(' ', out);
-		else
-			(void)fputc(iscntrl(*p) || is_c1_control ? '?' : *p, out);
-		p += is_c1_control;
-	}
+void message_print_block(FILE *out, const char *data, size_t len)
+{
+	print_text(out, data, len, true);
 }
 
 void message_show(const char *fmt, ...)
@@ -78,6 +107,7 @@ static void print_member(const json_t *problem, const char *key, const char *lab
 static const struct {
 	const char *field; /* also a prefix of its path */
 	const char *name;
+	const char *hint; /* instead of the help's; NULL: none */
 } option_names[] = {
 	{"language", "--language"},
 	{"code", "the program"},
@@ -93,7 +123,17 @@ static const struct {
 	{"resources.max_output", "--max-output"},
 	{"network", "--network"},
 	{"policy", "--policy"},
-	{"template_id", "--template"},
+	{"template_id", "--template", "'millibox template list' shows all templates."},
+	{"secrets", "--secret",
+         "'millibox secret list' shows your secrets, 'millibox policy list' the policies "
+         "(--policy) "
+         "that may allow them."},
+	{"mcp", "--mcp", "'millibox gateway list' shows the servers that the policy allows."},
+	{"packages", "--package"},
+	{"lock", "--lock"},
+	{"options", "--option"},
+	{"hosts", "--host"},
+	{"manager", "--manager"},
 	{"mode", "--mode"},
 	{"lifetime", "--lifetime"},
 	{"status", "--status"},
@@ -121,16 +161,32 @@ static const struct {
          "remove files ('millibox file rm'), or create a session with a larger --disk"},
 	{ERR_TEMPLATE_IN_USE,
          "first end its sessions ('millibox session list') and delete the templates on its image"},
+	{ERR_SESSION_NOT_FOUND, "check the id: 'millibox session list' shows all sessions"},
+	{ERR_KEY_NOT_FOUND, "check the id: 'millibox key list' shows all keys"},
+	{ERR_TENANT_NOT_FOUND, "check the name: 'millibox tenant list' shows all tenants"},
+	{ERR_FILE_NOT_FOUND, "check the path: 'millibox file ls SESSION' lists the files"},
+	{ERR_TEMPLATE_NOT_FOUND, "check the id: 'millibox template list' shows all templates"},
+	{ERR_SECRET_NOT_FOUND, "check the name: 'millibox secret list' shows all secrets"},
+	{ERR_IMPORT_NOT_FOUND,
+         "it may have ended: see 'millibox template list' and 'millibox template imports'"},
+	{ERR_UNAVAILABLE, "retry later: 'millibox doctor' shows what the host lacks"},
+	{ERR_BOX_FAILED, "run 'millibox doctor'; the daemon's log has the details"},
+	{ERR_CONFIG, "correct the configuration: 'milliboxd --check-config' shows where"},
 	{ERR_EXECUTION_NOT_FOUND,
          "check the id: 'millibox execution list SESSION'; those of 'millibox run' are not kept"},
 };
 
-/* Of a conflict, by what the daemon says about it. */
+/* Of a conflict, an invalid value or a missing object, by the daemon's words. */
 static const struct {
 	const char *detail; /* a part of it */
 	const char *remedy;
 } conflicts[] = {
+	{"Is a directory", "use 'millibox file get -r' for a tar archive of it, or 'millibox cp'"},
 	{"directory is not empty", "use -r to remove it with everything in it"},
+	{"no policy has this name", "check the name: 'millibox policy list' shows all policies"},
+	{"no layer of packages has this id",
+         "check the id: 'millibox package list' shows all layers"},
+	{"has keys; revoke them", "run 'millibox key list' and 'millibox key revoke KEY'"},
 	{"cannot be paused", "nothing: only a running or ready session can be paused"},
 	{"is paused", "run 'millibox session resume SESSION'"},
 	{"move '", "use --replace to replace the target"},
@@ -142,7 +198,8 @@ static const struct {
 
 static const char *find_remedy(const char *code, const char *detail)
 {
-	if (str_equal(error_text(ERR_CONFLICT), code))
+	if (str_equal(error_text(ERR_CONFLICT), code) || str_equal(error_text(ERR_INVALID), code) ||
+	    str_equal(error_text(ERR_NOT_FOUND), code))
 		for (size_t i = 0; i < ARRAY_SIZE(conflicts); i++)
 			if (strstr(detail, conflicts[i].detail))
 				return conflicts[i].remedy;
@@ -170,7 +227,10 @@ static bool show_invalid_option(const char *field, const char *detail)
 			message_show("%s: %s", option_names[i].name, detail + n + 1);
 		else
 			message_show("%s%s", option_names[i].name, detail + n);
-		(void)fprintf(stderr, "Try 'millibox %s --help'.\n", command_name);
+		if (option_names[i].hint)
+			(void)fprintf(stderr, "  What to do: %s\n", option_names[i].hint);
+		else
+			(void)fprintf(stderr, "Try 'millibox %s --help'.\n", command_name);
 		return true;
 	}
 	return false;
@@ -197,21 +257,35 @@ void message_show_problem(const json_t *problem)
 	print_member(problem, "request_id", "Request: ");
 }
 
+/* "resources.memory: ..." of the API is about --memory here. */
+static void show_warning(const char *text)
+{
+	size_t len = strcspn(text, ":");
+
+	for (size_t i = 0; i < ARRAY_SIZE(option_names); i++) {
+		const char *field = option_names[i].field;
+
+		if (strlen(field) == len && strncmp(text, field, len) == 0) {
+			message_show("warning: %s%s", option_names[i].name, text + len);
+			return;
+		}
+	}
+	message_show("warning: %s", text);
+}
+
 void message_show_warnings(const json_t *answer)
 {
 	const json_t *warning;
 	size_t i;
 
 	json_array_foreach (json_object_get(answer, "warnings"), i, warning)
-		message_show("warning: %s", json_string_value(warning));
+		if (json_is_string(warning))
+			show_warning(json_string_value(warning));
 }
 
 void message_print_json(const json_t *object)
 {
-	/* The API writes 15 digits; more would show rounding errors. */
-	cleanup_free char *text =
-		json_dumps(object, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15) |
-	                                   JSON_ENCODE_ANY);
+	cleanup_free char *text = json_dump_text(object, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 
 	if (!text)
 		abort();

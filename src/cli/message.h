@@ -25,5 +25,7 @@ void message_show_warnings(const json_t *answer);
 const char *message_text(const json_t *object, const char *key);
 /** message_print_json - to stdout, indented. */
 void message_print_json(const json_t *object);
-/** message_print_safe - replaces control characters. */
+/** message_print_safe - replaces control characters, marks of direction and invalid UTF-8. */
 void message_print_safe(FILE *out, const char *text);
+/** message_print_block - the same; line ends and tabs stay. */
+void message_print_block(FILE *out, const char *data, size_t len);

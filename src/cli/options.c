@@ -8,6 +8,9 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/suggest.h"
+#include "cli/paragraph.h"
+
+#define HELP_COLUMN 30
 
 /* Kinds of positive numbers: parser and example. */
 struct number_kind {
@@ -83,28 +86,59 @@ static int store_value(struct parser *p, const struct option_row *row, const cha
 	return store_number(row, text, slot, err);
 }
 
+/* Words of other programs that are not close to ours. */
+static const struct {
+	const char *given, *meant;
+} other_names[] = {
+	{"detach", "background"},
+	{"image", "template"},
+	{"name", "id"},
+	{"ttl", "lifetime"},
+};
+
+/* Return: the option's name, or NULL. */
+static const char *find_meant(const struct options *options, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(other_names); i++) {
+		const char *meant = other_names[i].meant;
+
+		if (str_equal(other_names[i].given, name) &&
+		    find_row(options, meant, strlen(meant), 0))
+			return meant;
+	}
+	return NULL;
+}
+
 static int refuse_unknown(const struct parser *p, const char *word, const char *name,
                           struct error *err)
 {
 	struct suggest s = {.word = name};
+	const char *meant = find_meant(p->options, name);
 
 	for (size_t i = 0; i < p->options->count; i++)
 		suggest_offer(&s, p->options->rows[i].name);
 	suggest_offer(&s, "help");
-	if (s.best)
+	meant = meant ? meant : s.best;
+	if (meant)
 		return error_set(err, ERR_INVALID, 0, "unknown option '%s'; did you mean '--%s'?",
-		                 word, s.best);
+		                 word, meant);
 	return error_set(err, ERR_INVALID, 0, "unknown option '%s'", word);
+}
+
+bool options_is_flag(const struct option_row *row)
+{
+	return row->kind == OPTION_FLAG || row->kind == OPTION_IGNORED;
 }
 
 /* @attached: value in the same word, or NULL. */
 static int take_option(struct parser *p, const struct option_row *row, const char *attached,
                        struct error *err)
 {
-	if (row->kind == OPTION_FLAG) {
+	if (options_is_flag(row)) {
 		if (attached)
 			return error_set(err, ERR_INVALID, 0, "--%s takes no value", row->name);
-		*(bool *)((char *)p->values + row->offset) = true;
+		if (row->kind == OPTION_FLAG)
+			*(bool *)((char *)p->values + row->offset) = true;
 		return 0;
 	}
 	if (!attached && !*p->next)
@@ -173,6 +207,18 @@ static int take_program(struct parser *p)
 	return take_rest(p);
 }
 
+/* After "--": the words up to the program are no options. All that follows is the program's. */
+static int take_operands(struct parser *p)
+{
+	size_t wanted = p->options->program_word;
+
+	if (wanted > 0 && p->options->has_program(p->values))
+		wanted--;
+	while (*p->next && p->args->words_count < wanted)
+		add_word(p->args, *p->next++);
+	return take_rest(p);
+}
+
 int options_parse(const struct options *options, char **argv, void *values, struct args *ret_args,
                   struct error *err)
 {
@@ -186,7 +232,7 @@ int options_parse(const struct options *options, char **argv, void *values, stru
 			return take_program(&p);
 		p.next++;
 		if (str_equal(word, "--"))
-			return take_rest(&p);
+			return take_operands(&p);
 		if (str_equal(word, "--help") || str_equal(word, "-h")) {
 			ret_args->help = true;
 			return 0;
@@ -222,7 +268,9 @@ static void print_row(const struct option_row *row, FILE *out)
 		left = xasprintf("-%c, --%s%s%s", row->letter, row->name, space, value);
 	else
 		left = xasprintf("    --%s%s%s", row->name, space, value);
-	(void)fprintf(out, "  %-26s  %s\n", left, row->help);
+	(void)fprintf(out, "  %-26s  ", left);
+	paragraph_print(row->help, HELP_COLUMN, out);
+	(void)fputc('\n', out);
 }
 
 void options_print_help(const struct options *options, FILE *out)

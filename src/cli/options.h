@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * DOC: command line options as tables, shared by the parser, --help, completion and the check of
- * the manual page. Values go into the command's struct at the row's offset; strings are borrowed
+ * DOC: command line options as tables, shared by the parser, --help, completion and the manual
+ * page. Values go into the command's struct at the row's offset; strings are borrowed
  * from argv.
  */
 
@@ -16,6 +16,7 @@
 
 enum option_kind {
 	OPTION_FLAG,     /* bool */
+	OPTION_IGNORED,  /* a flag without effect, for users of other programs; not stored */
 	OPTION_TEXT,     /* const char * */
 	OPTION_LIST,     /* struct option_list: may be repeated */
 	OPTION_SIZE,     /* uint64_t bytes; 0: not given */
@@ -58,6 +59,8 @@ struct args {
 	const void *data; /* of the command */
 };
 
+/** options_is_flag - whether it takes no value. */
+bool options_is_flag(const struct option_row *row);
 /**
  * options_parse - parse @argv, after the command's name, into the zeroed @values. Return: 0, or -1
  * (ERR_INVALID). Call options_done in both cases.

@@ -9,9 +9,10 @@
  * Like commands, they return an exit status, or -1 with *err.
  */
 
-#include "cli/client/api_call.h"
+#include "cli/client/daemon.h"
 #include "cli/command.h"
 #include "cli/common_options.h"
+#include "client/millibox.h"
 
 /* How an option becomes JSON; options not given are left out. */
 enum resource_kind {
@@ -60,8 +61,11 @@ struct resource {
  * resource_call - Return: CLI_OK with the owned response. Prints an error response. With --json the
  * response is printed and *ret_answer stays NULL.
  */
-int resource_call(const struct common_options *options, const struct api_call *call,
+int resource_call(const struct common_options *options, const struct daemon_call *call,
                   json_t **ret_answer, struct error *err);
+/** resource_finish - as resource_call, for a call of @client that returned @r. */
+int resource_finish(const struct common_options *options, struct millibox_client *client, int r,
+                    json_t **ret_answer, struct error *err);
 
 /* Below, @values begins with a struct common_options. */
 
@@ -86,8 +90,17 @@ char *resource_path(const struct resource *resource, const char *id, const char 
                     struct error *err) attr_must_check;
 void resource_print_titles(const struct resource *resource);
 void resource_print_row(const struct resource *resource, const json_t *item);
-/** resource_print_object - one line per key; missing and null values are skipped. */
-void resource_print_object(const json_t *object, const char *const *keys);
+
+/* Of an object that is shown. */
+struct resource_line {
+	const char *key;
+	const char *between; /* name and value of each member; NULL: a value, as it is */
+	const char *member;  /* of each item of a list; NULL: not such a list */
+};
+
+/** resource_print_object - missing and null values are skipped, and objects and lists of which
+ * parts are printed if they are empty. */
+void resource_print_object(const json_t *object, const struct resource_line *lines, size_t count);
 /** resource_print_list - one page. */
 void resource_print_list(const struct resource *resource, const json_t *answer, bool titles);
 
@@ -100,5 +113,7 @@ int resource_add_fields(json_t *body, const struct resource_field *fields, size_
  */
 char *resource_body(const struct resource *resource, const void *values, const char *name,
                     struct error *err) attr_must_check;
+/** resource_limit - of --limit; 0: @fallback. */
+unsigned resource_limit(uint64_t limit, unsigned fallback);
 /** resource_print_cell - lists with commas, "-" if missing. */
 void resource_print_cell(const json_t *object, const char *key, int width);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "json/json_dump.h"
 
 /* jansson returns NULL for invalid UTF-8. */
 static json_t *require_utf8(json_t *value, const struct resource_field *f, struct error *err)
@@ -147,7 +148,8 @@ static int add_field(json_t *body, const struct resource_field *f, const void *v
 {
 	const void *slot = (const char *)values + f->offset;
 	json_t *object = f->within ? json_object_get(body, f->within) : body;
-	json_t *value;
+	json_auto_t *value = NULL;
+	json_t *list;
 
 	if (!kinds[f->kind].is_given(slot))
 		return 0;
@@ -158,7 +160,10 @@ static int add_field(json_t *body, const struct resource_field *f, const void *v
 		object = json_object();
 		(void)json_object_set_new(body, f->within, object);
 	}
-	if (json_object_set_new(object, f->key, value) < 0)
+	/* Two options can fill one list. */
+	list = json_object_get(object, f->key);
+	if ((json_is_array(list) ? json_array_extend(list, value)
+	                         : json_object_set(object, f->key, value)) < 0)
 		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
 	return 0;
 }
@@ -184,5 +189,5 @@ char *resource_body(const struct resource *resource, const void *values, const c
 	}
 	if (resource_add_fields(body, resource->fields, resource->fields_count, values, err) < 0)
 		return NULL;
-	return api_body(body, err);
+	return json_dump_text(body, JSON_COMPACT);
 }

@@ -10,15 +10,15 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/base64.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "cli/client/api_call.h"
 #include "cli/client/program.h"
-#include "cli/language.h"
 #include "cli/message.h"
+#include "cli/package.h"
 #include "cli/resource.h"
+#include "client/millibox.h"
+#include "json/json_dump.h"
 
 #define PIPE_PATIENCE_MS 2000
 
@@ -33,17 +33,14 @@ static int read_input(const char *path, struct buf *b, struct error *err)
 	return 0;
 }
 
-/* NULL: the daemon takes the session's, or guesses from the code. */
-static void choose_language(const struct run_options *options, const char *word,
-                            struct run_input *input)
+/* Of its file. NULL: standard input has no name. */
+static const char *program_name(const char *path)
 {
-	bool is_named = word && !str_equal(word, "-");
+	const char *slash = strrchr(path, '/');
 
-	input->language = options->language;
-	if (!input->language && is_named)
-		input->language = language_of_name(word);
-	if (!input->language && input->code.len > 0)
-		input->language = language_of_code(input->code.data, input->code.len);
+	if (str_equal(path, "-"))
+		return NULL;
+	return slash ? slash + 1 : path;
 }
 
 /* @word is JSON, or @FILE. */
@@ -70,11 +67,27 @@ static int read_handler(const struct run_options *options, struct run_input *inp
 		                 "--handler cannot be combined with another program");
 	if (read_input(options->handler, &input->code, err) < 0)
 		return -1;
-	input->language = options->language ? options->language : "python";
+	input->language = options->language;
+	input->file_name = program_name(options->handler);
 	if (read_object("--event", options->event ? options->event : "{}", &input->event, err) < 0)
 		return -1;
 	return options->context ? read_object("--context", options->context, &input->context, err)
 	                        : 0;
+}
+
+/* It may be code, or a path in the directory that the program gets. */
+static int refuse_missing(const struct run_options *options, const char *word, struct error *err)
+{
+	cleanup_free char *inside = options->dir ? xasprintf("%s/%s", options->dir, word) : NULL;
+
+	error_clear(err);
+	if (inside && access(inside, F_OK) == 0)
+		return error_set(err, ERR_NOT_FOUND, 0,
+		                 "read %.60s: %s; did you mean '%.120s'? The program is a path "
+		                 "of this machine",
+		                 word, strerror(ENOENT), inside);
+	return error_set(err, ERR_NOT_FOUND, 0, "read %.120s: %s; use -c to pass code", word,
+	                 strerror(ENOENT));
 }
 
 static int read_program(const struct run_options *options, const char *word,
@@ -86,15 +99,11 @@ static int read_program(const struct run_options *options, const char *word,
 		return error_set(err, ERR_INVALID, 0, "--event and --context require --handler");
 	if (!word && buf_add_str(&input->code, options->code) < 0)
 		return error_set(err, ERR_TOO_LARGE, 0, "--code is too long");
-	if (word && read_input(word, &input->code, err) < 0) {
-		if (err->sys != ENOENT)
-			return -1;
-		/* It may be code. */
-		error_clear(err);
-		return error_set(err, ERR_NOT_FOUND, 0, "read %.120s: %s; use -c to pass code",
-		                 word, strerror(ENOENT));
-	}
-	choose_language(options, word, input);
+	if (word && read_input(word, &input->code, err) < 0)
+		return err->sys == ENOENT ? refuse_missing(options, word, err) : -1;
+	input->language = options->language;
+	if (word)
+		input->file_name = program_name(word);
 	return 0;
 }
 
@@ -153,65 +162,60 @@ void run_input_done(struct run_input *input)
 	json_decref(input->context);
 }
 
-/* Binary data is sent as {"base64": ...}. */
-static json_t *encode_bytes(const struct buf *bytes)
+/* Of PATH or NAME=PATH. Return: owned. */
+static char *file_name(const char *pair, const char **ret_path)
 {
-	const char *data = bytes->data ? bytes->data : "";
-	cleanup_free char *encoded = NULL;
+	const char *equals = strchr(pair, '='), *slash = strrchr(pair, '/');
 
-	if (utf8_is_valid(data, bytes->len) && !memchr(data, '\0', bytes->len))
-		return json_stringn(data, bytes->len);
-	encoded = base64_encode(data, bytes->len);
-	return json_pack("{s:s}", "base64", encoded);
+	*ret_path = equals ? equals + 1 : pair;
+	return equals ? xstrndup(pair, (size_t)(equals - pair)) : xstrdup(slash ? slash + 1 : pair);
 }
 
-static int add_file(json_t *files, const char *pair, struct error *err)
+static int add_file(struct millibox_request *request, const char *pair, struct error *err)
 {
 	cleanup_buf struct buf data = BUF_INIT(RUN_INPUT_MAX);
-	const char *equals = strchr(pair, '=');
-	cleanup_free char *name = equals ? xstrndup(pair, (size_t)(equals - pair)) : NULL;
+	const char *path;
+	cleanup_free char *name = file_name(pair, &path);
 
-	if (!name || !*name || !equals[1])
-		return error_set(err, ERR_INVALID, 0, "--file: '%s' is not NAME=PATH", pair);
+	if (!*name || !*path)
+		return error_set(err, ERR_INVALID, 0, "--file: '%s' is not PATH or NAME=PATH",
+		                 pair);
 	if (!utf8_is_valid(name, strlen(name)))
 		return error_set(err, ERR_INVALID, 0, "--file: the name is not UTF-8 text");
-	if (json_object_get(files, name))
-		return error_set(err, ERR_INVALID, 0, "--file: '%s' is given twice", name);
-	if (read_input(equals + 1, &data, err) < 0)
+	if (read_input(path, &data, err) < 0)
 		return -1;
-	if (json_object_set_new(files, name, encode_bytes(&data)) < 0)
-		return error_set(err, ERR_SYSTEM, ENOMEM, "--file: '%s'", name);
+	return millibox_request_put_bytes(request, "files", name, data.data, data.len);
+}
+
+/* ERR_INVALID: an earlier file has the name of file @index. */
+static int check_name(const struct option_list *list, size_t index, struct error *err)
+{
+	const char *path;
+	cleanup_free char *name = file_name(list->items[index], &path);
+
+	for (size_t i = 0; i < index; i++) {
+		cleanup_free char *other = file_name(list->items[i], &path);
+
+		if (str_equal(name, other))
+			return error_set(err, ERR_INVALID, 0, "--file: '%s' is given twice", name);
+	}
 	return 0;
 }
 
-static int set_files(json_t *body, const struct option_list *list, struct error *err)
+static int set_files(struct millibox_request *request, const struct option_list *list,
+                     struct error *err)
 {
-	json_t *files;
-
-	if (list->count == 0)
-		return 0;
-	files = json_object();
-	if (json_object_set_new(body, "files", files) < 0)
-		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
 	for (size_t i = 0; i < list->count; i++)
-		if (add_file(files, list->items[i], err) < 0)
+		if (check_name(list, i, err) < 0 || add_file(request, list->items[i], err) < 0)
 			return -1;
 	return 0;
 }
 
-static int set_args(json_t *body, const struct args *args, struct error *err)
+static int set_args(struct millibox_request *request, const struct args *args, struct error *err)
 {
-	json_t *list;
-
-	if (args->rest_count == 0)
-		return 0;
-	list = json_array();
-	if (json_object_set_new(body, "args", list) < 0)
-		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
-	for (size_t i = 0; i < args->rest_count; i++) {
-		if (json_array_append_new(list, json_string(args->rest[i])) < 0)
+	for (size_t i = 0; i < args->rest_count; i++)
+		if (millibox_request_add(request, "args", args->rest[i]) < 0)
 			return error_set(err, ERR_INVALID, 0, "an argument is not UTF-8 text");
-	}
 	return 0;
 }
 
@@ -225,50 +229,98 @@ static const struct resource_field common_fields[] = {
 	{"processes", RESOURCE_NUMBER, AT(processes), "max_processes", "resources"},
 	{"max-output", RESOURCE_NUMBER, AT(output_bytes), "max_output", "resources"},
 	{"timeout", RESOURCE_SECONDS, AT(timeout_us), "timeout", NULL},
+	{"receipt", RESOURCE_TEXT, AT(receipt), "receipt", NULL},
 	{"policy", RESOURCE_TEXT, AT(policy), "policy", NULL},
 	{"network", RESOURCE_TEXT, AT(network), "network", NULL},
+	{"secret", RESOURCE_LIST, AT(secrets), "secrets", NULL},
+	{"mcp", RESOURCE_LIST, AT(mcp), "mcp", NULL},
 	{"template", RESOURCE_TEXT, AT(template_id), "template_id", NULL},
+	{"package", RESOURCE_LIST, AT(packages), "packages", NULL},
+	{"packages", RESOURCE_WORDS, AT(package_names), "packages", NULL},
 	{"env", RESOURCE_ENV, AT(env), "env_vars", NULL},
 };
 
-static int add_common(json_t *body, const struct run_options *options, struct error *err)
-{
-	return resource_add_fields(body, common_fields, ARRAY_SIZE(common_fields), options, err);
-}
+/* Not of sessions: these are of one program. */
+static const struct resource_field program_fields[] = {
+	{"option", RESOURCE_ENV, AT(language_options), "options", NULL},
+};
 
 json_t *run_request_common(const struct run_options *options, struct error *err)
 {
 	json_auto_t *body = json_object();
+	cleanup_free char *lock = NULL;
 
-	return add_common(body, options, err) < 0 ? NULL : TAKE_PTR(body);
+	if (package_read_lock(options->lock, &lock, err) < 0 ||
+	    resource_add_fields(body, common_fields, ARRAY_SIZE(common_fields), options, err) < 0)
+		return NULL;
+	if (lock && json_object_set_new(body, "lock", json_string(lock)) < 0) {
+		(void)error_set(err, ERR_INVALID, 0, "--lock: not UTF-8 text");
+		return NULL;
+	}
+	return TAKE_PTR(body);
 }
 
-static int fill_body(json_t *body, const struct run_options *options, const struct run_input *input,
-                     const struct args *args, struct error *err)
+/* The daemon knows the languages: without a name it chooses, by these. */
+static int set_language(struct millibox_request *request, const struct run_options *options,
+                        const struct run_input *input, struct error *err)
+{
+	const char *file = input->file_name;
+
+	if (file && *file && utf8_is_valid(file, strlen(file)))
+		(void)millibox_request_set(request, "file_name", file);
+	if (input->language)
+		return millibox_request_set(request, "language", input->language) < 0
+		               ? error_set(err, ERR_INVALID, 0, "--language: not UTF-8 text")
+		               : 0;
+	/* A session has its own. */
+	if (!options->in_session)
+		(void)millibox_request_set(request, "default_language", "python");
+	return 0;
+}
+
+static void set_object(struct millibox_request *request, const char *field, const json_t *object)
+{
+	cleanup_free char *text = object ? json_dump_text(object, JSON_COMPACT) : NULL;
+
+	if (text)
+		(void)millibox_request_set_json(request, field, text);
+}
+
+/* What is read from files and may be long is not copied through JSON text. */
+static int fill_request(struct millibox_request *request, const struct run_options *options,
+                        const struct run_input *input, const struct args *args, struct error *err)
 {
 	const char *code = input->code.data ? input->code.data : "";
 
-	if (input->language &&
-	    json_object_set_new(body, "language", json_string(input->language)) < 0)
-		return error_set(err, ERR_INVALID, 0, "--language: not UTF-8 text");
+	if (set_language(request, options, input, err) < 0)
+		return -1;
 	if (!utf8_is_valid(code, input->code.len))
 		return error_set(err, ERR_BAD_MEDIA, 0, "the program is not UTF-8 text");
-	if (json_object_set_new(body, input->event ? "handler_code" : "code",
-	                        json_stringn(code, input->code.len)) < 0 ||
-	    (input->event && json_object_set(body, "event", input->event) < 0) ||
-	    (input->context && json_object_set(body, "context", input->context) < 0) ||
-	    (options->stdin_path &&
-	     json_object_set_new(body, "stdin", encode_bytes(&input->stdin_data)) < 0))
-		return error_set(err, ERR_SYSTEM, ENOMEM, "build the request");
-	if (set_args(body, args, err) < 0 || add_common(body, options, err) < 0)
-		return -1;
-	return set_files(body, &options->files, err);
+	(void)millibox_request_set_bytes(request, input->event ? "handler_code" : "code", code,
+	                                 input->code.len);
+	set_object(request, "event", input->event);
+	set_object(request, "context", input->context);
+	if (options->stdin_path)
+		(void)millibox_request_set_bytes(request, "stdin", input->stdin_data.data,
+		                                 input->stdin_data.len);
+	if (options->background)
+		(void)millibox_request_set_json(request, "background", "true");
+	return set_args(request, args, err) < 0 ? -1 : set_files(request, &options->files, err);
 }
 
-char *run_request_build(const struct run_options *options, const struct run_input *input,
-                        const struct args *args, struct error *err)
+struct millibox_request *run_request_build(const struct run_options *options,
+                                           const struct run_input *input, const struct args *args,
+                                           struct error *err)
 {
-	json_auto_t *body = json_object();
+	json_auto_t *fields = run_request_common(options, err);
+	struct millibox_request *request;
 
-	return fill_body(body, options, input, args, err) < 0 ? NULL : api_body(body, err);
+	if (!fields || resource_add_fields(fields, program_fields, ARRAY_SIZE(program_fields),
+	                                   options, err) < 0)
+		return NULL;
+	request = daemon_request(fields);
+	if (fill_request(request, options, input, args, err) == 0)
+		return request;
+	millibox_request_free(request);
+	return NULL;
 }

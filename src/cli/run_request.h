@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: the body of POST /api/v1/execute from the options of "millibox run". */
+/* DOC: the request of an execution from the options of "millibox run". */
 
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/size.h"
-#include "cli/client/endpoint.h"
+#include "cli/client/daemon.h"
 #include "cli/options.h"
+#include "client/millibox.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,14 +19,20 @@
 struct run_options {
 	const char *language;
 	const char *template_id;
+	struct option_list packages;
+	const char *package_names; /* more of them, with commas between */
+	const char *lock;          /* instead: files, with commas between */
 	const char *code;
 	const char *handler; /* handler file, called with @event (JSON, or @FILE) */
 	const char *event;
 	const char *context;
 	const char *stdin_path;
+	const char *receipt;
 	const char *policy;
 	const char *network;
-	struct endpoint_options at;
+	struct option_list secrets;
+	struct option_list mcp;
+	struct daemon_options at;
 	uint64_t timeout_us;
 	uint64_t memory_bytes;
 	uint64_t disk_bytes;
@@ -34,13 +41,18 @@ struct run_options {
 	uint64_t output_bytes;
 	struct option_list env;
 	struct option_list files;
+	struct option_list language_options;
 	bool json;
 	bool in_session; /* the session has a default language */
+	const char *dir; /* its copy is the workspace; NULL: none */
+	bool diff, apply;
+	bool background; /* beside the session's queue */
 };
 
 /* Read from files. */
 struct run_input {
-	const char *language; /* NULL: the session's */
+	const char *language;  /* NULL: the daemon chooses */
+	const char *file_name; /* of the program; NULL: none */
 	struct buf code;
 	struct buf stdin_data;
 	json_t *event, *context; /* owned; NULL: none */
@@ -59,9 +71,10 @@ int run_request_read(const struct run_options *options, const char *word,
                      struct run_input *ret_input, struct error *err) attr_must_check;
 void run_input_done(struct run_input *input);
 #define cleanup_run_input attr_cleanup(run_input_done)
-/** run_request_build - Return: owned JSON text, or NULL with *err. */
-char *run_request_build(const struct run_options *options, const struct run_input *input,
-                        const struct args *args, struct error *err) attr_must_check;
+/** run_request_build - Return: owned, or NULL with *err. */
+struct millibox_request *run_request_build(const struct run_options *options,
+                                           const struct run_input *input, const struct args *args,
+                                           struct error *err) attr_must_check;
 /**
  * run_request_common - fields that sessions and executions share. Return: owned, or NULL with *err.
  */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run_send.h"
 
-#include "base/alloc.h"
 #include "cli/client/exec_call.h"
 #include "cli/client/own_daemon.h"
 #include "cli/exit_status.h"
 #include "cli/message.h"
-
-#define EXECUTE_PATH "/api/v1/execute"
+#include "client/millibox.h"
 
 static int report_result(const struct run_send *run, const struct exec_call *call)
 {
@@ -44,25 +42,24 @@ static int report_failure(const struct exec_call *call, const struct own_daemon 
 	return CLI_ERROR;
 }
 
-int run_send_to(const struct run_send *run, const struct endpoint *endpoint, const char *path,
-                struct exec_call *call, struct error *err)
+int run_send_to(const struct run_send *run, struct millibox_client *client,
+                struct millibox_session *session, struct exec_call *call, struct error *err)
 {
-	if (exec_call_run(call, endpoint, path, run->body, err) < 0)
+	if (exec_call_run(call, client, session, run->request, err) < 0)
 		return report_failure(call, NULL, err);
 	return report_result(run, call);
 }
 
-static int send_to_own_daemon(const struct run_send *run, struct exec_call *call, struct error *err)
+static int send_to_own_daemon(const struct run_send *run, struct millibox_client *client,
+                              struct exec_call *call, struct error *err)
 {
 	struct own_daemon *own = own_daemon_start(call->interrupt_fd, err);
-	cleanup_endpoint struct endpoint endpoint = {0};
 	int status;
 
 	if (!own)
 		return report_failure(call, NULL, err);
-	endpoint.socket = xstrdup(own_daemon_socket(own));
-	endpoint.url = xstrdup("http://localhost");
-	if (exec_call_run(call, &endpoint, EXECUTE_PATH, run->body, err) < 0)
+	(void)millibox_set_socket(client, own_daemon_socket(own));
+	if (exec_call_run(call, client, NULL, run->request, err) < 0)
 		status = report_failure(call, own, err);
 	else
 		status = report_result(run, call);
@@ -70,14 +67,16 @@ static int send_to_own_daemon(const struct run_send *run, struct exec_call *call
 	return status;
 }
 
-int run_send(const struct run_send *run, const struct endpoint_options *at, struct exec_call *call,
+int run_send(const struct run_send *run, const struct daemon_options *at, struct exec_call *call,
              struct error *err)
 {
-	cleanup_endpoint struct endpoint endpoint = {0};
+	cleanup_daemon struct millibox_client *client = daemon_open(at);
+	int found = millibox_find(client, NULL);
 
-	if (endpoint_find(at, &endpoint, err) < 0)
+	if (found < 0) {
+		(void)daemon_fail(client, err);
 		return exit_status_of_error(err);
-	if (!endpoint.chosen && !endpoint_is_served(&endpoint))
-		return send_to_own_daemon(run, call, err);
-	return run_send_to(run, &endpoint, EXECUTE_PATH, call, err);
+	}
+	return found ? run_send_to(run, client, NULL, call, err)
+	             : send_to_own_daemon(run, client, call, err);
 }

@@ -5,16 +5,17 @@
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "cli/client/endpoint.h"
+#include "cli/client/daemon.h"
+#include "client/millibox.h"
 #include <jansson.h>
 #include <stdbool.h>
 
 struct exec_call;
 
 struct run_send {
-	const char *body; /* JSON */
-	bool json;        /* print the result */
-	bool value;       /* print the handler's value, after its output */
+	struct millibox_request *request;
+	bool json;  /* print the result */
+	bool value; /* print the handler's value, after its output */
 	/* Return: exit status. One of @result and @problem is NULL. NULL: default. */
 	int (*report)(void *ctx, const json_t *result, const json_t *problem);
 	void *ctx;
@@ -24,8 +25,8 @@ struct run_send {
  * run_send - execute on the daemon at @at, or on an own one if none listens at the default socket.
  * @call is initialised. Return: exit status.
  */
-int run_send(const struct run_send *run, const struct endpoint_options *at, struct exec_call *call,
+int run_send(const struct run_send *run, const struct daemon_options *at, struct exec_call *call,
              struct error *err);
-/** run_send_to - Return: exit status. */
-int run_send_to(const struct run_send *run, const struct endpoint *endpoint, const char *path,
-                struct exec_call *call, struct error *err);
+/** run_send_to - in @session; NULL: in a new box. Return: exit status. */
+int run_send_to(const struct run_send *run, struct millibox_client *client,
+                struct millibox_session *session, struct exec_call *call, struct error *err);

@@ -3,14 +3,18 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/cancel_io.h"
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "cli/client/daemon.h"
 #include "cli/client/interrupt.h"
 #include "cli/client/sse.h"
+#include "client/transport.h"
 #include "http/parallel.h"
 #include "http/status.h"
+#include "json/json_dump.h"
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
@@ -100,7 +104,7 @@ static void print_line(struct bridge *b, const char *text, size_t len)
 
 	memcpy(line, text, len);
 	line[len] = '\n';
-	r = interrupt_write(b->interrupt_fd, STDOUT_FILENO, line, len + 1);
+	r = cancel_write(b->interrupt_fd, STDOUT_FILENO, line, len + 1);
 	if (r < 0) {
 		(void)error_set(&err, ERR_UNAVAILABLE, -r, "write to standard output");
 		stop_with_error(b, &err);
@@ -162,7 +166,7 @@ static void print_body(struct call *c)
 	if (c->id && json_is_null(json_object_get(message, "id")))
 		(void)json_object_set(message, "id", c->id);
 	note_response(c, message);
-	text = c->own ? NULL : json_dumps(message, JSON_COMPACT);
+	text = c->own ? NULL : json_dump_text(message, JSON_COMPACT);
 	if (text)
 		print_line(c->bridge, text, strlen(text));
 }
@@ -305,7 +309,7 @@ static void answer_failure(struct call *c, const char *why)
 	json_auto_t *message = json_pack("{s:s, s:O, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", c->id,
 	                                 "error", "code", -32603, "message", why);
 
-	text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	text = message ? json_dump_text(message, JSON_COMPACT) : NULL;
 	if (text)
 		print_line(c->bridge, text, strlen(text));
 	c->answered = true;
@@ -345,6 +349,10 @@ static void stop_on_failure(struct call *c, int status, const struct error *err)
 	if (status == HTTP_NOT_FOUND && b->session[0] && !c->is_initialize)
 		(void)error_set(&why, ERR_UNAVAILABLE, 0,
 		                "the daemon no longer knows this session");
+	else if (err && err->sys == ECONNREFUSED)
+		(void)error_set(&why, ERR_UNAVAILABLE, 0, "cannot connect to %s; %s",
+		                b->endpoint->socket ? b->endpoint->socket : b->endpoint->url,
+		                endpoint_words(b->endpoint)->unreached);
 	else if (err)
 		why = *err;
 	if (error_is_set(&why))
@@ -643,14 +651,16 @@ static void end_session(struct bridge *b)
 	}
 }
 
-int bridge_run(const struct endpoint *endpoint, bool reconnects, int interrupt_fd,
-               struct error *err)
+int bridge_run(struct millibox_client *client, bool reconnects, int interrupt_fd, struct error *err)
 {
+	const struct endpoint *endpoint = transport_endpoint(client);
 	struct bridge b = {
 		.endpoint = endpoint, .interrupt_fd = interrupt_fd, .reconnects = reconnects};
 	struct call *c;
 	int r = 0;
 
+	if (!endpoint)
+		return daemon_fail(client, err);
 	b.http = http_parallel_new(err);
 	if (!b.http)
 		return -1;

@@ -8,7 +8,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "cli/client/endpoint.h"
+#include "client/millibox.h"
 #include <stdbool.h>
 
 /**
@@ -16,5 +16,5 @@
  * @interrupt_fd. @reconnects: wait for a daemon that stopped and returns. Return: 0, or -1 with
  * *err.
  */
-int bridge_run(const struct endpoint *endpoint, bool reconnects, int interrupt_fd,
+int bridge_run(struct millibox_client *client, bool reconnects, int interrupt_fd,
                struct error *err) attr_must_check;

@@ -7,24 +7,30 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/str.h"
-#include "cli/client/api_call.h"
-#include "cli/client/endpoint.h"
+#include "base/cancel_io.h"
+#include "cli/client/daemon.h"
 #include "cli/client/interrupt.h"
-#include "http/client.h"
-#include "http/status.h"
+#include "client/millibox.h"
 
 static int write_out(struct exec_call *call, int out, const char *data, size_t len)
 {
 	if (out == STDOUT_FILENO && len > 0)
 		call->in_line = data[len - 1] != '\n';
-	return interrupt_write(call->interrupt_fd, out, data, len);
+	call->failure = cancel_write(call->interrupt_fd, out, data, len);
+	return call->failure < 0;
+}
+
+static int on_output(void *ctx, enum millibox_stream stream, const char *data, size_t len)
+{
+	return write_out(ctx, stream == MILLIBOX_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data, len);
 }
 
 /* On a line of its own. One without a text, such as an image, is not printed. */
-static int write_value(struct exec_call *call, const json_t *bundle)
+static int on_value(void *ctx, const char *bundle)
 {
-	const json_t *text = json_object_get(bundle, "text/plain");
+	struct exec_call *call = ctx;
+	json_auto_t *object = daemon_parse(bundle);
+	const json_t *text = json_object_get(object, "text/plain");
 	cleanup_free char *line =
 		json_is_string(text)
 			? xasprintf("%s%s\n", call->in_line ? "\n" : "", json_string_value(text))
@@ -33,84 +39,101 @@ static int write_value(struct exec_call *call, const json_t *bundle)
 	return line ? write_out(call, STDOUT_FILENO, line, strlen(line)) : 0;
 }
 
-static int on_event(void *ctx, const struct event *event)
-{
-	struct exec_call *call = ctx;
-	int out = event->kind == EVENT_STDERR ? STDERR_FILENO : STDOUT_FILENO;
-
-	if (event->kind == EVENT_STDOUT || event->kind == EVENT_STDERR)
-		return call->quiet ? 0 : write_out(call, out, event->data, event->len);
-	if (event->kind == EVENT_RESULT)
-		return call->values ? write_value(call, event->object) : 0;
-	if (event->kind == EVENT_PENDING)
-		return str_copy(call->execution_id, sizeof(call->execution_id), event->data);
-	if (event->kind == EVENT_END && !call->result)
-		call->result = json_incref(event->object);
-	if (event->kind == EVENT_ERROR && !call->problem)
-		call->problem = json_incref(event->object);
-	return 0;
-}
-
-static int on_data(void *ctx, int status, const char *data, size_t len)
-{
-	struct exec_call *call = ctx;
-
-	if (status == HTTP_OK && call->stream)
-		call->failure = events_feed(&call->events, data, len);
-	else
-		call->failure = buf_add(&call->body, data, len);
-	return call->failure;
-}
-
 void exec_call_init(struct exec_call *call, int interrupt_fd, bool quiet)
 {
-	*call = (struct exec_call){.interrupt_fd = interrupt_fd, .quiet = quiet, .stream = !quiet};
-	events_init(&call->events, EVENTS_LINE_MAX, on_event, call);
-	buf_init(&call->body, EVENTS_LINE_MAX);
+	*call = (struct exec_call){.interrupt_fd = interrupt_fd, .quiet = quiet};
 }
 
 void exec_call_done(struct exec_call *call)
 {
-	events_done(&call->events);
-	buf_done(&call->body);
 	json_decref(call->result);
 	json_decref(call->problem);
 }
 
-int exec_call_run(struct exec_call *call, const struct endpoint *endpoint, const char *path,
-                  const char *body, struct error *err)
+static void prepare(struct exec_call *call, struct millibox_client *client,
+                    struct millibox_request *request)
 {
-	cleanup_free char *url = xasprintf("%s%s", endpoint->url, path);
-	struct http_client_request request = {
-		ENDPOINT_REQUEST(endpoint),
-		.method = body ? "POST" : "GET",
-		.url = url,
-		.body = body,
-		.body_len = body ? strlen(body) : 0,
-		.accept = call->stream ? "application/x-ndjson" : "application/json",
-		.cancel_fd = call->interrupt_fd,
-		.on_data = on_data,
-		.ctx = call,
-	};
-	int status = 0;
+	(void)millibox_request_on_output(request, call->quiet ? NULL : on_output, call);
+	(void)millibox_request_on_install(request, call->quiet ? NULL : on_output, call);
+	(void)millibox_request_on_value(request, call->values ? on_value : NULL, call);
+	(void)millibox_cancel_on(client, call->interrupt_fd);
+}
 
-	if (http_client_run(&request, &status, err) < 0) {
-		if (call->failure == 0)
-			return -1;
+/* All but the streams, which are printed already and may be long. */
+static json_t *read_fields(const struct exec_call *call, const struct millibox_result *result)
+{
+	static const char *const names[] = {"status",   "exit_code",     "limit", "denials",
+	                                    "warnings", "session_reset", "result"};
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		json_t *value = daemon_parse(millibox_result_field(result, names[i]));
+
+		(void)json_object_set_new(object, names[i], value ? value : json_null());
+	}
+	if (call->values)
+		(void)json_object_set_new(object, "results",
+		                          daemon_parse(millibox_result_field(result, "results")));
+	return object;
+}
+
+/* Of a call that returned @r. */
+static int finish(struct exec_call *call, struct millibox_client *client, int r, struct error *err)
+{
+	if (r < 0) {
+		call->problem = daemon_parse(millibox_error_json(client));
+		r = call->problem ? 0 : daemon_fail(client, err);
+	}
+	/* What follows, such as the end of a session, is not to be interrupted. */
+	(void)millibox_cancel_on(client, -1);
+	if (r < 0 && call->failure < 0) {
 		error_clear(err);
 		return error_set(err, ERR_PROTOCOL, -call->failure,
-		                 call->failure == -EPROTO ? "cannot parse the daemon's response"
-		                                          : "cannot write the program's output");
+		                 "cannot write the program's output");
 	}
-	if (status != HTTP_OK || !call->stream) {
-		json_t *object = api_parse_object(call->body.data, call->body.len, status, err);
+	return r;
+}
 
-		*(status == HTTP_OK ? &call->result : &call->problem) = object;
-		return object ? 0 : -1;
-	}
-	if (!call->result && !call->problem && !call->partial)
-		return error_set(err, ERR_PROTOCOL, 0, "the daemon closed the stream early");
-	return 0;
+int exec_call_run(struct exec_call *call, struct millibox_client *client,
+                  struct millibox_session *session, struct millibox_request *request,
+                  struct error *err)
+{
+	struct millibox_result *result = NULL;
+	int r;
+
+	prepare(call, client, request);
+	r = session ? millibox_session_run(session, request, &result)
+	            : millibox_run(client, request, &result);
+	if (r == 0)
+		call->result = call->quiet ? daemon_parse(millibox_result_json(result))
+		                           : read_fields(call, result);
+	millibox_result_free(result);
+	return finish(call, client, r, err);
+}
+
+int exec_call_follow(struct exec_call *call, struct millibox_client *client,
+                     const char *execution_id, bool wait, struct error *err)
+{
+	struct millibox_request *request = millibox_request_new(NULL);
+	int r;
+
+	prepare(call, client, request);
+	r = millibox_follow(client, execution_id, request, wait, NULL);
+	millibox_request_free(request);
+	return finish(call, client, r, err);
+}
+
+int exec_call_install(struct exec_call *call, struct millibox_client *client,
+                      struct millibox_request *request, struct error *err)
+{
+	char *layer = NULL;
+	int r;
+
+	prepare(call, client, request);
+	r = millibox_install(client, request, &layer);
+	call->result = daemon_parse(layer);
+	millibox_free(layer);
+	return finish(call, client, r, err);
 }
 
 int exec_call_signal(const struct exec_call *call)

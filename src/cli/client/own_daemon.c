@@ -14,9 +14,9 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "cli/client/endpoint.h"
 #include "cli/client/program.h"
 #include "cli/client/supervisor.h"
+#include "client/endpoint.h"
 
 /*
  * Theory of operation

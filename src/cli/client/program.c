@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -40,7 +41,7 @@ char *program_find_engine(struct error *err)
 	return path && *path ? xstrdup(path) : program_find("millibox-engine", err);
 }
 
-static int spawn_program(const char *const *argv, int out, pid_t *ret_pid)
+static int spawn_program(const char *const *argv, int out, bool both, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
 	int r = posix_spawn_file_actions_init(&actions);
@@ -48,6 +49,8 @@ static int spawn_program(const char *const *argv, int out, pid_t *ret_pid)
 	if (r != 0)
 		return -r;
 	r = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+	if (r == 0 && both)
+		r = posix_spawn_file_actions_adddup2(&actions, out, STDERR_FILENO);
 	if (r == 0)
 		r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", 0, 0);
 	if (r == 0)
@@ -69,7 +72,8 @@ int program_read_fd(int fd, struct buf *out)
 	return n < 0 ? -errno : 0;
 }
 
-int program_read(const char *const *argv, struct buf *ret_out, int *ret_status, struct error *err)
+static int read_streams(const char *const *argv, bool both, struct buf *ret_out, int *ret_status,
+                        struct error *err)
 {
 	int ends[2] = {-1, -1};
 	int r = fd_pipe(ends, 0);
@@ -78,7 +82,7 @@ int program_read(const char *const *argv, struct buf *ret_out, int *ret_status, 
 	pid_t pid = 0;
 
 	if (r >= 0)
-		r = spawn_program(argv, out, &pid);
+		r = spawn_program(argv, out, both, &pid);
 	if (r < 0)
 		return error_set(err, ERR_SYSTEM, -r, "start %s", argv[0]);
 	out = fd_close(out);
@@ -92,4 +96,15 @@ int program_read(const char *const *argv, struct buf *ret_out, int *ret_status, 
 	if (r < 0)
 		return error_set(err, ERR_SYSTEM, -r, "read from %s", argv[0]);
 	return 0;
+}
+
+int program_read(const char *const *argv, struct buf *ret_out, int *ret_status, struct error *err)
+{
+	return read_streams(argv, false, ret_out, ret_status, err);
+}
+
+int program_read_both(const char *const *argv, struct buf *ret_out, int *ret_status,
+                      struct error *err)
+{
+	return read_streams(argv, true, ret_out, ret_status, err);
 }

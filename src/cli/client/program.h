@@ -22,3 +22,6 @@ int program_read_fd(int fd, struct buf *out) attr_must_check;
  */
 int program_read(const char *const *argv, struct buf *ret_out, int *ret_status,
                  struct error *err) attr_must_check;
+/** program_read_both - program_read of its stdout and its stderr, in the order of writing. */
+int program_read_both(const char *const *argv, struct buf *ret_out, int *ret_status,
+                      struct error *err) attr_must_check;

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/own_session.h"
+
+#include "cli/exit_status.h"
+#include "cli/message.h"
+#include "client/millibox.h"
+
+int own_session_create(struct millibox_client *client, const struct run_options *options,
+                       struct millibox_session **ret_session, struct error *err)
+{
+	json_auto_t *fields = run_request_common(options, err), *answer = NULL;
+	cleanup_request struct millibox_request *request = NULL;
+	int status = 0, r;
+
+	if (!fields)
+		return -1;
+	request = daemon_request(fields);
+	if (options->language)
+		(void)millibox_request_set(request, "language", options->language);
+	r = millibox_session_create(client, request, ret_session);
+	if (daemon_answer(client, r, &answer, &status, err) < 0)
+		return -1;
+	if (r < 0) {
+		message_show_problem(answer);
+		return exit_status_of_problem(answer);
+	}
+	message_show_warnings(answer);
+	return CLI_OK;
+}
+
+void own_session_delete(struct millibox_client *client, struct millibox_session *session)
+{
+	struct error err = {0};
+
+	/* One that has ended by itself was deleted, or will be. */
+	if (session && millibox_session_delete(session) < 0 && !millibox_error_json(client)) {
+		(void)daemon_fail(client, &err);
+		message_show_error(&err);
+	}
+	millibox_session_free(session);
+}
