@@ -9,7 +9,9 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "core/config/config.h"
+#include "core/gateway/catalog.h"
 #include "core/identity/identity.h"
+#include "core/install/install.h"
 #include "core/language/runners.h"
 #include "core/metrics_core.h"
 #include "core/observe/audit.h"
@@ -18,24 +20,28 @@
 #include "core/policy/policies.h"
 #include "core/run/run.h"
 #include "core/run/run_record.h"
+#include "core/secret/secret.h"
 #include "core/session/session.h"
 #include "core/session/session_row.h"
 #include "core/store/retention.h"
 #include "core/store/store.h"
 #include "core/template/imports.h"
 #include "core/template/packages.h"
-#include "core/template/template_row.h"
 #include "core/template/templates.h"
 #include "core/tenant/tenant.h"
+#include "daemon/bridge_setup.h"
 #include "daemon/dialects.h"
 #include "daemon/helper.h"
 #include "daemon/home.h"
+#include "daemon/install_parts.h"
 #include "daemon/isolation.h"
 #include "daemon/lockdown.h"
 #include "daemon/loop_lag.h"
 #include "daemon/notify.h"
+#include "daemon/own_process.h"
 #include "daemon/preflight.h"
 #include "daemon/reload.h"
+#include "daemon/secret_setup.h"
 #include "daemon/socket_guard.h"
 #include "daemon/tls_files.h"
 #include "daemon/tls_guard.h"
@@ -45,12 +51,11 @@
 #include "http/server.h"
 #include "http/tcp_owner.h"
 #include "io/loop.h"
+#include "seal/seal.h"
 #include <errno.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /*
@@ -80,6 +85,7 @@ static const int stop_signals[] = {SIGTERM, SIGINT};
 struct daemon {
 	const struct config *config;
 	struct driver *driver;
+	struct seal_key seal; /* signs receipts */
 	struct packages *packages;
 	struct runners *runners;
 	struct policies *policies;
@@ -88,7 +94,9 @@ struct daemon {
 	struct session_saved *saved; /* until restored */
 	struct templates *templates;
 	struct imports *imports;
+	struct install_parts packing;
 	struct helpers helpers;
+	struct catalog *catalog;
 	char **bases; /* owned, NULL-terminated */
 	struct loop *loop;
 	struct metrics *metrics;
@@ -99,6 +107,7 @@ struct daemon {
 	struct loop_lag lag;
 	struct tenants *tenants;
 	struct identity *identity;
+	struct secret_setup secrets;
 	uid_t started_by;
 	struct run_service *runs;
 	struct run_records *executions;
@@ -179,6 +188,7 @@ static void stop_daemon(struct daemon *d, bool at_once)
 	} else if (!d->stopping) {
 		session_service_drain(d->sessions, on_sessions_ended, d);
 	}
+	installs_stop(d->packing.installs);
 	run_service_drain(d->runs, at_once, on_execs_drained, d);
 	http_server_quiesce(d->http, on_quiet, d);
 	d->stopping = true;
@@ -223,22 +233,11 @@ static void on_engine_lost(void *ctx, const struct error *err)
 	router_set_unready(d->router, "engine");
 }
 
-/* Each box needs a handful of descriptors, each connection one. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* else keep the limit */
-}
-
 static int start_engine(struct daemon *d, struct error *err)
 {
 	const struct config *c = d->config;
-	/* Sanitizer builds have no zygotes; results then report cold starts. */
 	bool has_zygote = c->zygotes_enabled && access(c->zygote_path, R_OK) == 0;
+	cleanup_free char *bridge = bridge_setup_path(c);
 	char name[HOME_NAME_LEN + 1];
 	const struct native_config native = {
 		.engine_path = c->engine_path,
@@ -247,7 +246,9 @@ static int start_engine(struct daemon *d, struct error *err)
 		.zygote_forks = c->zygotes_children,
 		.zygote_memory_bytes = c->zygotes_memory,
 		.zygote_age_us = c->zygotes_age_us,
+		.addon_path = access(c->addon_path, R_OK) == 0 ? c->addon_path : NULL,
 		.runners_dir = c->runners_dir,
+		.more_runners = c->runner_dirs,
 		.runtime_dir = c->runtime_dir,
 		.roots = (const char *const *)d->bases,
 		.log_level = log_level_name(c->log_level),
@@ -259,6 +260,12 @@ static int start_engine(struct daemon *d, struct error *err)
 		.cpu_max_millicores = c->cpu_max_millicores,
 		.io_bytes = c->io_bytes,
 		.io_ops = c->io_ops,
+		.bridge_path = bridge,
+		.bridge_subnet = c->bridge_subnet,
+		.bridge_allow = c->bridge_allow,
+		.bridge_resolvers = c->bridge_resolvers,
+		.host_network = c->host_network_enabled,
+		.host_network_resolvers = c->host_network_resolvers,
 		.import_memory_bytes = c->imports_max * c->import_memory_bytes,
 		.strict = c->isolation == CONFIG_ISOLATION_STRICT,
 		.handover = d->handover,
@@ -271,7 +278,7 @@ static int start_engine(struct daemon *d, struct error *err)
 		return -1;
 	(void)snprintf(d->handover, sizeof(d->handover), "custody-%s", name);
 	/* Boxes of an earlier daemon bring descriptors. */
-	raise_descriptor_limit();
+	own_process_raise_descriptors();
 	if (native_spawn(&native, &d->driver, err) < 0) {
 		log_warn("'millibox doctor' reports what this host lacks, and the remedy");
 		return error_wrap(err, "start the engine %s", c->engine_path);
@@ -282,35 +289,6 @@ static int start_engine(struct daemon *d, struct error *err)
 static int check_isolation(struct daemon *d, struct error *err)
 {
 	return isolation_check(d->config, &d->driver->caps, err);
-}
-
-/* The configured user, or the id that the engine reserves for us. */
-static int choose_ids(const struct daemon *d, uid_t *ret_uid, gid_t *ret_gid, struct error *err)
-{
-	const char *user = d->config->user;
-	const struct passwd *pw;
-
-	*ret_uid = *ret_gid = d->driver->caps.daemon_uid;
-	if (user[0]) {
-		pw = preflight_user(user);
-		if (!pw)
-			return error_set(err, ERR_CONFIG, errno, "no user '%s'", user);
-		*ret_uid = pw->pw_uid;
-		*ret_gid = pw->pw_gid;
-	}
-	if (*ret_uid == 0 || *ret_gid == 0)
-		return error_set(err, ERR_CONFIG, 0, "no user to switch to from root: set user");
-	return 0;
-}
-
-/* Our current or future uid. On error, give_up_root fails with the reason. */
-static uid_t own_id(const struct daemon *d)
-{
-	struct error err = {0};
-	uid_t uid;
-	gid_t gid;
-
-	return geteuid() == 0 && choose_ids(d, &uid, &gid, &err) == 0 ? uid : geteuid();
 }
 
 static int open_sockets(struct daemon *d, struct error *err)
@@ -334,7 +312,8 @@ static int open_sockets(struct daemon *d, struct error *err)
 	if (!c->socket[0])
 		return 0;
 	if (preflight_socket_group(c, &group, err) < 0 ||
-	    home_make_parent(c->socket, own_id(d), c->socket_group[0], err) < 0 ||
+	    home_make_parent(c->socket, preflight_own_id(d->config, d->driver->caps.daemon_uid),
+	                     c->socket_group[0], err) < 0 ||
 	    http_listen_unix(c->socket, SOCKET_MODE, &d->unix_fd, err) < 0)
 		return -1;
 	return home_share_socket(c->socket, group, err);
@@ -346,7 +325,7 @@ static int give_up_root(struct daemon *d, struct error *err)
 	uid_t uid;
 	gid_t gid;
 
-	if (choose_ids(d, &uid, &gid, err) < 0)
+	if (preflight_ids(d->config, d->driver->caps.daemon_uid, &uid, &gid, err) < 0)
 		return -1;
 	if (d->audit && audit_give(d->audit, uid, gid, err) < 0)
 		return -1;
@@ -399,9 +378,11 @@ static void make_core(struct daemon *d)
 	                                  .driver = d->driver,
 	                                  .runners = d->runners,
 	                                  .policies = d->policies,
+	                                  .secrets = d->secrets.secrets,
 	                                  .loop = d->loop,
 	                                  .metrics = d->metrics,
 	                                  .audit = d->audit,
+	                                  .seal = &d->seal,
 	                                  .tenants = d->tenants};
 	struct session_service_config sessions = {.config = d->config,
 	                                          .driver = d->driver,
@@ -420,7 +401,11 @@ static void make_core(struct daemon *d)
 	                                                  .roots = d->bases[0],
 	                                                  .sock = TAKE_FD(d->helpers.import.sock)});
 	sessions.runs = d->runs = run_service_new(&runs);
+	install_parts_start(&d->packing, &(struct installs_config){d->config, d->driver, d->runs,
+	                                                           d->runners, d->imports, NULL,
+	                                                           d->loop, d->metrics, d->audit});
 	identity_start(d->identity, d->loop, run_service_scheduler(d->runs));
+	secrets_start(d->secrets.secrets, d->loop);
 	sessions.executions = d->executions = run_records_new(d->loop, d->config->executions_keep,
 	                                                      d->config->executions_keep_bytes);
 	run_records_set_metrics(d->executions, d->metrics);
@@ -437,6 +422,7 @@ static void make_core(struct daemon *d)
 		.ctx = d,
 	});
 	identity_watch_departures(d->identity, on_departure, d);
+	identity_watch_policies(d->identity, session_service_on_policies, d->sessions);
 }
 
 static void measure_http(void *ctx, struct metrics *m)
@@ -481,13 +467,14 @@ static int start_http(struct daemon *d, struct error *err)
 		.idle_timeout_us = c->idle_timeout_us,
 	};
 
+	d->catalog = catalog_new(c, d->metrics, d->audit);
 	make_core(d);
 	start_metrics(d);
 	d->outputs = outputs_new();
-	d->router = router_new(
-		&(struct router_config){dialects, c, d->loop, d->runs, d->sessions, d->executions,
-	                                d->outputs, d->metrics, d->audit, d->packages, d->templates,
-	                                d->runners, d->store, d->identity, d->tenants, d->imports});
+	d->router = router_new(&(struct router_config){
+		dialects, c, d->loop, d->runs, d->sessions, d->executions, d->outputs, d->metrics,
+		d->audit, d->packages, d->templates, d->runners, d->store, d->identity, d->tenants,
+		d->imports, d->secrets.secrets, d->catalog, d->packing.installs});
 	http.handlers = router_handlers(d->router);
 	d->http = http_server_new(&http);
 	router_set_server(d->router, d->http);
@@ -511,6 +498,9 @@ static int start_http(struct daemon *d, struct error *err)
 	if (native_attach_loop(d->driver, d->loop, err) < 0)
 		return -1;
 	native_attach_egress(d->driver, TAKE_FD(d->helpers.egress.sock));
+	secret_setup_attach(&d->secrets, c, d->driver, d->sessions);
+	native_attach_gateway(d->driver, TAKE_FD(d->helpers.gateway.sock),
+	                      catalog_events(d->catalog));
 	session_service_restore(d->sessions, d->saved);
 	session_saved_free(TAKE_PTR(d->saved));
 	/* Now it is known which roots have boxes. */
@@ -526,15 +516,6 @@ static void audit_daemon(const struct daemon *d, const char *action)
 	            &(struct audit_event){.action = action,
 	                                  .object = MILLIBOX_VERSION,
 	                                  .result = d->exit == DAEMON_STOPPED ? "ok" : "failed"});
-}
-
-static void audit_isolation(const struct daemon *d)
-{
-	if (d->config->isolation == CONFIG_ISOLATION_BEST_EFFORT)
-		audit_write(d->audit, &(struct audit_event){
-					      .action = "daemon.isolation",
-					      .object = config_isolation_name(d->config->isolation),
-					      .result = "ok"});
 }
 
 static void log_startup(const struct daemon *d)
@@ -601,7 +582,8 @@ static int load_runners(struct daemon *d, struct error *err)
 	if (helpers_find(&d->helpers, d->config, err) < 0)
 		return -1;
 	d->packages = packages_load_host();
-	d->runners = runners_load(d->config->runners_dir, err);
+	install_parts_find(&d->packing, d->config);
+	d->runners = runners_load(d->config->runners_dir, d->config->runner_dirs, err);
 	return d->runners ? 0 : -1;
 }
 
@@ -625,15 +607,14 @@ static int load_policies(struct daemon *d, struct error *err)
 
 static int drop_ids(struct daemon *d, struct error *err)
 {
-	raise_descriptor_limit();
+	own_process_raise_descriptors();
+	own_process_raise_priority();
 	return geteuid() == 0 ? give_up_root(d, err) : 0;
 }
 
 static int open_store(struct daemon *d, struct error *err)
 {
-	const char *dir = d->config->store_volatile ? NULL : d->config->state_dir;
-
-	if (store_open(dir, &d->store, err) < 0)
+	if (store_open(d->config->store_volatile ? NULL : d->config->state_dir, &d->store, err) < 0)
 		return d->started_by == 0 ? home_state_failed(d->config->state_dir, err) : -1;
 	if (d->audit && audit_row_check(d->store, d->audit, err) < 0)
 		return -1;
@@ -641,6 +622,16 @@ static int open_store(struct daemon *d, struct error *err)
 	if (metrics_row_load(d->store, d->metrics, err) < 0)
 		return -1;
 	return session_saved_read(d->store, &d->saved, err);
+}
+
+static int read_key(struct daemon *d, struct error *err)
+{
+	return secret_setup_read_key(&d->secrets, d->config, err);
+}
+
+static int load_secrets(struct daemon *d, struct error *err)
+{
+	return secret_setup_load(&d->secrets, d->config, d->tenants, d->store, err);
 }
 
 static int load_identity(struct daemon *d, struct error *err)
@@ -651,8 +642,9 @@ static int load_identity(struct daemon *d, struct error *err)
 	                                 .daemon_uid =
 	                                         d->config->user[0] ? geteuid() : d->started_by};
 
-	if (key_setup() < 0)
-		return error_set(err, ERR_SYSTEM, 0, "set up libsodium");
+	if (seal_key_load(d->config->store_volatile ? NULL : d->config->state_dir, HOME_SEAL_NAME,
+	                  &d->seal, err) < 0)
+		return -1;
 	config.tenants = d->tenants = tenants_new(d->config);
 	d->identity = identity_new(&config);
 	if (identity_load(d->identity, err) < 0)
@@ -670,10 +662,11 @@ static int load_templates(struct daemon *d, struct error *err)
 		.tenants = d->tenants,
 	};
 
-	if (helpers_start(&d->helpers, d->config, d->bases[0], &d->driver->import_group, err) < 0)
+	if (helpers_start(&d->helpers, d->config, d->bases[0], &d->driver->import_group,
+	                  d->secrets.secrets, err) < 0)
 		return -1;
 	d->templates = templates_new(&templates);
-	return template_row_keep(d->store, d->templates, err);
+	return install_parts_load(&d->packing, d->config, d->store, d->templates, err);
 }
 
 static int lock_down(struct daemon *d, struct error *err)
@@ -692,8 +685,9 @@ static const struct phase phases[] = {
 	{open_state, DAEMON_BAD_PLACE},      {start_engine, DAEMON_NO_ENGINE},
 	{check_isolation, DAEMON_NO_ENGINE}, {load_runners, DAEMON_BAD_CONFIG},
 	{load_policies, DAEMON_BAD_CONFIG},  {load_tls, DAEMON_BAD_CONFIG},
-	{open_sockets, DAEMON_BAD_PLACE},    {drop_ids, DAEMON_NO_LOCKDOWN},
-	{open_store, DAEMON_BAD_PLACE},      {load_identity, DAEMON_BAD_CONFIG},
+	{open_sockets, DAEMON_BAD_PLACE},    {read_key, DAEMON_BAD_CONFIG},
+	{drop_ids, DAEMON_NO_LOCKDOWN},      {open_store, DAEMON_BAD_PLACE},
+	{load_identity, DAEMON_BAD_CONFIG},  {load_secrets, DAEMON_BAD_PLACE},
 	{load_templates, DAEMON_BAD_PLACE},  {lock_down, DAEMON_NO_LOCKDOWN},
 	{start_http, DAEMON_BAD_PLACE},
 };
@@ -728,15 +722,17 @@ static void take_down(struct daemon *d)
 	outputs_free(d->outputs);
 	retention_free(d->retention);
 	/* Before the sessions: roots of those that outlive us must stay. */
-	imports_free(d->imports);
+	install_parts_end(&d->packing, d->imports);
 	session_service_free(d->sessions);
 	if (d->store)
 		store_finish(d->store);
 	run_records_free(d->executions);
 	run_service_free(d->runs);
+	install_parts_done(&d->packing);
 	templates_free(d->templates);
 	timer_free(d->answer_timer);
 	loop_lag_stop(&d->lag);
+	catalog_mute(d->catalog);
 	metrics_row_free(d->metrics_row);
 	metrics_free(d->metrics);
 	audit_daemon(d, "daemon.stop");
@@ -745,7 +741,10 @@ static void take_down(struct daemon *d)
 	audit_close(d->audit);
 	if (d->driver)
 		driver_free(d->driver); /* waits for the engine's cleanup */
+	catalog_free(d->catalog);
 	helpers_end(&d->helpers);
+	secret_setup_done(&d->secrets);
+	seal_key_done(&d->seal);
 	identity_free(d->identity);
 	tenants_free(d->tenants);
 	packages_free(d->packages);
@@ -785,7 +784,7 @@ enum daemon_exit daemon_run(const struct config *config)
 	if (run_phases(&d) == 0) {
 		log_startup(&d);
 		audit_daemon(&d, "daemon.start");
-		audit_isolation(&d);
+		isolation_audit(config, d.audit);
 		notify_send(d.notify_fd, "READY=1");
 		loop_run(d.loop);
 	}

@@ -26,10 +26,13 @@ static const struct flag table[] = {
 	{"--log-format", "FORMAT", "log_format", 0, "text or json"},
 	{"--check-config", NULL, NULL, FIELD(check_config), "check the settings and exit"},
 	{"--dump-config", NULL, NULL, FIELD(dump_config), "print all settings as YAML and exit"},
+	{"--json", NULL, NULL, FIELD(json), "with --dump-config: print JSON instead of YAML"},
 	{"--check-policy", "FILE", NULL, FIELD(policies),
          "check a policy and exit; may be repeated"},
 	{"--create-key", NULL, NULL, FIELD(create_key),
          "create a key with all scopes, print it and exit; only while no daemon runs"},
+	{"--rotate-key", NULL, NULL, FIELD(rotate_key),
+         "make a new key for secrets, which the next start encrypts anew, and exit"},
 	{"--version", NULL, NULL, FIELD(version), "print the version and exit"},
 	{"--help", NULL, NULL, FIELD(help), "print this and exit"},
 };

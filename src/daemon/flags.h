@@ -17,7 +17,7 @@ struct flags {
 	size_t overrides_count;
 	const char *policies[FLAGS_POLICIES_MAX + 1]; /* to check; NULL-terminated */
 	size_t policies_count;
-	bool check_config, dump_config, create_key, version, help;
+	bool check_config, dump_config, json, create_key, rotate_key, version, help;
 };
 
 /** flags_parse - strings point into argv. Return: 0, or -1 (ERR_INVALID). */

@@ -5,6 +5,8 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "core/config/config.h"
+#include "daemon/gateway_setup.h"
+#include "daemon/own_process.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -32,6 +34,7 @@ attr_noreturn static void become(int exe, const char *const *argv, int sock)
 		_exit(127);
 	if (sock == SOCKET_FD ? fcntl(sock, F_SETFD, 0) < 0 : dup2(sock, SOCKET_FD) < 0)
 		_exit(127);
+	own_process_reset_priority();
 	/* At exec: the program's own descriptor is among them. */
 	if (close_range(SOCKET_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
 		_exit(127);
@@ -88,7 +91,11 @@ int helpers_find(struct helpers *h, const struct config *config, struct error *e
 {
 	if (find_program(&h->import, config->engine_path, "millibox-import", err) < 0)
 		return -1;
-	return find_program(&h->egress, config->engine_path, "millibox-egress", err);
+	if (find_program(&h->egress, config->engine_path, "millibox-egress", err) < 0)
+		return -1;
+	return config->servers && config->servers[0]
+	               ? find_program(&h->gateway, config->engine_path, "millibox-gateway", err)
+	               : 0;
 }
 
 /* Waits until millibox-import accepts requests. */
@@ -106,8 +113,26 @@ static void check_importer(const struct helpers *h)
 		log_warn("millibox-import ended when it was started: images cannot be imported");
 }
 
+static int start_gateway(struct helper *h, const struct config *config,
+                         const struct secrets *secrets, struct error *err)
+{
+	const char *const argv[] = {"millibox-gateway",
+	                            "--log-level",
+	                            log_level_name(config->log_level),
+	                            "--log-format",
+	                            log_format_name(config->log_format),
+	                            NULL};
+	int r = start_program(h, argv, err);
+
+	if (r < 0)
+		return r;
+	r = gateway_setup_send(h->sock, config, secrets);
+	return r < 0 ? error_set(err, ERR_SYSTEM, -r, "send the MCP servers to millibox-gateway")
+	             : 0;
+}
+
 int helpers_start(struct helpers *h, const struct config *config, const char *roots,
-                  struct helper_group *group, struct error *err)
+                  struct helper_group *group, const struct secrets *secrets, struct error *err)
 {
 	const char *const import[] = {"millibox-import", "--roots", roots, NULL};
 	const char *const egress[] = {"millibox-egress",
@@ -115,6 +140,8 @@ int helpers_start(struct helpers *h, const struct config *config, const char *ro
 	                              log_level_name(config->log_level),
 	                              "--log-format",
 	                              log_format_name(config->log_format),
+	                              "--ca-file",
+	                              config->egress_ca_file,
 	                              config->egress_resolver[0] ? "--resolver" : NULL,
 	                              config->egress_resolver,
 	                              NULL};
@@ -122,6 +149,8 @@ int helpers_start(struct helpers *h, const struct config *config, const char *ro
 	if (start_program(&h->import, import, err) < 0 || limit_program(&h->import, group, err) < 0)
 		return -1;
 	if (start_program(&h->egress, egress, err) < 0)
+		return -1;
+	if (h->gateway.exe >= 0 && start_gateway(&h->gateway, config, secrets, err) < 0)
 		return -1;
 	check_importer(h);
 	return 0;
@@ -142,4 +171,5 @@ void helpers_end(struct helpers *h)
 {
 	end_program(&h->import);
 	end_program(&h->egress);
+	end_program(&h->gateway);
 }

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/id.h"
 #include "base/str.h"
+#include "core/secret/keyring.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -20,8 +21,8 @@
 #define LOCK_TRIES    100 /* two seconds */
 
 /* The daemon's files in its state directory. An earlier daemon may have had another id. */
-static const char *const state_files[] = {"millibox.db", "millibox.db-wal", "millibox.db-shm",
-                                          "millibox.db-clean"};
+static const char *const state_files[] = {"millibox.db",       "millibox.db-wal", "millibox.db-shm",
+                                          "millibox.db-clean", HOME_SEAL_NAME,    KEYRING_FILE};
 
 static int open_dir(const char *dir, unsigned mode, int *ret_fd, struct error *err)
 {

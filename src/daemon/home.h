@@ -23,7 +23,9 @@ int home_open_state(const char *dir, int *ret_fd, struct error *err) attr_must_c
  */
 int home_make_bases(const char *dir, char *const *operators, char ***ret_bases,
                     struct error *err) attr_must_check;
-#define HOME_NAME_LEN 32
+/* The key that signs receipts, in the state directory. */
+#define HOME_SEAL_NAME "receipt.key"
+#define HOME_NAME_LEN  32
 /** home_name - the state directory's random name, written once into its lock @fd. */
 int home_name(int fd, char ret_name[HOME_NAME_LEN + 1], struct error *err) attr_must_check;
 /** home_give_state - chown the directory of lock @fd and its database. */

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "core/config/config.h"
+#include "core/observe/audit.h"
 #include "driver/driver.h"
 #include "wire/layer.h"
 
@@ -30,9 +31,12 @@ int isolation_check(const struct config *config, const struct driver_caps *caps,
 		if (missing & LAYER_BIT(i))
 			log_warn("this host lacks %s: %s; remedy: %s", layer_name(i), layer_loss(i),
 			         layer_remedy(i));
-	return error_set(err, ERR_UNAVAILABLE, 0, "isolation is %s and %s is missing%s",
+	return error_set(err, ERR_UNAVAILABLE, 0, "isolation is %s and the host lacks %s%s",
 	                 config_isolation_name(config->isolation), names.data,
-	                 has_least ? "; to accept the loss, set isolation: best-effort" : "");
+	                 has_least
+	                         ? "; to accept the loss, set isolation: best-effort, or start it "
+	                           "with MILLIBOX_ISOLATION=best-effort"
+	                         : "");
 }
 
 static void log_lost_layers(uint32_t lost, enum log_level level)
@@ -47,6 +51,9 @@ void isolation_log(const struct config *config, const struct driver_caps *caps)
 {
 	uint32_t missing = LAYERS_STRICT & ~caps->layers;
 
+	if (config->host_network_enabled)
+		log_warn("network host is enabled: boxes to which a policy gives it reach every "
+		         "service on this host's loopback");
 	log_lost_layers(missing, LOG_LEVEL_WARN);
 	/* It is also missing if the settings do not ask for it. */
 	if (config->io_bytes > 0 || config->io_ops > 0)
@@ -60,4 +67,17 @@ void isolation_log(const struct config *config, const struct driver_caps *caps)
 	else
 		log_warn("isolation: best-effort; programs run without the layers above, and every "
 		         "result says so");
+}
+
+void isolation_audit(const struct config *config, struct audit *audit)
+{
+	if (config->isolation == CONFIG_ISOLATION_BEST_EFFORT)
+		audit_write(audit, &(struct audit_event){
+					   .action = "daemon.isolation",
+					   .object = config_isolation_name(config->isolation),
+					   .result = "ok"});
+	if (config->host_network_enabled)
+		audit_write(audit, &(struct audit_event){.action = "daemon.host_network",
+		                                         .object = "enabled",
+		                                         .result = "ok"});
 }

@@ -9,6 +9,7 @@
 #include "base/attr.h"
 #include "base/error.h"
 
+struct audit;
 struct config;
 struct driver_caps;
 
@@ -17,3 +18,5 @@ int isolation_check(const struct config *config, const struct driver_caps *caps,
                     struct error *err) attr_must_check;
 /** isolation_log - the mode that the daemon starts with, and in best-effort what is missing. */
 void isolation_log(const struct config *config, const struct driver_caps *caps);
+/** isolation_audit - record that layers may be missing; @audit NULL: audit off. */
+void isolation_audit(const struct config *config, struct audit *audit);

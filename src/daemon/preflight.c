@@ -5,10 +5,13 @@
 #include "base/attr.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "bridge/range.h"
 #include "core/config/config.h"
 #include "core/identity/identity.h"
 #include "core/policy/policies.h"
+#include "daemon/bridge_setup.h"
 #include "http/server.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
@@ -33,6 +36,9 @@ int preflight_keys(const struct config *c, const struct identity *identity, stru
 	return 0;
 }
 
+/* The engine accepts one more: runners_dir. */
+#define RUNNER_DIRS_MAX 7
+
 /* A missing path is a wrong setting, not an unsuitable host. */
 int preflight_programs(const struct config *c, struct error *err)
 {
@@ -48,13 +54,41 @@ int preflight_programs(const struct config *c, struct error *err)
 		if (access(places[i].path, F_OK) < 0)
 			return error_set(err, ERR_CONFIG, errno, "%s: %s", places[i].key,
 			                 places[i].path);
+	for (char **dir = c->runner_dirs; dir && *dir; dir++) {
+		if (**dir != '/' || access(*dir, F_OK) < 0)
+			return error_set(
+				err, ERR_CONFIG, **dir == '/' ? errno : 0,
+				"runners.dirs: '%s' must be an absolute path of a directory", *dir);
+		if (dir - c->runner_dirs == RUNNER_DIRS_MAX)
+			return error_set(err, ERR_CONFIG, 0, "runners.dirs: at most %d directories",
+			                 RUNNER_DIRS_MAX);
+	}
 	return 0;
 }
 
-const struct passwd *preflight_user(const char *user)
+/* NULL: unknown, with errno if the lookup failed. */
+static const struct passwd *find_user(const char *user)
 {
 	errno = 0;
 	return getpwnam(user);
+}
+
+int preflight_ids(const struct config *c, uid_t reserved, uid_t *ret_uid, gid_t *ret_gid,
+                  struct error *err)
+{
+	const struct passwd *pw;
+
+	*ret_uid = *ret_gid = reserved;
+	if (c->user[0]) {
+		pw = find_user(c->user);
+		if (!pw)
+			return error_set(err, ERR_CONFIG, errno, "no user '%s'", c->user);
+		*ret_uid = pw->pw_uid;
+		*ret_gid = pw->pw_gid;
+	}
+	if (*ret_uid == 0 || *ret_gid == 0)
+		return error_set(err, ERR_CONFIG, 0, "no user to switch to from root: set user");
+	return 0;
 }
 
 int preflight_socket_group(const struct config *c, gid_t *ret_gid, struct error *err)
@@ -99,11 +133,28 @@ int preflight_check_policies(const struct config *c, const char *const *files, s
 	return policies ? 0 : -1;
 }
 
+static int check_resolvers(char *const *list, struct error *err)
+{
+	for (size_t count = 0; list && *list; list++) {
+		struct in6_addr ignored;
+
+		if (++count > BRIDGE_RANGES_MAX)
+			return error_set(err, ERR_CONFIG, 0, "host_network.resolvers: at most %d",
+			                 BRIDGE_RANGES_MAX);
+		if (inet_pton(AF_INET, *list, &ignored) != 1 &&
+		    inet_pton(AF_INET6, *list, &ignored) != 1)
+			return error_set(err, ERR_CONFIG, 0,
+			                 "host_network.resolvers: '%.64s' is not an address",
+			                 *list);
+	}
+	return 0;
+}
+
 int preflight_settings(const struct config *c, struct error *err)
 {
 	gid_t gid;
 
-	if (c->user[0] && !preflight_user(c->user))
+	if (c->user[0] && !find_user(c->user))
 		return error_set(err, ERR_CONFIG, errno, "user: there is no user '%s'", c->user);
 	if (!c->tls_cert[0] != !c->tls_key[0])
 		return error_set(err, ERR_CONFIG, 0, "tls.cert and tls.key: set both or neither");
@@ -113,7 +164,8 @@ int preflight_settings(const struct config *c, struct error *err)
 		return error_set(err, ERR_CONFIG, 0, "socket_group: no Unix socket is set");
 	if (preflight_socket_group(c, &gid, err) < 0)
 		return -1;
-	if (tools_check(c, err) < 0)
+	if (tools_check(c, err) < 0 || bridge_setup_check(c, err) < 0 ||
+	    check_resolvers(c->host_network_resolvers, err) < 0)
 		return -1;
 	if (!c->listen[0] && !c->socket[0])
 		return error_set(err, ERR_CONFIG, 0, "nothing to serve: set listen or socket");
@@ -128,4 +180,14 @@ int preflight_listen_failed(const struct config *c, struct error *err)
 	return error_set(err, ERR_CONFIG, 0,
 	                 "%s is in use by another program; choose another with --listen ADDR:PORT",
 	                 c->listen);
+}
+
+uid_t preflight_own_id(const struct config *config, uid_t reserved)
+{
+	struct error err = {0};
+	uid_t uid;
+	gid_t gid;
+
+	return geteuid() == 0 && preflight_ids(config, reserved, &uid, &gid, &err) == 0 ? uid
+	                                                                                : geteuid();
 }

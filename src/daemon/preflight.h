@@ -12,7 +12,6 @@
 
 struct config;
 struct identity;
-struct passwd;
 struct policies;
 
 /** preflight_settings - contradictions among settings or with the host. */
@@ -24,8 +23,11 @@ int preflight_keys(const struct config *config, const struct identity *identity,
                    struct error *err) attr_must_check;
 /** preflight_listen_failed - add advice to @err. Return: -1. */
 int preflight_listen_failed(const struct config *config, struct error *err);
-/** preflight_user - Return: NULL if unknown, with errno if the lookup failed. */
-const struct passwd *preflight_user(const char *user);
+/** preflight_ids - the configured user's, else @reserved, which the engine keeps for us. */
+int preflight_ids(const struct config *config, uid_t reserved, uid_t *ret_uid, gid_t *ret_gid,
+                  struct error *err) attr_must_check;
+/** preflight_own_id - our current or future uid. */
+uid_t preflight_own_id(const struct config *config, uid_t reserved);
 /**
  * preflight_socket_group - id of the group that the Unix socket gets, or (gid_t)-1 if none is
  * configured.

@@ -14,7 +14,7 @@
 
 #define PEM_MAX (1u << 20)
 
-/* Whoever reads the key can impersonate us; whoever writes it can replace our identity. A group
+/* A reader of the key can impersonate the daemon; a writer can replace its identity. A group
  * with read access is the usual way to share it. */
 #define KEY_MODE_BAD (S_IRWXO | S_IWGRP | S_IXGRP)
 

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/secret_setup.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "core/config/config.h"
+#include "core/identity/key.h"
+#include "core/secret/keyring.h"
+#include "core/secret/secret.h"
+#include "core/session/session.h"
+#include "daemon/gateway_setup.h"
+#include "driver/egress_link.h"
+#include "driver/native.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int secret_setup_read_key(struct secret_setup *s, const struct config *config, struct error *err)
+{
+	const char *credentials = getenv("CREDENTIALS_DIRECTORY"), *path = NULL;
+	cleanup_free char *credential =
+		xasprintf("%s/" KEYRING_FILE, credentials ? credentials : "");
+
+	if (config->secrets_key_file[0])
+		path = config->secrets_key_file;
+	else if (credentials && access(credential, F_OK) == 0)
+		path = credential;
+	if (key_setup() < 0)
+		return error_set(err, ERR_SYSTEM, 0, "set up libsodium");
+	s->keyring = keyring_new();
+	return path ? keyring_read(s->keyring, path, err) : 0;
+}
+
+int secret_setup_load(struct secret_setup *s, const struct config *config, struct tenants *tenants,
+                      struct store *store, struct error *err)
+{
+	if (keyring_count(s->keyring) == 0 && config->store_volatile)
+		keyring_make(s->keyring);
+	else if (keyring_count(s->keyring) == 0 &&
+	         keyring_open(s->keyring, config->state_dir, err) < 0)
+		return -1;
+	s->secrets = secrets_new(&(struct secrets_config){.tenants = tenants,
+	                                                  .store = store,
+	                                                  .keyring = TAKE_PTR(s->keyring),
+	                                                  .ca_file = config->egress_ca_file});
+	return secrets_load(s->secrets, err);
+}
+
+static int write_secret(const void *ctx, const char *tenant, const char *name, struct buf *to)
+{
+	return secrets_write(ctx, tenant, name, to);
+}
+
+static int write_authority(const void *ctx, struct buf *to)
+{
+	return secrets_write_authority(ctx, to);
+}
+
+/* Their variables and headers are new: they start again. */
+static void renew_servers(const struct secret_setup *s)
+{
+	int sock = native_gateway_starter(s->driver);
+	int r = sock < 0 ? 0 : gateway_setup_send(sock, s->config, s->secrets);
+
+	if (r < 0)
+		log_err("MCP servers do not have a changed secret until a restart: %s",
+		        strerror(-r));
+}
+
+static void on_change(void *ctx, const char *tenant)
+{
+	const struct secret_setup *s = ctx;
+
+	session_service_secrets_changed(s->sessions, tenant);
+	native_secrets_changed(s->driver, tenant);
+	if (gateway_setup_uses(s->config, tenant))
+		renew_servers(s);
+}
+
+void secret_setup_attach(struct secret_setup *s, const struct config *config, struct driver *driver,
+                         struct session_service *sessions)
+{
+	s->config = config;
+	s->driver = driver;
+	s->sessions = sessions;
+	native_set_secrets(driver,
+	                   &(struct egress_source){write_secret, write_authority, s->secrets});
+	secrets_watch(s->secrets, on_change, s);
+}
+
+int secret_setup_rotate(const struct config *config, struct error *err)
+{
+	if (config->secrets_key_file[0])
+		return error_set(err, ERR_CONFIG, 0,
+		                 "the key is in %s: put a new one in a line before it, and restart "
+		                 "the daemon",
+		                 config->secrets_key_file);
+	if (key_setup() < 0)
+		return error_set(err, ERR_SYSTEM, 0, "set up libsodium");
+	return keyring_rotate(config->state_dir, err);
+}
+
+void secret_setup_done(struct secret_setup *s)
+{
+	secrets_free(s->secrets);
+	keyring_free(s->keyring);
+}
