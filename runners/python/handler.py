@@ -72,6 +72,8 @@ def measure(value, depth=1):
     """Approximate number of values in @value, which was parsed from JSON."""
     if depth > RETURN_DEPTH_MAX:
         raise ResultNotJson("it is nested deeper than %d levels" % RETURN_DEPTH_MAX)
+    if type(value) is dict and any(["\0" in key for key in value]):
+        raise ResultNotJson("a key contains NUL")
     items, each = (value.values(), 2) if type(value) is dict else (value, 1) if type(value) is list else ((), 0)
     return 1 + each * len(items) + sum(
         [measure(item, depth + 1) for item in items if type(item) is dict or type(item) is list])

@@ -111,7 +111,8 @@ class Plain:
         return self.count(self.scalar(value))
 
     def pair(self, key, value, depth):
-        if type(key) is not str:
+        # The reader refuses NUL in a key. Two keys with lone surrogates could become the same one.
+        if type(key) is not str or "\0" in key or not key.isascii() and key.encode("utf-8", "replace").decode() != key:
             raise NotPlain
         return self.count(self.scalar(key)) + ":" + self.render(value, depth + 1)
 

@@ -26,7 +26,7 @@ class _Site:
         if not _Site.is_done:
             _Site.is_done = True
             site.main()
-        if has_user:
+        if has_user and _Site in sys.meta_path:  # else a search by site itself did it
             sys.meta_path.remove(_Site)
             sys.path.append(user)  # without its .pth files, which run code
         for finder in sys.meta_path:
@@ -36,6 +36,10 @@ class _Site:
 
 def _add_site():
     # The parts of site that programs use directly: Debian's package directories, exit(), quit(), help().
+    if not sys.executable.startswith("/usr/"):  # perhaps a virtual environment, which has only its own
+        import site
+
+        return site.main()
     import _sitebuiltins
 
     places = "/usr/local/lib/python%d.%d/dist-packages" % sys.version_info[:2], "/usr/lib/python3/dist-packages"
@@ -45,6 +49,14 @@ def _add_site():
     names["exit"] = _sitebuiltins.Quitter("exit", "Ctrl-D (i.e. EOF)")
     names["quit"] = _sitebuiltins.Quitter("quit", "Ctrl-D (i.e. EOF)")
     names["help"] = _sitebuiltins._Helper()
+
+
+def _add_layer():
+    # Packages that were installed for this box precede those of the host. Isolated mode ignores the variable;
+    # what a caller set is searched before the library, see _follow.
+    known = [i for i, entry in enumerate(sys.path) if entry.endswith("-packages")] or [len(sys.path)]
+    places = sys.modules["posix"].environ[b"PYTHONPATH"].decode("utf-8", "surrogateescape").split(":")
+    sys.path[known[0] : known[0]] = [place for place in places if place.startswith("/opt/millibox/")]
 
 
 class _Source:  # loader that gives traceback, inspect, warnings and pdb the program's lines
@@ -107,6 +119,22 @@ def _prepare():
     sys.excepthook = _hook
 
 
+def _follow(environ):
+    # Isolated mode ignores these variables, which callers set for their programs.
+    places = environ.get(b"PYTHONPATH", b"").decode("utf-8", "surrogateescape").split(":")
+    sys.path[1:1] = [place for place in places if place and place not in sys.path]
+    if environ.get(b"PYTHONDONTWRITEBYTECODE"):
+        sys.dont_write_bytecode = True
+    if environ.get(b"PYTHONUNBUFFERED"):
+        import _io
+
+        raw = _io.open(1, "wb", 0, None, None, None, False)
+        raw.name = "<stdout>"
+        sys.stdout.flush()
+        sys.stdout = sys.__stdout__ = _io.TextIOWrapper(raw, "utf-8", "surrogateescape", "\n", True, True)
+        sys.stdout.mode = "w"
+
+
 def _load(path):
     # Faster than open(), whose overhead is as long as most programs run.
     posix = sys.modules["posix"]
@@ -121,7 +149,12 @@ def _load(path):
 def _run(path, args):
     # Return: exit code.
     global _name, _path, _pid, _source
+    tools = sys.modules["posix"].environ.get(b"MILLIBOX_TOOLS")  # not known in _prepare: a zygote's is not the box's
+    if tools is not None:
+        sys.path.append(tools.decode())
     _path, _pid = path, sys.modules["posix"].getpid()
+    if not _VARIABLES.isdisjoint(sys.modules["posix"].environ):
+        _follow(sys.modules["posix"].environ)
     _source, _, asked = _load(path).partition(b"\0")  # docs/protocol.md, "The source"
     asked = _call_part("read_json", asked.decode(), also=("handler.py",)) if asked else {}
     _name = asked.pop("name", path[path.rfind("/") + 1 :])
@@ -145,12 +178,15 @@ _self = sys.modules["__main__"]  # keeps these globals alive
 _here = __file__[: __file__.rfind("/") + 1]
 _main = type(sys)("__main__")
 _parts = {}  # compiled
+_VARIABLES = {b"PYTHONPATH", b"PYTHONUNBUFFERED", b"PYTHONDONTWRITEBYTECODE"}
 _pid = 0
 _name = ""  # as the program and its tracebacks know it
 _leave = _undo = None
 _prepare()
 if b"MILLIBOX_ZYGOTE" in sys.modules["posix"].environ:
     _leave, _undo = _call_part("serve", globals(), also=("prepare.py", "zygote.py"))
+if b"/opt/millibox/" in sys.modules["posix"].environ.get(b"PYTHONPATH", b""):
+    _add_layer()
 if sys.argv[1] == "-":
     _path, _args, _leave, _undo = _call_part("wait", globals(), also=("prepare.py",))
 else:

@@ -85,6 +85,14 @@ def bind_user_site():
 ADD_USER_SITE = bind_user_site()
 
 
+def add_layer():
+    """Packages that were installed for this box precede those of the host. Isolated mode ignores the variable; what a
+    caller set is searched before the library, see search()."""
+    places = posix.environ.get(b"PYTHONPATH", b"").decode("utf-8", "surrogateescape").split(":")
+    known = [i for i, entry in enumerate(sys.path) if str(entry).endswith("-packages")] or [len(sys.path)]
+    sys.path[known[0] : known[0]] = [place for place in places if place.startswith("/opt/millibox/")]
+
+
 class UserSite:
     """The last finder: searches again if a run added the directory since it began."""
 
@@ -131,6 +139,7 @@ def bind_loop(report):
     streams = []
     failures = []
     replaced = []  # variables set for this run, with their earlier values
+    searched = []  # places on the module path for this run
     variables_of_os = os.environ._data  # as bytes; putenv alone would not change os.environ
     put_variable, unset_variable = posix.putenv, posix.unsetenv
 
@@ -185,13 +194,29 @@ def bind_loop(report):
             variables_of_os[name] = value
             put_variable(name, value)
 
+    def search(value):
+        """Follow PYTHONPATH, which isolated mode ignores. Return: what was added to the module path."""
+        places = value.decode("utf-8", "surrogateescape").split(":")
+        places = [place for place in places if place and place not in sys.path]
+        sys.path[1:1] = places
+        return places
+
     def set_variables(variables):
         """Set environment variables for this run only."""
         for name, value in variables:
-            replaced.append((name, variables_of_os.get(name)))
+            before = variables_of_os.get(name)
+            replaced.append((name, before))
+            if name == b"PYTHONPATH":
+                searched.extend(search(value))
+                value = value + b":" + before if before else value
             set_variable(name, value)
 
     def restore_variables():
+        while searched:
+            try:
+                sys.path.remove(searched.pop())
+            except Exception:
+                pass  # the program changed sys.path
         while replaced:
             name, value = replaced.pop()
             try:
@@ -204,7 +229,8 @@ def bind_loop(report):
         raw.name = name
         if fd == 0:
             return text_file(reader(raw), "utf-8", errors)
-        return Output(writer(raw), "utf-8", errors, line_buffering=True)
+        at_once = fd == 1 and bool(variables_of_os.get(b"PYTHONUNBUFFERED"))
+        return Output(raw if at_once else writer(raw), "utf-8", errors, line_buffering=True, write_through=at_once)
 
     def make_streams(fds):
         for fd in (0, 1, 2):
@@ -232,6 +258,7 @@ def bind_loop(report):
 
     def keep_source(name, source):
         text = source.decode("utf-8-sig", "replace")
+        count[1] -= len(sources.pop(name, ""))  # an earlier run of a file with this name
         sources[name] = text
         count[1] += len(text)
         while count[1] > SOURCES_MAX and len(sources) > 1:
@@ -308,14 +335,18 @@ def bind_loop(report):
             add_user_site()
             source, _, asked = read_source(path).partition(b"\0")
             asked = read_json(asked.decode()) if asked else None
-            if asked and asked.pop("name", None) and not asked:
-                asked = None  # runs here have no file
-            name = "<cell %d>" % count[0]
+            file = asked.pop("name", None) if asked else None
+            asked = asked or None
+            name = file or "<cell %d>" % count[0]
+            sys.argv[0] = file or "main.py"
+            space_of_main["__file__"] = "/workspace/" + sys.argv[0]
             optional = asked and "optional" in asked
             if asked and "event" in asked and not optional:
                 space_of_main.pop("handler", None)  # of an earlier run
+            before = space_of_main.get("handler")  # may be of a file with the same name
             value = run_code(source, name)
-            if optional and (value is not None or not is_handler(space_of_main, name)):
+            if optional and (value is not None or before is not None and space_of_main.get("handler") is before
+                             or not is_handler(space_of_main, name)):
                 asked = None
             return (0, value, None, None) if asked is None else answer_more(asked)
         except SystemExit as error:
@@ -418,7 +449,12 @@ def bind_loop(report):
         set_signal(sigint, ignore)
         space_of_main["__file__"] = "/workspace/main.py"
         sys.path.insert(0, "/workspace")
+        add_layer()
+        search(variables_of_os.get(b"PYTHONPATH", b""))
+        sys.dont_write_bytecode = bool(variables_of_os.get(b"PYTHONDONTWRITEBYTECODE"))
         sys.meta_path.append(UserSite)
+        if b"MILLIBOX_TOOLS" in posix.environ:
+            sys.path.append(posix.environ[b"MILLIBOX_TOOLS"].decode())
         preload(sys.argv[1:])
         while True:
             try:
