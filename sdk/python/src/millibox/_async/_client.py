@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon: single executions, and everything that is not a sandbox."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, AsyncIterator, Callable, Dict, List, Mapping, Optional, Sequence, Type, Union
+from urllib.parse import quote
+
+from .. import _calls
+from .._calls import Data
+from .._endpoint import find_endpoint
+from .._follow import Cursor
+from .._models import Event, JsonObject, Result, SandboxInfo
+from . import _io
+from ._execution import AsyncExecution, OnResult, OnOutput, collect
+from ._transport import AsyncTransport
+
+Size = Union[None, str, int]
+_PAGE = 200
+
+
+class AsyncClient:
+    """A client of one daemon. It keeps connections; close it, or use it as a context manager.
+
+    - @url: such as `http://127.0.0.1:8000`; @socket: the path of a Unix socket. By default MILLIBOX_SOCKET,
+      MILLIBOX_URL, or the socket of the user's or the system's daemon.
+    - @api_key: by default MILLIBOX_API_KEY, or the content of the file MILLIBOX_API_KEY_FILE. @ca_file: authorities
+      for https.
+    - @timeout: seconds until a request that waits for no program is given up.
+    - @retries: how often a request is sent again where that has no second effect: nothing was sent, the daemon was
+      busy and refused it, or the request is idempotent.
+    - @reattach: seconds for which a broken stream of a sandbox is tried again; a daemon that restarts keeps
+      sandboxes.
+    """
+
+    def __init__(
+        self,
+        url: Optional[str] = None,
+        *,
+        socket: Optional[str] = None,
+        api_key: Optional[str] = None,
+        ca_file: Optional[str] = None,
+        timeout: float = 60.0,
+        retries: int = 3,
+        reattach: float = 60.0,
+    ) -> None:
+        endpoint = find_endpoint(url, socket, api_key, ca_file)
+        self._transport = AsyncTransport(endpoint, timeout, retries, reattach)
+        self._on_close: List[Callable[[], None]] = []
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._transport.aclose()
+        while self._on_close:
+            self._on_close.pop()()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        await self.aclose()
+
+    async def run_code(
+        self,
+        code: str,
+        *,
+        language: Optional[str] = None,
+        file_name: Optional[str] = None,
+        options: Optional[Mapping[str, Any]] = None,
+        stdin: Optional[Data] = None,
+        args: Optional[Sequence[str]] = None,
+        files: Optional[Mapping[str, Data]] = None,
+        env: Optional[Mapping[str, Any]] = None,
+        timeout: Optional[float] = None,
+        cpu: Union[None, str, float] = None,
+        memory: Size = None,
+        disk: Size = None,
+        max_processes: Optional[int] = None,
+        max_output: Size = None,
+        network: Optional[str] = None,
+        secrets: Optional[Sequence[str]] = None,
+        template: Optional[str] = None,
+        policy: Optional[str] = None,
+        on_stdout: OnOutput = None,
+        on_stderr: OnOutput = None,
+        on_result: OnResult = None,
+    ) -> Result:
+        """Run code once in a new box, and wait for its end. Callbacks get output while it runs. If the caller is
+        interrupted, the program is killed. @file_name: its extension selects the language where @language is not
+        given. @options: those of the language, such as `{"std": "c++20"}`; `languages` lists them."""
+        body = one_shot(
+            _calls.program(
+                code,
+                language=language,
+                file_name=file_name,
+                options=options,
+                stdin=stdin,
+                args=args,
+                files=files,
+                env=env,
+                timeout=timeout,
+            ),
+            _calls.resources(cpu, memory, disk, max_processes, max_output),
+            network,
+            secrets,
+            template,
+            policy,
+        )
+        if on_stdout is None and on_stderr is None and on_result is None:
+            return await self._transport.call(_calls.execute(body))
+        async with _io.closing(self._follow(body)) as events:
+            return await collect(events, on_stdout, on_stderr, on_result)
+
+    async def stream(
+        self,
+        code: str,
+        *,
+        language: Optional[str] = None,
+        file_name: Optional[str] = None,
+        options: Optional[Mapping[str, Any]] = None,
+        stdin: Optional[Data] = None,
+        args: Optional[Sequence[str]] = None,
+        files: Optional[Mapping[str, Data]] = None,
+        env: Optional[Mapping[str, Any]] = None,
+        timeout: Optional[float] = None,
+        cpu: Union[None, str, float] = None,
+        memory: Size = None,
+        disk: Size = None,
+        max_processes: Optional[int] = None,
+        max_output: Size = None,
+        network: Optional[str] = None,
+        secrets: Optional[Sequence[str]] = None,
+        template: Optional[str] = None,
+        policy: Optional[str] = None,
+    ) -> AsyncIterator[Event]:
+        """Run code once in a new box and yield its events; arguments as of `run_code`. A reader that stops early ends
+        the program."""
+        body = one_shot(
+            _calls.program(
+                code,
+                language=language,
+                file_name=file_name,
+                options=options,
+                stdin=stdin,
+                args=args,
+                files=files,
+                env=env,
+                timeout=timeout,
+            ),
+            _calls.resources(cpu, memory, disk, max_processes, max_output),
+            network,
+            secrets,
+            template,
+            policy,
+        )
+        async with _io.closing(self._follow(body)) as events:
+            async for event in events:
+                yield event
+
+    async def _follow(self, body: JsonObject) -> AsyncIterator[Event]:
+        async with _io.closing(self._transport.follow(_calls.execute_stream(body), Cursor())) as events:
+            async for event in events:
+                yield event
+
+    async def call(
+        self,
+        handler_code: str,
+        event: Mapping[str, Any],
+        *,
+        context: Optional[Mapping[str, Any]] = None,
+        timeout: Optional[float] = None,
+        memory: Size = None,
+    ) -> Any:
+        """Call `handler(event)` or `handler(event, context)` that the code defines, in a new box. Return: its
+        value. An exception of the handler is a `ProgramError`."""
+        body = one_shot(
+            _calls.handler(handler_code, event, context, timeout), _calls.resources(memory=memory)
+        )
+        return (await self._transport.call(_calls.execute(body))).raise_for_status().value
+
+    async def sandboxes(self, state: Optional[str] = None) -> List[SandboxInfo]:
+        """All sandboxes of the caller, newest first; with @state only those in it."""
+        found: List[SandboxInfo] = []
+        while True:
+            answer = await self._transport.call(_calls.session_list(state, _PAGE, len(found)))
+            found += [SandboxInfo.of(raw) for raw in _calls.items(answer)]
+            if not answer.get("has_more"):
+                return found
+
+    def execution(self, id: str) -> AsyncExecution:
+        """A handle of an execution by its id."""
+        return AsyncExecution(self._transport, id)
+
+    async def languages(self) -> List[JsonObject]:
+        """Languages, whether the host has them, and their options."""
+        answer = await self._transport.call(_calls.show("/api/v1/languages"))
+        return list(answer.get("languages") or [])
+
+    async def templates(self) -> List[JsonObject]:
+        """What boxes can be made of."""
+        return await self._all("/api/v1/templates")
+
+    async def secrets(self) -> List[JsonObject]:
+        """Secrets that the proxy adds to requests of boxes, without their values."""
+        return await self._all("/api/v1/secrets")
+
+    async def set_secret(self, name: str, value: str, hosts: Sequence[str], **settings: Any) -> JsonObject:
+        """Create or change a secret for requests to @hosts; @settings are the API's: `mode`, `header`, `format`, `env`.
+        Programs never see its value."""
+        body = {"value": value, "hosts": list(hosts), **settings}
+        return await self.request("PUT", f"/api/v1/secrets/{quote(name, safe='')}", body)
+
+    async def delete_secret(self, name: str) -> None:
+        """Delete a secret."""
+        await self.request("DELETE", f"/api/v1/secrets/{quote(name, safe='')}")
+
+    async def policies(self) -> List[JsonObject]:
+        """The policies of the daemon."""
+        answer = await self._transport.call(_calls.show("/api/v1/policies"))
+        return list(answer.get("policies") or [])
+
+    async def explain(self, **request: Any) -> JsonObject:
+        """What a request would be granted, and by which rule; the fields are those of the API."""
+        return await self.request("POST", "/api/v1/policy/explain", request)
+
+    async def identity(self) -> JsonObject:
+        """Who the caller is to the daemon."""
+        return await self._transport.call(_calls.show("/api/v1/identity"))
+
+    async def health(self) -> JsonObject:
+        """State and version of the daemon."""
+        return await self._transport.call(_calls.show("/api/v1/health"))
+
+    async def pools(self) -> List[JsonObject]:
+        """Boxes that are made ahead."""
+        answer = await self._transport.call(_calls.show("/api/v1/pools"))
+        return list(answer.get("pools") or [])
+
+    async def request(self, method: str, path: str, body: Optional[Dict[str, Any]] = None) -> JsonObject:
+        """Any other request of the API: JSON in, JSON out."""
+        return await self._transport.call(_calls.any_request(method, path, body))
+
+    async def _all(self, path: str) -> List[JsonObject]:
+        found: List[JsonObject] = []
+        while True:
+            answer = await self._transport.call(_calls.page(path, _PAGE, len(found)))
+            found += _calls.items(answer)
+            if not answer.get("has_more"):
+                return found
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._transport.endpoint}>"
+
+
+def one_shot(
+    body: JsonObject,
+    limits: Optional[JsonObject],
+    network: Optional[str] = None,
+    secrets: Optional[Sequence[str]] = None,
+    template: Optional[str] = None,
+    policy: Optional[str] = None,
+) -> JsonObject:
+    """The body of a single execution."""
+    more: JsonObject = {"resources": limits, "network": network, "template_id": template, "policy": policy}
+    more["secrets"] = list(secrets) if secrets else None
+    return {**body, **{name: value for name, value in more.items() if value is not None}}

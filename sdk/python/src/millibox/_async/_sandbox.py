@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A sandbox: a box that stays, with its files, variables and processes."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Any, AsyncIterator, List, Mapping, Optional, Sequence, Type, Union
+
+from .. import _calls, errors
+from .._base_errors import MilliboxError
+from .._calls import Data
+from .._follow import Cursor
+from .._forward import Forward
+from .._models import Event, JsonObject, PortInfo, Result, SandboxInfo
+from .._sync import _port as _sync_port
+from . import _io
+from ._client import AsyncClient
+from ._commands import AsyncCommands, as_line
+from ._execution import AsyncExecution, AsyncTerminal, OnResult, OnOutput
+from ._files import AsyncFiles
+from ._port import AsyncPort, open_port
+from ._runner import AsyncRunner
+
+Size = Union[None, str, int]
+
+
+class AsyncSandbox:
+    """A box that stays. Use it as a context manager: it is made on entry and ended on exit. `start` and `kill` do
+    the same without one. `connect` attaches to a sandbox that exists and leaves it alive on exit.
+
+    Without @client it has a client of its own, with the settings of the environment.
+    """
+
+    def __init__(
+        self,
+        client: Optional[AsyncClient] = None,
+        *,
+        id: Optional[str] = None,
+        language: Optional[str] = None,
+        template: Optional[str] = None,
+        env: Optional[Mapping[str, Any]] = None,
+        cpu: Union[None, str, float] = None,
+        memory: Size = None,
+        disk: Size = None,
+        max_processes: Optional[int] = None,
+        network: Optional[str] = None,
+        secrets: Optional[Sequence[str]] = None,
+        policy: Optional[str] = None,
+        idle_timeout: Optional[float] = None,
+        lifetime: Optional[float] = None,
+    ) -> None:
+        self._client = client
+        self._owns_client = client is None
+        self._owns_session = True
+        self._runner: Optional[AsyncRunner] = None
+        self._info: Optional[SandboxInfo] = None
+        self._body = _calls.session_body(
+            id=id,
+            language=language,
+            template=template,
+            env=env,
+            idle_timeout=idle_timeout,
+            lifetime=lifetime,
+            network=network,
+            secrets=secrets,
+            policy=policy,
+            limits=_calls.resources(cpu, memory, disk, max_processes),
+        )
+
+    @classmethod
+    async def connect(cls, id: str, client: Optional[AsyncClient] = None) -> AsyncSandbox:
+        """Attach to a sandbox that exists. It is not ended on exit."""
+        box = cls(client)
+        box._owns_session = False
+        transport = box._open_client()._transport
+        box._attach(await transport.call(_calls.session_show(id)))
+        return box
+
+    async def start(self) -> AsyncSandbox:
+        """Make the sandbox, unless it is there."""
+        if self._runner is None:
+            transport = self._open_client()._transport
+            self._attach(await transport.call(_calls.session_create(self._body)))
+        return self
+
+    def _open_client(self) -> AsyncClient:
+        if self._client is None:
+            self._client = AsyncClient()
+        return self._client
+
+    def _attach(self, info: SandboxInfo) -> None:
+        self._info = info
+        self._runner = AsyncRunner(self._open_client()._transport, info.id)
+
+    async def __aenter__(self) -> AsyncSandbox:
+        try:
+            return await self.start()
+        except BaseException:
+            await self._leave_client()
+            raise
+
+    async def __aexit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        try:
+            if self._owns_session and self._runner is not None:
+                await self.kill()
+        finally:
+            await self._leave_client()
+
+    async def _leave_client(self) -> None:
+        if self._owns_client and self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    @property
+    def _running(self) -> AsyncRunner:
+        if self._runner is None:
+            raise MilliboxError("the sandbox is not started: use it as a context manager, or call start()")
+        return self._runner
+
+    @property
+    def id(self) -> str:
+        """Id of the session, for `connect`."""
+        return self._running.id
+
+    @property
+    def warnings(self) -> List[str]:
+        """What the daemon granted or understood otherwise than requested."""
+        return list((self._info.raw if self._info else {}).get("warnings") or [])
+
+    @property
+    def files(self) -> AsyncFiles:
+        """Its files."""
+        return AsyncFiles(self._running.transport, self.id)
+
+    @property
+    def commands(self) -> AsyncCommands:
+        """Shell commands in it."""
+        return AsyncCommands(self._running)
+
+    async def run_code(
+        self,
+        code: str,
+        *,
+        language: Optional[str] = None,
+        file_name: Optional[str] = None,
+        options: Optional[Mapping[str, Any]] = None,
+        stdin: Optional[Data] = None,
+        args: Optional[Sequence[str]] = None,
+        files: Optional[Mapping[str, Data]] = None,
+        env: Optional[Mapping[str, Any]] = None,
+        timeout: Optional[float] = None,
+        on_stdout: OnOutput = None,
+        on_stderr: OnOutput = None,
+        on_result: OnResult = None,
+    ) -> Result:
+        """Run code and wait for its end. Variables stay for the next call. Callbacks get output while the program
+        runs. If the caller is interrupted, so is the program. A broken connection is made again; a daemon that is
+        killed loses the program, see `start_code`. @file_name: its extension selects the language where @language is
+        not given. @options: those of the language, as of `Client.run_code`."""
+        body = _calls.program(
+            code,
+            language=language,
+            file_name=file_name,
+            options=options,
+            stdin=stdin,
+            args=args,
+            files=files,
+            env=env,
+            timeout=timeout,
+        )
+        return await self._running.run(body, on_stdout, on_stderr, on_result)
+
+    async def run(
+        self,
+        command: Union[str, Sequence[str]],
+        *,
+        stdin: Optional[Data] = None,
+        env: Optional[Mapping[str, Any]] = None,
+        timeout: Optional[float] = None,
+        on_stdout: OnOutput = None,
+        on_stderr: OnOutput = None,
+    ) -> Result:
+        """Run a shell command; the same as `commands.run`."""
+        return await self.commands.run(
+            command, stdin=stdin, env=env, timeout=timeout, on_stdout=on_stdout, on_stderr=on_stderr
+        )
+
+    async def pty(
+        self,
+        command: Union[str, Sequence[str]] = "exec bash --norc -i",
+        *,
+        rows: int = 24,
+        cols: int = 80,
+        env: Optional[Mapping[str, Any]] = None,
+        timeout: Optional[float] = None,
+    ) -> AsyncTerminal:
+        """Start a shell command on a terminal, beside everything else, and return a handle: `send`, `resize`, `kill`,
+        `wait`; iterating over it yields what it shows."""
+        body = _calls.program(as_line(command), language="shell", env=env, timeout=timeout)
+        body["tty"] = {"rows": rows, "cols": cols}
+        return AsyncTerminal(self._running.transport, (await self._running.start(body)).id)
+
+    async def stream(
+        self,
+        code: str,
+        *,
+        language: Optional[str] = None,
+        file_name: Optional[str] = None,
+        options: Optional[Mapping[str, Any]] = None,
+        stdin: Optional[Data] = None,
+        args: Optional[Sequence[str]] = None,
+        files: Optional[Mapping[str, Data]] = None,
+        env: Optional[Mapping[str, Any]] = None,
+        timeout: Optional[float] = None,
+    ) -> AsyncIterator[Event]:
+        """Run code and yield its events. A broken connection is made again without a loss. A reader that stops
+        early does not end the program."""
+        body = _calls.program(
+            code,
+            language=language,
+            file_name=file_name,
+            options=options,
+            stdin=stdin,
+            args=args,
+            files=files,
+            env=env,
+            timeout=timeout,
+        )
+        async with _io.closing(self._running.stream(body, Cursor())) as events:
+            async for event in events:
+                yield event
+
+    async def start_code(
+        self,
+        code: str,
+        *,
+        language: Optional[str] = None,
+        file_name: Optional[str] = None,
+        options: Optional[Mapping[str, Any]] = None,
+        stdin: Optional[Data] = None,
+        args: Optional[Sequence[str]] = None,
+        files: Optional[Mapping[str, Data]] = None,
+        env: Optional[Mapping[str, Any]] = None,
+        timeout: Optional[float] = None,
+        stdin_open: bool = False,
+    ) -> AsyncExecution:
+        """Start code and return a handle once the daemon has written it down: the program survives a daemon that is
+        killed and started again. With @stdin_open, `send_stdin` of the handle writes to its input."""
+        body = _calls.program(
+            code,
+            language=language,
+            file_name=file_name,
+            options=options,
+            stdin=stdin,
+            args=args,
+            files=files,
+            env=env,
+            timeout=timeout,
+        )
+        if stdin_open:
+            body["stdin_open"] = True
+        return await self._running.start(body)
+
+    async def call(
+        self,
+        handler_code: str,
+        event: Mapping[str, Any],
+        *,
+        context: Optional[Mapping[str, Any]] = None,
+        timeout: Optional[float] = None,
+    ) -> Any:
+        """Call `handler(event)` or `handler(event, context)` that the code defines. Return: its value. An exception
+        of the handler is a `ProgramError`."""
+        body = _calls.handler(handler_code, event, context, timeout)
+        return (await self._running.run(body, None, None, None)).raise_for_status().value
+
+    async def executions(self, limit: int = 50) -> List[JsonObject]:
+        """The latest executions, newest first."""
+        return _calls.items(await self._running.transport.call(_calls.session_executions(self.id, limit, 0)))
+
+    async def upload(self, local: Union[str, "os.PathLike[str]"], path: Optional[str] = None) -> None:
+        """Copy a local file or directory into the sandbox; the same as `files.upload`."""
+        await self.files.upload(local, path)
+
+    async def download(self, path: str, local: Union[str, "os.PathLike[str]"]) -> None:
+        """Copy a file or directory out of the sandbox; the same as `files.download`."""
+        await self.files.download(path, local)
+
+    async def info(self) -> SandboxInfo:
+        """The sandbox as the daemon has it now."""
+        return await self._running.transport.call(_calls.session_show(self.id))
+
+    async def stats(self) -> JsonObject:
+        """What it uses: `memory_mb`, `cpu_time_ms`, `executions` ..."""
+        return await self._running.transport.call(_calls.session_stats(self.id))
+
+    async def ports(self) -> List[PortInfo]:
+        """TCP ports on which its programs listen, by number."""
+        return await self._running.transport.call(_calls.session_ports(self.id))
+
+    async def open_port(self, port: int) -> AsyncPort:
+        """Connect to a program that listens on its own loopback, also if it has no network. Nothing listens there:
+        `errors.NotFoundError`."""
+        transport = self._running.transport
+        return await open_port(transport.endpoint, _calls.session_port(self.id, port), port, transport.timeout)
+
+    def forward(self, port: int, local_port: int = 0, address: str = "127.0.0.1") -> Forward:
+        """Listen on a local port, a free one by default, and forward each connection to @port of the sandbox. Use
+        it as a context manager; `url` and `port` of it say where it listens."""
+        transport = self._running.transport
+        endpoint, path, timeout = transport.endpoint, _calls.session_port(self.id, port), transport.timeout
+        return Forward(lambda: _sync_port.open_port(endpoint, path, port, timeout), local_port, address)
+
+    async def pause(self) -> SandboxInfo:
+        """Freeze it: nothing runs, and time limits stand still."""
+        return await self._act("pause")
+
+    async def resume(self) -> SandboxInfo:
+        """Let a paused sandbox continue."""
+        return await self._act("resume")
+
+    async def interrupt(self) -> SandboxInfo:
+        """Send SIGINT to the running program; variables stay."""
+        return await self._act("interrupt")
+
+    async def keepalive(self) -> SandboxInfo:
+        """Start its idle time again."""
+        return await self._act("keepalive")
+
+    async def _act(self, verb: str) -> SandboxInfo:
+        return await self._running.transport.call(_calls.session_act(self.id, verb))
+
+    async def kill(self) -> bool:
+        """End it and delete what is in it. Return: False if it had ended before."""
+        try:
+            await self._running.transport.call(_calls.session_delete(self.id))
+        except errors.SessionNotFoundError:
+            return False
+        return True
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._runner.id if self._runner else 'not started'}>"
