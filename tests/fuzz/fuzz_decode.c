@@ -20,7 +20,7 @@ static void check_strings(char *const *list)
 /* What was accepted keeps the contract of struct run_request. */
 static void check_request(const struct run_request *r)
 {
-	require(r->language && r->language[0]);
+	require(!r->language || r->language[0]);
 	require(r->code && r->code_len > 0 && r->code_len <= MAX_CODE);
 	require(strlen(r->code) == r->code_len && utf8_is_valid(r->code, r->code_len));
 	require(r->stdin_data || r->stdin_len == 0);

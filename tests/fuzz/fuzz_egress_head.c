@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "egress/head.h"
+#include "egress/vault.h"
 #include "fuzz.h"
 
 static struct head head, again; /* large */
@@ -39,13 +40,13 @@ static void check_origin(void)
 	char host[TARGET_TEXT_LEN];
 	size_t method = strlen(head.method) + 1;
 
-	require(head_write_origin(&head, &origin) == 0);
+	require(head_write_origin(&head, NULL, &origin) == 0);
 	require(origin.len > method && origin.data[method] == '/');
 	target_format(&head.target, 0, host);
 	require(buf_addf(&absolute, "%s http://%s%s", head.method, host, origin.data + method) ==
 	        0);
 	require(absolute.len == origin.len + strlen(host) + 7); /* no NUL inside */
-	if (head_parse(absolute.data, absolute.len, &again, &err) != 1) {
+	if (head_parse(absolute.data, absolute.len, NULL, &again, &err) != 1) {
 		/* Only what was added may be too much. */
 		require(absolute.len > HEAD_MAX || head.field_count + 2 > HEAD_FIELDS);
 		buf_done(&origin);
@@ -95,21 +96,55 @@ static void check_chunks(const char *data, size_t size)
 	        (whole >= 5 && memcmp(data + whole - 4, "\r\n\r\n", 4) == 0));
 }
 
+/* Inside of a tunnel, and with a secret: the value is in no line that the code wrote, and the
+ * request is one. */
+static void check_inside(const char *text, size_t size)
+{
+	static const struct target site = {.host = "site.test", .port = 443};
+	static const char record[] = "\1\0\0\0\1\0\0\0name\0X-Key\0{value}\0mark\0"
+				     "0123456789abcdef\0https://site.test:443";
+	struct buf out = BUF_INIT(1 << 18);
+	struct error err = {0};
+	struct vault *v;
+	int r = head_parse(text, size, &site, &head, &err);
+
+	require((r < 0) == error_is_set(&err));
+	if (r != 1)
+		return;
+	check_fields(&head);
+	require(target_equal(&head.target, &site) && !head.is_connect && head.path[0] == '/');
+	v = vault_parse(record, sizeof(record), 1, &err);
+	require(v != NULL);
+	if (vault_write(v, &head, true, &out) == 0) {
+		const char *end = memmem(out.data, out.len, "\r\n\r\n", 4);
+
+		require(end && end + 4 == out.data + out.len);
+		require(head_parse(out.data, out.len, &site, &again, &err) == 1 ||
+		        out.len > HEAD_MAX || again.field_count + 4 > HEAD_FIELDS ||
+		        head.field_count + 4 > HEAD_FIELDS);
+	}
+	vault_free(v);
+	buf_done(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *text = (const char *)data;
 	struct error err = {0};
-	int r = head_parse(text, size, &head, &err);
+	int r = head_parse(text, size, NULL, &head, &err);
 
 	require((r < 0) == error_is_set(&err) && (r != 0 || size < HEAD_MAX));
 	/* Without a head before it, too: a fuzzer finds more so. */
 	check_chunks(text, size);
+	check_inside(text, size);
+	error_clear(&err);
+	r = head_parse(text, size, NULL, &head, &err);
 	if (r != 1)
 		return 0;
 	require(head.size <= size && head.size <= HEAD_MAX);
 	require(memcmp(text + head.size - 4, "\r\n\r\n", 4) == 0);
-	require(head_parse(text, head.size - 1, &again, &err) == 0);
-	require(head_parse(text, head.size, &again, &err) == 1 && again.size == head.size);
+	require(head_parse(text, head.size - 1, NULL, &again, &err) == 0);
+	require(head_parse(text, head.size, NULL, &again, &err) == 1 && again.size == head.size);
 	check_fields(&head);
 	check_chunks(text + head.size, size - head.size);
 	if (!head.is_connect)

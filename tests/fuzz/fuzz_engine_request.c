@@ -17,6 +17,9 @@ static void check_accepted(const struct engine_request *req)
 		.cgroup_layers = LAYERS_ALL,
 		.has_v1 = true,
 		.has_time_ns = true,
+		.has_images = true,
+		.has_bridge = true,
+		.host_network = req->flags & ENGINE_FLAG_HOST_NETWORK,
 	};
 	struct error err = {0};
 	struct plan plan;
@@ -24,15 +27,15 @@ static void check_accepted(const struct engine_request *req)
 
 	require(memchr(req->box_id, '\0', sizeof(req->box_id)));
 	require(!strpbrk(req->box_id, "/."));
-	require(req->seq != 0 &&
-	        ((req->op > ENGINE_OP_NONE && req->op <= ENGINE_FREEZE) ||
-	         req->op == ENGINE_ADOPT || req->op == ENGINE_END || req->op == ENGINE_CLAIM));
+	require(req->seq != 0 && ((req->op > ENGINE_OP_NONE && req->op <= ENGINE_FREEZE) ||
+	                          req->op == ENGINE_ADOPT || req->op == ENGINE_END ||
+	                          req->op == ENGINE_CLAIM || req->op == ENGINE_REACH));
 	if (req->op != ENGINE_CREATE)
 		return;
 	require(req->box_id[0] != '\0');
 	require(plan_make(&facts, &req->limits, req->flags, &plan, &err) == 0);
-	/* Some steps are only for boxes on another root. */
-	require(plan.count == STEP_COUNT || !(req->flags & ENGINE_FLAG_IMAGE));
+	/* Some steps are only for some boxes. */
+	require(plan.count <= STEP_COUNT);
 	require(plan.count > 0 && plan.steps[plan.count - 1] == STEP_EXEC);
 	for (size_t i = 0; i < plan.count; i++)
 		plan_step_what(&plan, plan.steps[i], what, sizeof(what));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes of an agent into the host end of the wire, in two pieces: the first byte of the input
- * is where to split. Two programs, a runner and its run wait for their agent. Whatever comes, no
- * callback exceeds the grant, none comes for an execution that has ended, no run is without its
- * runner, and after the loss there is none at all.
+ * is where to split. Two programs, a runner and its run, a program and a terminal beside them wait
+ * for their agent, and a connection to a port and a listing of ports. Whatever comes, no callback
+ * exceeds the grant, none comes for what has ended, no run is without its runner, and after the
+ * loss there is none at all.
  */
 #include "base/attr.h"
 #include "base/log.h"
@@ -14,7 +15,9 @@
 #define PROGRAMS   2
 #define RUNNER     3 /* has no output of its own */
 #define RUN        4
-#define EXECS      4
+#define BESIDE     5 /* has no report */
+#define TERMINAL   6 /* nor stderr */
+#define EXECS      6
 #define STDOUT_MAX 64
 #define STDERR_MAX 16
 #define REPORT_MAX 32
@@ -25,6 +28,11 @@ struct seen {
 		bool started, ended;
 		size_t output[OUTPUT_COUNT], report;
 	} runs[EXECS + 1];
+	struct {
+		bool opened, finished, closed;
+		size_t bytes;
+	} port;
+	bool listed;
 };
 
 static void require_running(const struct seen *s, uint32_t id)
@@ -50,28 +58,44 @@ static void on_lost(void *ctx, const struct error *err)
 	s->lost = true;
 }
 
-static void on_started(void *ctx, uint32_t id)
+/* The agent decided which ids are runs and runners. */
+static void on_any_started(void *ctx, uint32_t id)
 {
 	struct seen *s = ctx;
 
 	require(!s->lost && s->greeted && id >= 1 && id <= EXECS);
 	require(!s->runs[id].started && !s->runs[id].ended);
-	require(id != RUN || !s->runs[RUNNER].ended);
 	s->runs[id].started = true;
+}
+
+static void on_started(void *ctx, uint32_t id)
+{
+	const struct seen *s = ctx;
+
+	require(id != RUN || !s->runs[RUNNER].ended);
+	on_any_started(ctx, id);
+}
+
+static size_t granted(uint32_t id, enum output_stream stream)
+{
+	static const size_t ordinary[] = {
+		[OUTPUT_STDOUT] = STDOUT_MAX, [OUTPUT_STDERR] = STDERR_MAX};
+	static const size_t terminal[] = {
+		[OUTPUT_STDOUT] = (size_t)2 * WIRE_TERMINAL_WINDOW, [OUTPUT_STDERR] = 0};
+
+	return id == TERMINAL ? terminal[stream] : ordinary[stream];
 }
 
 static void on_output(void *ctx, uint32_t id, enum output_stream stream, const char *data,
                       size_t len)
 {
-	static const size_t granted[] = {
-		[OUTPUT_STDOUT] = STDOUT_MAX, [OUTPUT_STDERR] = STDERR_MAX};
 	struct seen *s = ctx;
 
 	require_running(s, id);
 	require(id != RUNNER);
 	require(stream < OUTPUT_COUNT && data && len > 0);
 	s->runs[id].output[stream] += len;
-	require(s->runs[id].output[stream] <= granted[stream]);
+	require(s->runs[id].output[stream] <= granted(id, stream));
 }
 
 static void on_report(void *ctx, uint32_t id, const char *data, size_t len)
@@ -79,7 +103,7 @@ static void on_report(void *ctx, uint32_t id, const char *data, size_t len)
 	struct seen *s = ctx;
 
 	require_running(s, id);
-	require(id != RUNNER);
+	require(id != RUNNER && id != BESIDE && id != TERMINAL);
 	s->runs[id].report += len;
 	require(data && s->runs[id].report <= REPORT_MAX);
 }
@@ -104,7 +128,7 @@ static void on_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 	s->runs[id].ended = true;
 }
 
-/* The agent decided which ids are runs and runners. */
+/* As above. */
 static void on_any_done(void *ctx, uint32_t id, const struct exec_facts *facts)
 {
 	struct seen *s = ctx;
@@ -123,6 +147,74 @@ static void on_exec_failed(void *ctx, uint32_t id, const struct error *err)
 	s->runs[id].ended = true;
 }
 
+static void on_port_opened(void *ctx)
+{
+	struct seen *s = ctx;
+
+	require(!s->lost && s->greeted && !s->port.opened && !s->port.closed);
+	s->port.opened = true;
+}
+
+static void on_port_data(void *ctx, const char *data, size_t len)
+{
+	struct seen *s = ctx;
+
+	require(!s->lost && s->port.opened && !s->port.finished && !s->port.closed);
+	s->port.bytes += len;
+	require(data && len > 0 && s->port.bytes <= BOX_PORT_WINDOW);
+}
+
+static void on_port_room(void *ctx)
+{
+	(void)ctx;
+	require(false); /* nothing was refused */
+}
+
+static void on_port_finished(void *ctx)
+{
+	struct seen *s = ctx;
+
+	require(!s->lost && s->port.opened && !s->port.finished && !s->port.closed);
+	s->port.finished = true;
+}
+
+static void on_port_closed(void *ctx, const struct error *err)
+{
+	struct seen *s = ctx;
+
+	require(!s->lost && !s->port.closed && (err || s->port.finished));
+	s->port.closed = true;
+}
+
+static void on_port_listed(void *ctx, const struct box_port_rows *rows, const struct error *err)
+{
+	struct seen *s = ctx;
+
+	require(!s->lost && !s->listed && rows->count <= BOX_LISTED_MAX && !(err && rows->count));
+	for (size_t i = 0; i < rows->count; i++)
+		require(rows->rows[i].port > (i ? rows->rows[i - 1].port : 0));
+	s->listed = true;
+}
+
+/* Id 1, which has finished its own side, and id 2. */
+static void use_ports(struct link *l, struct seen *seen)
+{
+	const struct box_port_events events = {.ctx = seen,
+	                                       .on_opened = on_port_opened,
+	                                       .on_data = on_port_data,
+	                                       .on_room = on_port_room,
+	                                       .on_finished = on_port_finished,
+	                                       .on_closed = on_port_closed};
+	struct box_port_list *list = NULL;
+	struct box_port *port = NULL;
+	struct error err = {0};
+
+	require(link_port_open(l, 80, &events, &port, &err) == 0);
+	require(box_port_write(port, "bytes", 5) == 5);
+	box_port_finish(port);
+	require(link_port_list(l, 0, on_port_listed, seen, &list, &err) == 0);
+}
+
 static void hand_over(struct link *l, uint32_t id)
 {
 	static const char *const argv[] = {"/bin/true", NULL};
@@ -135,7 +227,10 @@ static void hand_over(struct link *l, uint32_t id)
 	                         .stderr_max = STDERR_MAX,
 	                         .report_max = REPORT_MAX,
 	                         .stdin_open = id == 1,
-	                         .keep = id == RUNNER};
+	                         .keep = id == RUNNER,
+	                         .beside = id >= BESIDE,
+	                         .rows = id == TERMINAL ? 24 : 0,
+	                         .cols = id == TERMINAL ? 80 : 0};
 	struct error err = {0};
 
 	require(link_exec(l, &plan, &err) == 0);
@@ -182,10 +277,14 @@ static int on_resume(void *ctx, const struct box_resumed *what, struct box_grant
 	require(strlen(what->label) <= BOX_LABEL_MAX && !(what->keep && what->runner));
 	if (what->id > EXECS || what->label[0] == '!')
 		return -1;
-	*ret_grant = (struct box_grant){.stdout_max = STDOUT_MAX,
-	                                .stderr_max = STDERR_MAX,
-	                                .report_max = REPORT_MAX,
+	*ret_grant = (struct box_grant){.terminal = what->id == TERMINAL,
 	                                .forget = what->label[0] == '?'};
+	if (what->id != RUNNER) {
+		ret_grant->stdout_max = STDOUT_MAX;
+		ret_grant->stderr_max = STDERR_MAX;
+	}
+	if (what->id < BESIDE && what->id != RUNNER)
+		ret_grant->report_max = REPORT_MAX;
 	/* No callback may come for a forgotten one. */
 	s->runs[what->id].ended = ret_grant->forget;
 	return 0;
@@ -218,6 +317,7 @@ static void resume(const uint8_t *data, size_t size, const struct box_events *ev
 	box.on_resume = on_resume;
 	box.on_resumed = on_resumed;
 	box.on_forgotten = on_forgotten;
+	box.on_started = on_any_started;
 	box.on_done = on_any_done;
 	l = link_new(loop, "box", &own, &box);
 	link_adopt(l, -1);
@@ -249,7 +349,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		hand_over(l, id);
 	hand_over(l, RUNNER);
 	hand_over_run(l);
+	hand_over(l, BESIDE);
+	hand_over(l, TERMINAL);
 	require(link_stdin(l, 1, input, sizeof(input), &err) == 0);
+	use_ports(l, &seen);
 	link_open(l, -1, &setup);
 	feed(l, data, size);
 	link_free(l);

@@ -47,6 +47,7 @@ static void walk_lists(const struct frame *frame)
 {
 	struct msg_exec exec;
 	struct msg_run run;
+	struct msg_beside beside;
 
 	if (msg_exec_decode(frame, &exec) == 0) {
 		walk(&exec.argv);
@@ -54,6 +55,10 @@ static void walk_lists(const struct frame *frame)
 	}
 	if (msg_run_decode(frame, &run) == 0)
 		walk(&run.args);
+	if (msg_beside_decode(frame, &beside) == 0) {
+		walk(&beside.argv);
+		walk(&beside.env);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

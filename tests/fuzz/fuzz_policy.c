@@ -37,7 +37,7 @@ static struct runners *load_runners(void)
 	path = xasprintf("%s/manifest.yaml", folder);
 	require(file_mkdir_parents(folder, 0700) == 0);
 	require(file_create_at(AT_FDCWD, path, 0600, manifest, strlen(manifest)) == 0);
-	r = runners_load(dir, &err);
+	r = runners_load(dir, NULL, &err);
 	require(unlink(path) == 0 && rmdir(folder) == 0 && rmdir(dir) == 0);
 	require(r);
 	return r;
@@ -90,6 +90,18 @@ static void take_line(struct run_request *r, struct lists *l, char *line)
 	}
 }
 
+/* Of the variables that change a loader or an interpreter, only search paths and output modes. */
+static bool is_harmless(const char *variable)
+{
+	static const char *const accepted[] = {
+		"LD_LIBRARY_PATH=", "PYTHONPATH=", "PYTHONUNBUFFERED=", "PYTHONDONTWRITEBYTECODE="};
+
+	for (size_t i = 0; i < ARRAY_SIZE(accepted); i++)
+		if (str_has_prefix(variable, accepted[i]))
+			return true;
+	return !str_has_prefix(variable, "LD_") && !str_has_prefix(variable, "PYTHON");
+}
+
 static void check_decision(const struct config *c, const struct run_request *r,
                            struct policy_decision *d)
 {
@@ -105,8 +117,7 @@ static void check_decision(const struct config *c, const struct run_request *r,
 	require(l->workspace_bytes + l->tmp_bytes + l->shm_bytes < l->memory_bytes);
 	require(str_list_count(d->argv) == 2 + str_list_count(r->args));
 	for (char **v = d->env; *v; v++)
-		require(!str_has_prefix(*v, "LD_") && !str_has_prefix(*v, "PYTHON") &&
-		        strchr(*v, '=') && **v != '=');
+		require(is_harmless(*v) && strchr(*v, '=') && **v != '=');
 	for (size_t i = 0; i < r->files_count; i++)
 		require(r->files[i].name[0] != '/' && !strstr(r->files[i].name, "/../") &&
 		        !str_has_prefix(r->files[i].name, "../"));

@@ -62,6 +62,8 @@ class Daemon:
             env.setdefault("MILLIBOX_POOLS_MAX", str(self.SPARES))
             # None for sessions: a waiting runner looks like one that a test left behind.
             env.setdefault("MILLIBOX_POOLS_SESSION_FLOOR", "0")
+        # No test installs from a real registry without saying so.
+        env.setdefault("MILLIBOX_PACKAGES_MANAGERS", "")
         if is_sanitized():
             # It reports to stderr: its filter lets it open no file for a report.
             env = {**sanitizer.OPTIONS, **env}
@@ -100,14 +102,29 @@ class Daemon:
     def engine_pid(self):
         """The one child of the daemon, or the engine of an earlier one on the same directory."""
         if not self._is_engine(self._engine):
-            found = [pid for pid in host.all_pids() if self._is_engine(pid)]
-            # A child that is still building its box looks like its parent.
-            above = {pid: host.proc_stat(pid) for pid in found}
-            self._engine = next((pid for pid in found if above[pid] and above[pid][0] not in found), None)
+            self._engine = self._find_engine(self._is_engine)
         return self._engine
 
-    def _is_engine(self, pid):
+    @property
+    def host_engine_pid(self):
+        """The engine of boxes with network host, or None."""
+        return self._find_engine(self._is_host_engine)
+
+    @staticmethod
+    def _find_engine(is_one):
+        found = [pid for pid in host.all_pids() if is_one(pid)]
+        # A child that is still building its box looks like its parent.
+        above = {pid: host.proc_stat(pid) for pid in found}
+        return next((pid for pid in found if above[pid] and above[pid][0] not in found), None)
+
+    def _is_any_engine(self, pid):
         return bool(pid) and host.comm(pid).startswith("millibox-engin") and str(self.home / "run") in host.cmdline(pid)
+
+    def _is_engine(self, pid):
+        return self._is_any_engine(pid) and "--host-network" not in host.cmdline(pid)
+
+    def _is_host_engine(self, pid):
+        return self._is_any_engine(pid) and "--host-network" in host.cmdline(pid)
 
     def box_pids(self):
         """Processes below the engine, without its helper for network namespaces, zygotes and boxes of pools."""
@@ -161,10 +178,15 @@ class Daemon:
                 return ("127.0.0.1", int(digits))
         raise AssertionError(f"no address in the log: {self.log()}")
 
-    def settle(self, seconds=60):
+    def settle(self, seconds=15):
         """Wait until all boxes and their groups are gone."""
         host.wait_until(lambda: not self.box_pids(), seconds, "processes of boxes gone")
         host.wait_until(lambda: not self.groups(), seconds, lambda: f"groups gone: {self.groups()}")
+
+    def end_sessions(self):
+        with self.client() as c:
+            for session in c.get("/api/v1/sessions?limit=1000").json["items"]:
+                c.request("DELETE", f"/api/v1/sessions/{session['id']}")
 
     def rest(self, seconds=5):
         """Wait until its pools are full, so that counts of its descriptors can be compared: each box in a pool has some.
@@ -178,7 +200,7 @@ class Daemon:
     def stop(self, seconds=20):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        self.process.wait(seconds)
+        self.process.wait(seconds * host.PATIENCE)
         return self.process.returncode
 
     def kill(self):

@@ -47,7 +47,7 @@ def free_port(opened):
 
 class Server:
     """Answers every connection, ends it, and keeps what came: the bytes of an HTTP request and all that follow it, or of
-    anything else. A path /redirect?URL leads there, /endless sends until nobody listens, /size?N sends N bytes."""
+    anything else. A path /redirect?URL leads there, /endless sends until the reader leaves, /size?N sends N bytes."""
 
     def __init__(self):
         self.seen = []  # (address that was reached, bytes), of connections that have ended
@@ -85,9 +85,10 @@ class Server:
             with self._lock:
                 self.opened += 1
                 self.open.add(sock)
-            threading.Thread(target=self._serve, args=(sock, address), daemon=True).start()
+                number = self.opened
+            threading.Thread(target=self._serve, args=(sock, number, address), daemon=True).start()
 
-    def _serve(self, sock, address):
+    def _serve(self, sock, number, address):
         data = b""
         try:
             sock.settimeout(60)
@@ -100,7 +101,7 @@ class Server:
         sock.close()
         with self._lock:
             self.open.discard(sock)
-            self.seen.append((address, data))
+            self.seen.append((number, address, data))
 
     @staticmethod
     def _read_request(sock):
@@ -129,11 +130,11 @@ class Server:
             sock.sendall(b"reached")
 
     def take(self):
-        """What came since the last call, once every connection has ended."""
+        """What came since the last call, once every connection has ended, in the order in which they began."""
         host.wait_until(lambda: not self.open, 20, "connections to the server ended")
         with self._lock:
             seen, self.seen = self.seen, []
-        return seen
+        return [(address, data) for _, address, data in sorted(seen)]
 
     def close(self):
         self._stopped = True
@@ -360,6 +361,7 @@ class Network:
 
     def __enter__(self):
         self.daemon.start()
+        host.wait_until(self.proxy_pid, 10, "the proxy has started")
         return self
 
     def __exit__(self, *exc):

@@ -146,12 +146,19 @@ BASES = (V1, "/api/v2", "/api")
 VERSIONS = ("V2", "Unversioned")
 
 
+# Of the daemon that a Bench uses: one MCP server, which never starts.
+CONFIG = """
+limits: {memory: 256Mi, disk: 16Mi}
+gateway: {servers: {bench: {command: [/bin/true], env: {X: "${secret:absent/none}"}}}}
+"""
+
+
 class Bench:
     """Creates what an operation needs, and deletes it afterwards."""
 
     def __init__(self, client, description):
         self.client, self.description = client, description
-        self.sessions, self.templates, self.tenants, self.keys = [], [], [], []
+        self.sessions, self.templates, self.tenants, self.keys, self.secrets = [], [], [], [], []
         self.imports = []
 
     @functools.cached_property
@@ -164,6 +171,8 @@ class Bench:
         return answer.status == 200
 
     def can(self, operation):
+        if operation.name in ("createPackageLayer", "showPackageLayer", "deletePackageLayer"):  # test_packages.py has a registry
+            return False
         return operation.name not in ("pauseSession", "resumeSession", "stopSandbox") or self.freezes
 
     def session(self, mode="persistent", **fields):
@@ -186,6 +195,12 @@ class Bench:
         execution = session.start("import sys; print('up', flush=True); sys.stdin.read()", stdin_open=True)
         session.wait_for_output(execution, "up")
         return session, execution
+
+    def _terminal(self):
+        session = self.session()
+        execution = session.start("print('up', flush=True); input()", tty={"rows": 24, "cols": 80})
+        session.wait_for_output(execution, "up")
+        return execution
 
     def _used(self):
         session = self.session()
@@ -229,11 +244,21 @@ class Bench:
         self.keys.append(key)
         return key
 
+    def _secret(self):
+        name = unique("bench-")
+        body = {"value": "0123456789abcdef", "hosts": ["api.test"]}
+        assert self.client.request("PUT", f"{V1}/secrets/{name}", body).status == 200
+        self.secrets.append(name)
+        return name
+
     def _runtime(self):
         return self.client.get(f"{V1}/runtimes").json["items"][0]["id"]
 
     def _policy(self):
         return "default"
+
+    def _mcp_server(self):
+        return "bench"
 
     def _prompt(self):
         return "debug_program"
@@ -249,6 +274,7 @@ class Bench:
         "latestResult": _used,
         "cancelExecution": lambda self: self._busy()[1],
         "executionStdin": lambda self: self._busy()[1],
+        "executionResize": _terminal,
     }
     PREFIXES = {
         f"{V1}/sessions/": _idle,
@@ -259,8 +285,10 @@ class Bench:
         f"{V1}/templates/": _template,
         f"{V1}/imports/": _import,
         f"{V1}/policies/": _policy,
+        f"{V1}/mcp/servers/": _mcp_server,
         f"{V1}/tenants/": _tenant,
         f"{V1}/keys/": _key,
+        f"{V1}/secrets/": _secret,
         **dict.fromkeys([f"{base}/sandboxes/" for base in BASES], _idle),
         **dict.fromkeys([f"{base}/prompts/" for base in BASES], _prompt),
         **dict.fromkeys([f"{base}/tools/" for base in (*BASES, "/mcp")], _tool),
@@ -269,6 +297,7 @@ class Bench:
     def path(self, operation):
         """The operation's path with an id that exists, in a state that allows the operation."""
         path = operation.path.replace("{path}", "template://python-basic" if "/resources/" in operation.path else "a")
+        path = path.replace("{port}", "8000")
         if "{id}" not in path:
             return path
         make = self.PLACES.get(operation.name)
@@ -304,7 +333,8 @@ class Bench:
         for sandbox in self.client.get(f"{V1}/sandboxes?page_size=100").json["data"]:
             if sandbox["name"]:
                 self.client.request("DELETE", f"{V1}/sessions/{sandbox['id']}")
-        for kind, names in (("keys", self.keys), ("templates", self.templates), ("tenants", self.tenants)):
+        for kind, names in (("keys", self.keys), ("templates", self.templates), ("tenants", self.tenants),
+                            ("secrets", self.secrets)):  # fmt: skip
             for name in names:
                 self.client.request("DELETE", f"{V1}/{kind}/{name}")
             names.clear()

@@ -60,11 +60,13 @@ class Session:
 
     def wait_for_output(self, execution_id, text, seconds=10):
         """Return once the running execution has printed @text."""
+        shown = ""
         with contextlib.closing(Client(self.client.address)) as other:
             for event in events(other, execution_id):
-                if event["event"] == "stdout" and text in event["data"]:
+                shown += event["data"] if event["event"] == "stdout" else ""
+                if text in shown:
                     return
-        raise AssertionError(f"{execution_id} ended without {text!r}")
+        raise AssertionError(f"{execution_id} ended without {text!r}: {shown!r}")
 
     def delete(self):
         return self.client.request("DELETE", self.path)

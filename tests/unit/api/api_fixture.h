@@ -46,7 +46,7 @@ static inline struct runners *api_runners(void)
 	fixture_put(dir, "shell",
 	            "name: shell\ntitle: Shell\nsource: main.sh\n"
 	            "command: [/bin/sh, -e, '{source}']\nprogram: /bin/sh\n");
-	r = runners_load(dir, &err);
+	r = runners_load(dir, NULL, &err);
 	if (!r)
 		fail_msg("%s", err.msg);
 	fixture_drop(dir, "python");

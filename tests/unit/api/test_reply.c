@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "core/run/outcome.h"
 #include "wire/layer.h"
+#include <errno.h>
 #include <string.h>
 
 static struct outcome sample(void)
@@ -65,13 +66,16 @@ static void the_result_is_the_documented_object_to_the_letter(void **state)
 		"\"metrics\":{\"duration_ms\":1.2,\"start_ms\":0.3,\"queue_ms\":0.0,"
 		"\"cpu_time_ms\":0.9,\"memory_peak_mb\":3.0,\"peak_memory_mb\":3.0,\"io_read_"
 		"bytes\":0,"
-		"\"io_write_bytes\":0,\"processes_peak\":2,\"stdout_bytes\":3,\"stderr_bytes\":0},"
-		"\"limit\":null,\"denials\":[],\"artifacts\":[],\"artifacts_truncated\":false,"
+		"\"io_write_bytes\":0,\"processes_peak\":2,\"stdout_bytes\":3,\"stderr_bytes\":0,"
+		"\"network_sent_bytes\":0,\"network_received_bytes\":0,\"network_connections\":0},"
+		"\"limit\":null,\"denials\":[],\"why\":null,\"artifacts\":[],\"artifacts_"
+		"truncated\":false,"
 		"\"session_reset\":false,"
 		"\"isolation\":{\"driver\":\"native\",\"mode\":\"strict\","
 		"\"layers\":[\"user\",\"seccomp\"],"
 		"\"missing\":[\"landlock\"],\"start\":\"cold\",\"start_reason\":null,\"pooled\":"
-		"false}}";
+		"false,\"policies\":null,\"filter_sha256\":null,\"network\":null,"
+		"\"network_rules_sha256\":null,\"limits\":null,\"versions\":null}}";
 	struct outcome o = sample();
 	cleanup_free char *text = render(&o);
 
@@ -165,11 +169,17 @@ static void denials_are_listed(void **state)
 	cleanup_free char *text = NULL;
 
 	(void)state;
-	o.denials[0] = (struct denial){"syscall", "mount", "seccomp", 2};
+	o.denials[0] = (struct denial){.kind = "syscall",
+	                               .what = "mount",
+	                               .rule = "seccomp",
+	                               .count = 2,
+	                               .error = EPERM,
+	                               .remedy = xstrdup("{\"text\":\"t\"}")};
 	o.denials_count = 1;
 	text = render(&o);
 	assert_non_null(strstr(text, "\"denials\":[{\"kind\":\"syscall\",\"what\":\"mount\","
-	                             "\"rule\":\"seccomp\",\"count\":2}]"));
+	                             "\"detail\":null,\"rule\":\"seccomp\",\"errno\":\"EPERM\","
+	                             "\"count\":2,\"remedy\":{\"text\":\"t\"}}]"));
 	outcome_done(&o);
 }
 

@@ -157,6 +157,9 @@ static void every_code_is_complete_and_its_text_unique_in_its_status(void **stat
 		assert_true(error_jsonrpc(i) < 0);
 		assert_true(strlen(error_describe(i)) > 0);
 		assert_true(strlen(error_solution(i)) > 0);
+		/* For callers of REST, who have no command line. */
+		assert_null(strstr(error_solution(i), "millibox"));
+		assert_null(strstr(error_solution(i), "--"));
 		for (int other = 0; other < i; other++)
 			assert_string_not_equal(error_text(i), error_text(other));
 	}

@@ -602,7 +602,7 @@ static void the_peer_of_a_socket_is_signalled_through_its_pidfd(void **state)
 	assert_int_equal(fd_pidfd_kill(pidfd, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status));
-	/* Its number may be another's now; the descriptor reaches nobody. */
+	/* Its number may be another's now; the descriptor reaches no process. */
 	assert_int_equal(fd_pidfd_kill(pidfd, SIGKILL), -ESRCH);
 	assert_int_equal(fd_pidfd_kill(-1, SIGKILL), -EBADF);
 	assert_int_equal(fd_peer_pidfd(-1), -EBADF);

@@ -32,6 +32,34 @@ static void commands_match_by_all_words(void **state)
 	assert_int_equal(find(NULL, NULL, &command), 0);
 }
 
+static void words_for_removal_are_the_same(void **state)
+{
+	static const struct {
+		char first[16], second[16];
+		const char *name; /* NULL: none */
+	} cases[] = {
+		{"session", "rm", "session delete"},
+		{"session", "remove", "session delete"},
+		{"secret", "delete", "secret rm"},
+		{"file", "delete", "file rm"},
+		{"key", "rm", NULL},
+		/* is revoked */ {"rm", "", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct command *command = NULL;
+		char first[16], second[16];
+
+		memcpy(first, cases[i].first, sizeof(first));
+		memcpy(second, cases[i].second, sizeof(second));
+		assert_int_equal(find(first, second[0] ? second : NULL, &command),
+		                 cases[i].name ? 2 : 0);
+		if (cases[i].name)
+			assert_string_equal(command->name, cases[i].name);
+	}
+}
+
 static void unknown_commands_get_a_suggestion(void **state)
 {
 	static const struct {
@@ -44,6 +72,8 @@ static void unknown_commands_get_a_suggestion(void **state)
 		{"audit", "", "expected one of: verify, tail"},
 		{"box", "pln", "unknown command 'box pln'; expected one of: plan"},
 		{"bxo", "plan", "did you mean 'box plan'?"},
+		{"exec", "", "did you mean 'session exec'?"},
+		{"sessions", "", "did you mean 'session list'?"},
 		{"zzz", "", "unknown command 'zzz'"},
 		{"", "", "unknown command ''"},
 	};
@@ -68,7 +98,7 @@ static void check_row(const struct command *command, const struct option_row *ro
 	const struct options *options = &command->options;
 
 	assert_true(strlen(row->name) > 1 && strlen(row->help) > 0);
-	assert_true((row->kind == OPTION_FLAG) == (row->value == NULL));
+	assert_true(options_is_flag(row) == (row->value == NULL));
 	assert_true(row->offset < command->values_size);
 	assert_true(row->letter == 0 ||
 	            (islower((unsigned char)row->letter) && row->letter != 'h'));
@@ -76,7 +106,8 @@ static void check_row(const struct command *command, const struct option_row *ro
 	for (const struct option_row *other = options->rows; other < row; other++) {
 		assert_string_not_equal(other->name, row->name);
 		assert_true(other->letter == 0 || other->letter != row->letter);
-		assert_true(other->offset != row->offset);
+		assert_true(other->offset != row->offset || other->kind == OPTION_IGNORED ||
+		            row->kind == OPTION_IGNORED);
 	}
 }
 
@@ -124,6 +155,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(commands_match_by_all_words),
+		cmocka_unit_test(words_for_removal_are_the_same),
 		cmocka_unit_test(unknown_commands_get_a_suggestion),
 		cmocka_unit_test(the_tables_are_consistent),
 		cmocka_unit_test(help_names_the_command_and_its_options),

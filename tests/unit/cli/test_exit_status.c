@@ -87,7 +87,7 @@ static void explain(const char *text, char *ret_said, size_t size)
 static void the_limit_that_killed_the_program_is_named(void **state)
 {
 	static const char *const cases[][2] = {
-		{"{\"status\":\"timeout\",\"limit\":\"time\"}", "time limit"},
+		{"{\"status\":\"timeout\",\"limit\":\"time\"}", "time limit and was stopped"},
 		{"{\"status\":\"timeout\",\"limit\":null}", "time limit"},
 		{"{\"status\":\"failed\",\"limit\":\"memory\"}", "--memory"},
 		{"{\"status\":\"failed\",\"limit\":\"processes\"}", "--processes"},

@@ -25,6 +25,7 @@ static const struct option_row rows[] = {
 	{"cpu", 0, OPTION_CPU, AT(cpu), "CORES", "cores"},
 	{"time", 0, OPTION_DURATION, AT(time), "TIME", "time"},
 	{"count", 0, OPTION_NUMBER, AT(count), "N", "number"},
+	{"recursive", 'r', OPTION_IGNORED, 0, NULL, "accepted"},
 };
 static const struct options options = {.rows = rows, .count = ARRAY_SIZE(rows)};
 
@@ -105,6 +106,21 @@ static void each_kind_is_parsed_in_its_unit(void **state)
 	done(&run);
 }
 
+static void an_ignored_flag_changes_nothing(void **state)
+{
+	const struct values unset = {0};
+	struct run run = parse("-r --recursive x"), bad = parse("--recursive=yes");
+
+	(void)state;
+	assert_int_equal(run.r, 0);
+	assert_memory_equal(&run.values, &unset, sizeof(unset));
+	assert_int_equal(run.args.words_count, 1);
+	assert_int_equal(bad.r, -1);
+	assert_string_equal(bad.err.msg, "--recursive takes no value");
+	done(&run);
+	done(&bad);
+}
+
 static void values_may_be_attached(void **state)
 {
 	struct run run = parse("--name=a=b -eX=1 -e Y=2 --env=Z=");
@@ -157,6 +173,8 @@ static void all_words_after_a_program_are_its_arguments(void **state)
 		{"s - -h", 2, 1, "-h", false},         {"s -n c x -q", 1, 2, "x", false},
 		{"-n c s -q", 1, 0, NULL, true},       {"-n c s -q x", 1, 1, "x", true},
 		{"s -n c -- -q x", 1, 2, "-q", false}, {"s", 1, 0, NULL, false},
+		{"s -- a.py -q x", 2, 2, "-q", false}, {"-q -- s -q -- x", 2, 2, "--", true},
+		{"-n c -- s -q", 1, 1, "-q", false},   {"s --", 1, 0, NULL, false},
 	};
 
 	(void)state;
@@ -273,6 +291,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_options_leave_values_unset),
 		cmocka_unit_test(each_kind_is_parsed_in_its_unit),
+		cmocka_unit_test(an_ignored_flag_changes_nothing),
 		cmocka_unit_test(values_may_be_attached),
 		cmocka_unit_test(a_value_may_look_like_an_option),
 		cmocka_unit_test(words_and_options_mix_and_a_dash_is_a_word),

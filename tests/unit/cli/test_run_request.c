@@ -30,19 +30,26 @@ static json_t *build(const struct run_options *options, const char *word, struct
 {
 	struct args none = {0};
 	struct run_input input = {0};
+	struct millibox_request *request = NULL;
 	json_t *body = NULL;
-	char *text = NULL;
 
 	*err = (struct error){0};
 	if (run_request_read(options, word, &input, err) == 0)
-		text = run_request_build(options, &input, args ? args : &none, err);
-	if (text)
-		body = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-	assert_true(!text == !body);
+		request = run_request_build(options, &input, args ? args : &none, err);
+	if (request)
+		body = json_loads(millibox_request_json(request), JSON_REJECT_DUPLICATES, NULL);
+	assert_true(!request == !body);
 	assert_true(!body == (bool)error_is_set(err));
-	free(text);
+	millibox_request_free(request);
 	run_input_done(&input);
 	return body;
+}
+
+static void take_file_name(json_t *body, const char *path)
+{
+	assert_string_equal(json_string_value(json_object_get(body, "file_name")),
+	                    strrchr(path, '/') + 1);
+	assert_int_equal(json_object_del(body, "file_name"), 0);
 }
 
 static void check(json_t *body, const char *expected)
@@ -65,7 +72,8 @@ static void only_given_options_are_sent(void **state)
 	struct error err;
 
 	(void)state;
-	check(build(&options, NULL, NULL, &err), "{\"code\":\"print(1)\"}");
+	check(build(&options, NULL, NULL, &err),
+	      "{\"default_language\":\"python\",\"code\":\"print(1)\"}");
 }
 
 static void a_session_has_a_default_language(void **state)
@@ -73,15 +81,16 @@ static void a_session_has_a_default_language(void **state)
 	struct run_options options = {.code = "print(1)", .in_session = true};
 	const char *path;
 	struct error err;
+	json_t *body;
 
 	(void)state;
 	check(build(&options, NULL, NULL, &err), "{\"code\":\"print(1)\"}");
-	path = file_of(".txt", "true", 4);
-	check(build(&options, path, NULL, &err), "{\"code\":\"true\"}");
-	assert_int_equal(unlink(path), 0);
 	path = file_of(".sh", "true", 4);
-	check(build(&options, path, NULL, &err), "{\"language\":\"shell\",\"code\":\"true\"}");
+	body = build(&options, path, NULL, &err);
 	assert_int_equal(unlink(path), 0);
+	assert_null(json_object_get(body, "default_language"));
+	take_file_name(body, path);
+	json_decref(body);
 }
 
 static void sessions_share_the_common_fields(void **state)
@@ -128,7 +137,7 @@ static void binary_files_are_sent_as_base64(void **state)
 {
 	char text[96], nul[96], raw[96];
 	const char *files[3] = {text, nul, raw};
-	struct run_options options = {.code = "1", .files = {files, 3}};
+	struct run_options options = {.code = "1", .language = "python", .files = {files, 3}};
 	struct error err;
 	json_t *body;
 
@@ -139,13 +148,13 @@ static void binary_files_are_sent_as_base64(void **state)
 	body = build(&options, NULL, NULL, &err);
 	for (size_t i = 0; i < 3; i++)
 		assert_int_equal(unlink(strchr(files[i], '=') + 1), 0);
-	check(body, "{\"code\":\"1\",\"files\":{\"t\":\"h\xc3\xa9\","
+	check(body, "{\"language\":\"python\",\"code\":\"1\",\"files\":{\"t\":\"h\xc3\xa9\","
 	            "\"n\":{\"base64\":\"YQBi\"},\"d/r\":{\"base64\":\"//79/A==\"}}}");
 }
 
 static void stdin_may_be_any_bytes(void **state)
 {
-	struct run_options options = {.code = "1"};
+	struct run_options options = {.code = "1", .language = "python"};
 	struct error err;
 	json_t *body;
 
@@ -153,61 +162,40 @@ static void stdin_may_be_any_bytes(void **state)
 	options.stdin_path = file_of("s", "\x80", 1);
 	body = build(&options, NULL, NULL, &err);
 	assert_int_equal(unlink(options.stdin_path), 0);
-	check(body, "{\"code\":\"1\",\"stdin\":{\"base64\":\"gA==\"}}");
+	check(body, "{\"language\":\"python\",\"code\":\"1\",\"stdin\":{\"base64\":\"gA==\"}}");
 }
 
 static void an_empty_file_is_an_empty_program(void **state)
 {
-	struct run_options options = {0};
+	struct run_options options = {.language = "python"};
 	const char *path = file_of(".py", "", 0);
 	struct error err;
 	json_t *body = build(&options, path, NULL, &err);
 
 	(void)state;
 	assert_int_equal(unlink(path), 0);
+	take_file_name(body, path);
 	/* The daemon decides whether it can run this. */
 	check(body, "{\"language\":\"python\",\"code\":\"\"}");
 }
 
-static void the_language_comes_from_option_name_or_first_line(void **state)
+static void the_daemon_chooses_by_the_name_of_the_file(void **state)
 {
-	static const struct {
-		const char *option, *suffix, *code, *language;
-	} cases[] = {
-		{NULL, ".py", "1", "python"},
-		{NULL, ".sh", "1", "shell"},
-		{"shell", ".py", "1", "shell"},
-		{NULL, ".py", "#!/bin/sh\n", "python"},
-		{NULL, ".txt", "#!/bin/sh\n", "shell"},
-		{NULL, ".txt", "1", NULL},
-		{NULL, "", "", NULL},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct run_options options = {.language = cases[i].option};
-		const char *path = file_of(cases[i].suffix, cases[i].code, strlen(cases[i].code));
-		struct error err;
-		json_t *body = build(&options, path, NULL, &err);
-		const char *language = json_string_value(json_object_get(body, "language"));
-
-		assert_int_equal(unlink(path), 0);
-		if (cases[i].language)
-			assert_string_equal(language, cases[i].language);
-		else
-			assert_null(language); /* the daemon guesses */
-		json_decref(body);
-	}
-}
-
-static void the_first_line_selects_the_language_of_code(void **state)
-{
-	struct run_options options = {.code = "#!/bin/sh\ntrue"};
+	const char *path = file_of(".rb", "#!/bin/sh\n", 10);
+	struct run_options options = {0};
 	struct error err;
+	json_t *body = build(&options, path, NULL, &err);
 
 	(void)state;
-	check(build(&options, NULL, NULL, &err),
-	      "{\"language\":\"shell\",\"code\":\"#!/bin/sh\\ntrue\"}");
+	assert_null(json_object_get(body, "language"));
+	assert_string_equal(json_string_value(json_object_get(body, "default_language")), "python");
+	take_file_name(body, path);
+	json_decref(body);
+	options.language = "shell";
+	body = build(&options, path, NULL, &err);
+	assert_int_equal(unlink(path), 0);
+	take_file_name(body, path);
+	check(body, "{\"language\":\"shell\",\"code\":\"#!/bin/sh\\n\"}");
 }
 
 static void refuse(const struct run_options *options, const char *word, enum error_code code,
@@ -236,9 +224,10 @@ static void invalid_pairs_are_rejected(void **state)
 	refuse_pair(false, "A", ERR_INVALID, "'A' is not NAME=VALUE");
 	refuse_pair(false, "=x", ERR_INVALID, "'=x' is not NAME=VALUE");
 	refuse_pair(false, "A=\xff", ERR_INVALID, "not UTF-8");
-	refuse_pair(true, "x", ERR_INVALID, "'x' is not NAME=PATH");
-	refuse_pair(true, "x=", ERR_INVALID, "'x=' is not NAME=PATH");
-	refuse_pair(true, "=/etc/hostname", ERR_INVALID, "is not NAME=PATH");
+	refuse_pair(true, "/etc/", ERR_INVALID, "'/etc/' is not PATH or NAME=PATH");
+	refuse_pair(true, "", ERR_INVALID, "'' is not PATH or NAME=PATH");
+	refuse_pair(true, "x=", ERR_INVALID, "'x=' is not PATH or NAME=PATH");
+	refuse_pair(true, "=/etc/hostname", ERR_INVALID, "is not PATH or NAME=PATH");
 	refuse_pair(true, "\xff=/etc/hostname", ERR_INVALID, "not UTF-8");
 	refuse_pair(true, "x=/nonexistent", ERR_NOT_FOUND, "read /nonexistent");
 }
@@ -275,8 +264,7 @@ int main(void)
 		cmocka_unit_test(binary_files_are_sent_as_base64),
 		cmocka_unit_test(stdin_may_be_any_bytes),
 		cmocka_unit_test(an_empty_file_is_an_empty_program),
-		cmocka_unit_test(the_language_comes_from_option_name_or_first_line),
-		cmocka_unit_test(the_first_line_selects_the_language_of_code),
+		cmocka_unit_test(the_daemon_chooses_by_the_name_of_the_file),
 		cmocka_unit_test(invalid_pairs_are_rejected),
 		cmocka_unit_test(a_file_name_given_twice_is_rejected),
 		cmocka_unit_test(unreadable_and_unsendable_input_is_rejected),

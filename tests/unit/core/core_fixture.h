@@ -47,7 +47,7 @@ static inline struct runners *fixture_runners_with(const char *more)
 	fixture_put(dir, "absent",
 	            "name: absent\ntitle: Absent\nsource: m\ncommand: [/nonexistent/absent]\n"
 	            "program: /nonexistent/absent\n");
-	r = runners_load(dir, &err);
+	r = runners_load(dir, NULL, &err);
 	assert(r);
 	fixture_drop(dir, "demo");
 	fixture_drop(dir, "absent");

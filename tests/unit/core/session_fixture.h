@@ -28,9 +28,10 @@ struct fixture {
 	struct run_service *runs;
 	struct run_records *executions;
 	struct session_service *service;
-	struct tenants *tenants;        /* NULL: no quotas */
-	struct session_request request; /* strings are not owned here */
-	struct run_request code;        /* nor here */
+	struct tenants *tenants;         /* NULL: no quotas */
+	const struct policies *policies; /* NULL: settings alone decide */
+	struct session_request request;  /* strings are not owned here */
+	struct run_request code;         /* nor here */
 	struct error err;
 	int drained;
 };
@@ -49,7 +50,7 @@ static inline struct runners *session_runners(void)
 	fixture_put(dir, "demo",
 	            "name: demo\ntitle: Demo\nsource: main\ncommand: [/bin/sh, '{source}']\n"
 	            "program: /bin/sh\n");
-	r = runners_load(dir, &err);
+	r = runners_load(dir, NULL, &err);
 	if (!r)
 		fail_msg("%s", err.msg);
 	fixture_drop(dir, "python");
@@ -81,6 +82,7 @@ static inline void make_services(struct fixture *f, uint64_t build_timeout_us)
 		.runners = f->runners,
 		.loop = f->loop,
 		.tenants = f->tenants,
+		.policies = f->policies,
 		.build_timeout_us = build_timeout_us,
 	});
 	make_session_service(f, NULL);
@@ -245,6 +247,9 @@ static inline struct session *ready(struct fixture *f)
 {
 	struct session *session = create(f);
 
+	/* The scheduler makes no box for a while after one that took long. */
+	while (!info_of(session).box_id)
+		loop_run_once(f->loop, true);
 	fake_ready(box_of(f, session));
 	expect_state(session, SESSION_READY);
 	return session;

@@ -90,6 +90,11 @@ static inline void record_lost(void *ctx, const struct error *err)
 	record(r, "lost", "(%s)", error_name(err->code));
 }
 
+static inline void record_frozen(void *ctx)
+{
+	record(ctx, "frozen", "%s", "");
+}
+
 static inline void record_gone(void *ctx)
 {
 	record(ctx, "gone", "%s", "");
@@ -112,7 +117,8 @@ static inline struct box_events recorder_events(struct recorder *r)
 	                           .on_done = record_done,
 	                           .on_exec_failed = record_exec_failed,
 	                           .on_lost = record_lost,
-	                           .on_gone = record_gone};
+	                           .on_gone = record_gone,
+	                           .on_frozen = record_frozen};
 }
 
 /** recorder_expect - exactly @text happened since the last call. */

@@ -80,6 +80,22 @@ static void a_box_that_would_lack_a_required_layer_is_not_made(void **state)
 	assert_int_equal(fake_box_count(f->driver), 0);
 }
 
+static void network_host_does_without_one_layer_and_needs_another(void **state)
+{
+	struct fixture *f = *state;
+	struct box_spec spec = sample_spec("box");
+
+	f->driver->caps.required_layers = LAYERS_STRICT;
+	assert_int_equal(driver_required(f->driver, &spec), LAYERS_STRICT);
+	spec.network = BOX_NETWORK_HOST;
+	assert_int_equal(driver_required(f->driver, &spec),
+	                 (LAYERS_STRICT & ~LAYER_BIT(LAYER_NET)) | LAYER_BIT(LAYER_LANDLOCK));
+	/* A policy that names the layer gets it or nothing. */
+	spec.required_layers = LAYER_BIT(LAYER_NET);
+	assert_int_equal(driver_required(f->driver, &spec),
+	                 LAYERS_STRICT | LAYER_BIT(LAYER_LANDLOCK));
+}
+
 static void all_layers_fit_into_the_message(void **state)
 {
 	struct fixture *f = *state;
@@ -231,6 +247,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_bad_spec_reaches_no_backend),
 		TEST(a_box_that_would_lack_a_required_layer_is_not_made),
+		TEST(network_host_does_without_one_layer_and_needs_another),
 		TEST(all_layers_fit_into_the_message),
 		TEST(plans_are_checked),
 		TEST(paths_of_files_stay_in_the_workspace),

@@ -264,7 +264,7 @@ static void only_known_failure_codes_are_accepted(void **state)
 {
 	static const struct {
 		uint32_t code;
-		const char *text, *told, *field;
+		const char *text, *report, *field;
 	} cases[] = {
 		{ERR_FILE_NOT_FOUND, "no such", "failed(FILE_NOT_FOUND) ", ""},
 		{ERR_DISK_FULL, "full", "failed(DISK_FULL) ", ""},
@@ -280,7 +280,7 @@ static void only_known_failure_codes_are_accepted(void **state)
 		(void)opened(rig, BOX_FILE_STAT);
 		SAY(rig, file_failed, i + 1, .code = cases[i].code, .sys = 4096,
 		    .text = wire_str(cases[i].text));
-		recorder_expect(&rig->rec, cases[i].told);
+		recorder_expect(&rig->rec, cases[i].report);
 		assert_string_equal(rig->rec.err.field, cases[i].field);
 		assert_int_equal(rig->rec.err.sys, 0);
 		assert_null(strchr(rig->rec.err.msg, '\x1b'));

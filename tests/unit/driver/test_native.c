@@ -3,6 +3,8 @@
 
 /* How many of the next sends fail with a full socket. */
 static unsigned full_for;
+/* After these, how many fail for another reason, while the engine lives. */
+static unsigned fail_for;
 
 int __real_fd_send(int sock, const void *data, size_t len, const int *fds, size_t count);
 int __wrap_fd_send(int sock, const void *data, size_t len, const int *fds, size_t count);
@@ -11,6 +13,10 @@ int __wrap_fd_send(int sock, const void *data, size_t len, const int *fds, size_
 	if (full_for > 0) {
 		full_for--;
 		return -EAGAIN;
+	}
+	if (fail_for > 0) {
+		fail_for--;
+		return -ENOBUFS;
 	}
 	return __real_fd_send(sock, data, len, fds, count);
 }
@@ -127,6 +133,77 @@ static void a_full_socket_delays_requests_and_keeps_their_order(void **state)
 	assert_int_equal(full_for, 0);
 }
 
+static struct box *ready_with_bridge(struct native_rig *rig, const char *id)
+{
+	struct box_spec spec = sample_spec(id);
+	struct engine_request request;
+	struct box *box = NULL;
+
+	spec.network = BOX_NETWORK_BRIDGE;
+	rig->driver->caps.networks |= BOX_NETWORK_BIT(BOX_NETWORK_BRIDGE);
+	assert_int_equal(box_create(rig->driver, &spec, &rig->events, &box, &rig->err), 0);
+	rig->rec.box = box;
+	request = rig_hear(rig, ENGINE_CREATE);
+	rig_created(rig, &request, RIG_ENGINE_LAYERS);
+	rig_hello(rig, LINK_AGENT_LAYERS);
+	recorder_expect(&rig->rec, "ready ");
+	return box;
+}
+
+static void of_changes_of_a_network_that_wait_the_last_is_sent(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box *box = ready_with_bridge(rig, "a");
+	struct engine_request request;
+
+	box_set_ranges(box, 1);
+	assert_int_equal(rig_hear(rig, ENGINE_REACH).ranges, 1);
+	full_for = 1;
+	for (uint16_t i = 2; i < 100; i++)
+		box_set_ranges(box, i);
+	rig_hear_nothing(rig);
+	rig_run(rig);
+	request = rig_hear(rig, ENGINE_REACH);
+	assert_int_equal(request.ranges, 99);
+	assert_int_equal(request.flags, ENGINE_FLAG_BRIDGE);
+	rig_hear_nothing(rig);
+	full_for = 1;
+	box_set_ranges(box, 3);
+	box_disconnect(box);
+	rig_run(rig);
+	request = rig_hear(rig, ENGINE_REACH);
+	assert_int_equal(request.ranges, 0);
+	assert_int_equal(request.flags, 0);
+	rig_hear_nothing(rig);
+	recorder_expect(&rig->rec, "");
+}
+
+/* At once, or after it waited. */
+static void a_box_whose_network_cannot_be_changed_is_lost(void **state)
+{
+	struct native_rig *rig = *state;
+
+	for (unsigned waits = 0; waits < 2; waits++) {
+		struct box *box = ready_with_bridge(rig, waits ? "b" : "a");
+		struct engine_request request;
+
+		full_for = waits;
+		fail_for = 1;
+		box_disconnect(box);
+		assert_int_equal(rig_was_killed(rig), !waits);
+		recorder_expect(&rig->rec, ""); /* not inside the call */
+		rig_run(rig);
+		assert_int_equal(full_for + fail_for, 0);
+		assert_true(rig_was_killed(rig));
+		recorder_expect(&rig->rec, "lost(AGENT_LOST) ");
+		box_destroy(box);
+		request = rig_hear(rig, ENGINE_DESTROY);
+		rig_gone(rig, &request, request.seq);
+		recorder_expect(&rig->rec, "gone ");
+	}
+	assert_int_equal(rig->engine_losses, 0);
+}
+
 static void requests_that_wait_go_with_the_driver(void **state)
 {
 	struct native_rig *rig = *state;
@@ -155,6 +232,75 @@ static void freeing_kills_what_is_left_without_a_callback(void **state)
 	                 0); /* the engine's socket is closed */
 }
 
+/* Return: the test's end of a second engine, for boxes with network host. */
+static int add_host_network(struct native_rig *rig)
+{
+	struct native *n = CONTAINER_OF(rig->driver, struct native, base);
+	struct driver *second;
+	int pair[2];
+
+	assert_int_equal(fd_socketpair(SOCK_SEQPACKET, pair), 0);
+	second = native_new(&rig->config, pair[0], 0, &rig->probe);
+	n->host_network = CONTAINER_OF(second, struct native, base);
+	n->host_network->is_host_network = true;
+	n->base.caps.networks |= BOX_NETWORK_BIT(BOX_NETWORK_HOST);
+	assert_int_equal(native_attach_loop(second, rig->loop, &rig->err), 0);
+	return pair[1];
+}
+
+static void boxes_with_network_host_are_the_second_engines(void **state)
+{
+	struct native_rig *rig = *state;
+	cleanup_close int second = add_host_network(rig);
+	struct box_spec spec = sample_spec("h");
+	struct engine_request request = {0};
+	struct box *box = NULL;
+
+	(void)rig_create(rig, "a");
+	assert_false(rig_hear(rig, ENGINE_CREATE).flags & ENGINE_FLAG_HOST_NETWORK);
+	spec.network = BOX_NETWORK_HOST;
+	assert_int_equal(box_create(rig->driver, &spec, &rig->events, &box, &rig->err), 0);
+	rig_hear_nothing(rig);
+	assert_int_equal(recv(second, &request, sizeof(request), MSG_DONTWAIT), sizeof(request));
+	assert_int_equal(request.op, ENGINE_CREATE);
+	assert_true(request.flags & ENGINE_FLAG_HOST_NETWORK);
+	box_destroy(box);
+	rig_hear_nothing(rig);
+	assert_int_equal(recv(second, &request, sizeof(request), MSG_DONTWAIT), sizeof(request));
+	assert_int_equal(request.op, ENGINE_DESTROY);
+}
+
+static void without_a_second_engine_no_box_has_network_host(void **state)
+{
+	struct native_rig *rig = *state;
+	struct box_spec spec = sample_spec("h");
+	struct box *box = NULL;
+	bool frozen;
+
+	spec.network = BOX_NETWORK_HOST;
+	assert_int_equal(box_create(rig->driver, &spec, &rig->events, &box, &rig->err), -1);
+	assert_int_equal(rig->err.code, ERR_UNAVAILABLE);
+	error_clear(&rig->err);
+	/* Even if the check of the capabilities were wrong. */
+	rig->driver->caps.networks = ~0u;
+	assert_int_equal(box_create(rig->driver, &spec, &rig->events, &box, &rig->err), -1);
+	assert_int_equal(rig->err.code, ERR_UNAVAILABLE);
+	error_clear(&rig->err);
+	assert_int_equal(box_adopt(rig->driver, &spec, &rig->events, &box, &frozen, &rig->err), -1);
+	assert_int_equal(rig->err.code, ERR_NOT_FOUND);
+	rig_hear_nothing(rig);
+}
+
+static void the_end_of_the_second_engine_is_reported_too(void **state)
+{
+	struct native_rig *rig = *state;
+	int second = add_host_network(rig);
+
+	(void)fd_close(second);
+	rig_run(rig);
+	recorder_expect(&rig->rec, "engine_lost(UNAVAILABLE) ");
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
 
 int main(void)
@@ -166,8 +312,13 @@ int main(void)
 		TEST(a_box_requested_after_the_engines_death_is_refused),
 		TEST(a_box_destroyed_after_the_engines_death_goes),
 		TEST(a_full_socket_delays_requests_and_keeps_their_order),
+		TEST(of_changes_of_a_network_that_wait_the_last_is_sent),
+		TEST(a_box_whose_network_cannot_be_changed_is_lost),
 		TEST(requests_that_wait_go_with_the_driver),
 		TEST(freeing_kills_what_is_left_without_a_callback),
+		TEST(boxes_with_network_host_are_the_second_engines),
+		TEST(without_a_second_engine_no_box_has_network_host),
+		TEST(the_end_of_the_second_engine_is_reported_too),
 	};
 
 	return cmocka_run_group_tests_name("driver/native", tests, NULL, NULL);

@@ -157,7 +157,7 @@ static void old_engine_that_is_ours_is_taken_over(void **state)
 	(void)fd_close(engine.pidfd);
 }
 
-/* Another configuration would enforce other rules. It is told to end before ours starts. */
+/* Another configuration would enforce other rules. It is ordered to end before ours starts. */
 static void old_engine_with_late_replies_is_taken_over(void **state)
 {
 	struct old_engine *c = *state;
@@ -372,6 +372,23 @@ static void identity_follows_the_contents_of_the_programs(void **state)
 	assert_true(before != native_identity(&config));
 }
 
+/* The second engine lives on when the first gets other ids. */
+static void identity_does_not_follow_the_id_of_the_daemon(void **state)
+{
+	struct native_config config = config_in("/run");
+	uint64_t before;
+
+	(void)state;
+	config.engine_path = config.agent_path = "/proc/self/exe";
+	config.host_network = true;
+	config.daemon_uid = 1;
+	before = native_identity(&config);
+	config.daemon_uid = 2;
+	assert_true(before == native_identity(&config));
+	config.host_network = false;
+	assert_true(before != native_identity(&config));
+}
+
 #define FIND(fn) cmocka_unit_test_setup_teardown(fn, setup_old_engine, teardown_old_engine)
 #define ASK(fn)  cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
 
@@ -385,6 +402,7 @@ int main(void)
 		FIND(old_engine_that_sends_garbage_is_not_used),
 		FIND(without_a_listener_there_is_no_old_engine),
 		cmocka_unit_test(identity_follows_the_contents_of_the_programs),
+		cmocka_unit_test(identity_does_not_follow_the_id_of_the_daemon),
 		ASK(boxes_are_listed_adopted_and_unclaimed_ones_end),
 		ASK(box_that_lacks_what_is_required_now_is_not_adopted),
 		ASK(bad_descriptions_are_refused),

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/channel.h"
 #include "egress/flow.h"
 #include "unit.h"
 
@@ -10,6 +11,7 @@
 /* A flow between two sockets, with their other ends. */
 struct rig {
 	int sender, receiver;
+	struct channel from, to;
 	struct flow flow;
 };
 
@@ -21,12 +23,14 @@ static void setup(struct rig *r)
 	assert_int_equal(fd_socketpair(SOCK_STREAM, to), 0);
 	r->sender = from[0];
 	r->receiver = to[0];
-	flow_init(&r->flow, from[1], to[1]);
+	r->from = (struct channel){.fd = from[1]};
+	r->to = (struct channel){.fd = to[1]};
+	flow_init(&r->flow, &r->from, &r->to);
 }
 
 static void teardown(struct rig *r)
 {
-	const int fds[] = {r->sender, r->receiver, r->flow.from, r->flow.to};
+	const int fds[] = {r->sender, r->receiver, r->from.fd, r->to.fd};
 
 	for (size_t i = 0; i < 4; i++)
 		(void)fd_close(fds[i]);
@@ -89,7 +93,7 @@ static void no_more_than_asked_is_moved(void **state)
 	teardown(&r);
 }
 
-/* Nobody receives: the flow takes one piece and no more, and passes the end behind it. */
+/* The receiver does not read: the flow takes one piece, not more, and passes the end behind it. */
 static void a_slow_receiver_costs_one_piece(void **state)
 {
 	static char block[FLOW_CHUNK];
@@ -165,7 +169,7 @@ static void a_filter_ends_a_flow(void **state)
 	put(&r, "more");
 	assert_int_equal(flow_pump(&r.flow, SIZE_MAX, &moved), 0);
 	assert_int_equal(moved, 0);
-	/* The receiver is not told that it was the end: it has an answer to send. */
+	/* The receiver does not get the end of the flow: it has an answer to send. */
 	assert_int_equal(recv(r.receiver, &(char){0}, 1, MSG_DONTWAIT), -1);
 	assert_int_equal(errno, EAGAIN);
 	teardown(&r);
@@ -186,9 +190,42 @@ static void a_filter_refuses(void **state)
 	teardown(&r);
 }
 
+/* A flow that fills a turn gets a pipe; what the receiver does not take waits there. */
+static void a_large_flow_goes_through_a_pipe(void **state)
+{
+	static char block[FLOW_CHUNK], got[FLOW_CHUNK];
+	struct flow_pipes pipes = {0};
+	size_t sent = 0, received = 0, moved;
+	struct rig r;
+
+	(void)state;
+	setup(&r);
+	assert_int_equal(fd_set_nonblock(r.from.fd, true), 0);
+	assert_int_equal(fd_set_nonblock(r.to.fd, true), 0);
+	flow_set_pipes(&r.flow, &pipes);
+	for (size_t i = 0; i < sizeof(block); i++)
+		block[i] = (char)(i % 251);
+	while (received < 16 * sizeof(block)) {
+		ssize_t n = send(r.sender, block + sent % sizeof(block),
+		                 sizeof(block) - sent % sizeof(block), MSG_DONTWAIT);
+
+		sent += n > 0 && sent < 16 * sizeof(block) ? (size_t)n : 0;
+		assert_int_equal(flow_pump(&r.flow, SIZE_MAX, &moved), 0);
+		assert_true(flow_wants_read(&r.flow) || flow_wants_write(&r.flow));
+		n = recv(r.receiver, got, 50000, MSG_DONTWAIT);
+		for (ssize_t i = 0; i < n; i++)
+			assert_int_equal(got[i], block[(received + (size_t)i) % sizeof(block)]);
+		received += n > 0 ? (size_t)n : 0;
+	}
+	assert_int_equal(pipes.used, 1);
+	teardown(&r);
+	assert_int_equal(pipes.used, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_large_flow_goes_through_a_pipe),
 		cmocka_unit_test(bytes_and_the_end_pass),
 		cmocka_unit_test(no_more_than_asked_is_moved),
 		cmocka_unit_test(a_slow_receiver_costs_one_piece),

@@ -20,7 +20,7 @@ static int parse(const char *data, size_t len, struct error *err)
 
 	error_clear(err);
 	memset(&head, 0x5a, sizeof(head));
-	r = head_parse(exact, len, &head, err);
+	r = head_parse(exact, len, NULL, &head, err);
 	assert_int_equal(error_is_set(err), r < 0);
 	if (r != 1)
 		assert_int_equal(head.size, (size_t)0x5a5a5a5a5a5a5a5a);
@@ -81,7 +81,7 @@ static void requests_in_strict_form_are_parsed(void **state)
 		/* What follows is not looked at. */
 		memcpy(more, good[i].text.data, len);
 		memcpy(more + len, "\n\0\n", 3);
-		assert_int_equal(head_parse(more, len + 3, &head, &err), 1);
+		assert_int_equal(head_parse(more, len + 3, NULL, &head, &err), 1);
 		assert_int_equal(head.size, len);
 		assert_string_equal(head.method, good[i].method);
 		assert_string_equal(head.target.host, good[i].host);
@@ -322,22 +322,64 @@ static void server_gets_the_origin_form(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct buf b = BUF_INIT(HEAD_MAX), small = BUF_INIT(20);
 		struct error err = {0};
-		int r = head_parse(rows[i].client, strlen(rows[i].client), &head, &err);
+		int r = head_parse(rows[i].client, strlen(rows[i].client), NULL, &head, &err);
 
 		assert_int_equal(r, rows[i].server ? 1 : -1);
 		if (!rows[i].server)
 			continue;
-		assert_int_equal(head_write_origin(&head, &b), 0);
+		assert_int_equal(head_write_origin(&head, NULL, &b), 0);
 		assert_string_equal(b.data, rows[i].server);
-		assert_true(head_write_origin(&head, &small) < 0);
+		assert_true(head_write_origin(&head, NULL, &small) < 0);
 		buf_done(&b);
 		buf_done(&small);
 	}
 }
 
+/* Return: as head_parse for a tunnel to site.test:443. */
+static int parse_inside(const char *text, struct head *ret, struct error *err)
+{
+	static const struct target site = {.host = "site.test", .port = 443};
+
+	return head_parse(text, strlen(text), &site, ret, err);
+}
+
+static void a_tunnel_has_requests_for_its_host_only(void **state)
+{
+	static const char *const bad[] = {
+		"GET /a HTTP/1.1\r\nHost: other.test\r\n\r\n",
+		"GET /a HTTP/1.1\r\nHost: site.test:80\r\n\r\n",
+		"GET /a HTTP/1.1\r\n\r\n",
+		"GET http://site.test/a HTTP/1.1\r\nHost: site.test\r\n\r\n",
+		"GET https://site.test/a HTTP/1.1\r\nHost: site.test\r\n\r\n",
+		"GET  HTTP/1.1\r\nHost: site.test\r\n\r\n",
+		"OPTIONS * HTTP/1.1\r\nHost: site.test\r\n\r\n",
+		"CONNECT site.test:443 HTTP/1.1\r\nHost: site.test\r\n\r\n",
+		"TRACE / HTTP/1.1\r\nHost: site.test\r\n\r\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+	};
+	struct error err = {0};
+	struct buf out = BUF_INIT(4096);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct error why = {0};
+
+		assert_int_equal(parse_inside(bad[i], &head, &why), -1);
+	}
+	assert_int_equal(parse_inside("GET /a?b HTTP/1.1\r\nHost: SITE.test:443\r\nX: y\r\n\r\n",
+	                              &head, &err),
+	                 1);
+	assert_string_equal(head.target.host, "site.test");
+	assert_int_equal(head_write_origin(&head, NULL, &out), 0);
+	assert_string_equal(out.data, "GET /a?b HTTP/1.1\r\nHost: site.test\r\n"
+	                              "Connection: close\r\nX: y\r\n\r\n");
+	buf_done(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_tunnel_has_requests_for_its_host_only),
 		cmocka_unit_test(requests_in_strict_form_are_parsed),
 		cmocka_unit_test(other_requests_are_refused),
 		cmocka_unit_test(head_has_a_maximum),

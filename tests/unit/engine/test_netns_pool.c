@@ -44,7 +44,7 @@ static void run_apart(enum result (*fn)(struct netns_pool *pool))
 		enum result result = RESULT_NOT_HERE;
 
 		if ((geteuid() == 0 || unshare(CLONE_NEWUSER) == 0) &&
-		    netns_pool_open(&pool) == 0) {
+		    netns_pool_open(&pool, -1) == 0) {
 			result = fn(&pool);
 			netns_pool_close(&pool);
 		}
@@ -541,7 +541,7 @@ static enum result run_with_few_files(struct netns_pool *pool)
 
 	/* The helper inherits its limit from its parent. */
 	netns_pool_close(pool);
-	if (setrlimit(RLIMIT_NOFILE, &few) < 0 || netns_pool_open(pool) < 0)
+	if (setrlimit(RLIMIT_NOFILE, &few) < 0 || netns_pool_open(pool, -1) < 0)
 		return RESULT_WRONG;
 	for (int i = 0; i < MANY; i++) {
 		(void)fd_close(netns_pool_take(pool));

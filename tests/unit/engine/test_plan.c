@@ -16,6 +16,7 @@ static const struct plan_facts hybrid = {
 	.has_v1 = true,
 	.has_time_ns = true,
 	.has_images = true,
+	.has_bridge = true,
 	.ids = ENGINE_IDS_RANGE,
 };
 
@@ -46,7 +47,9 @@ static int place(const struct plan *plan, enum plan_step step)
 static void a_host_with_everything_does_every_step_once(void **state)
 {
 	struct plan plan =
-		make(&hybrid, ENGINE_FLAG_IMAGE | ENGINE_FLAG_INJECT | ENGINE_FLAG_EGRESS);
+		make(&hybrid, ENGINE_FLAG_IMAGE | ENGINE_FLAG_INJECT | ENGINE_FLAG_EGRESS |
+	                              ENGINE_FLAG_GATEWAY | ENGINE_FLAG_PACKAGES |
+	                              ENGINE_FLAG_BRIDGE | ENGINE_FLAG_KEEP);
 
 	(void)state;
 	assert_int_equal(plan.count, STEP_COUNT);
@@ -62,6 +65,11 @@ static void steps_come_in_the_required_order(void **state)
 		{STEP_CGROUP_MAKE, STEP_CGROUP_LIMIT},
 		{STEP_CGROUP_LIMIT, STEP_CLONE},
 		{STEP_CHANNELS, STEP_CLONE},
+		{STEP_GATEWAY, STEP_CLONE},
+		{STEP_WRITABLE, STEP_LISTEN},
+		{STEP_ROOT, STEP_TERMINALS},
+		{STEP_TERMINALS, STEP_PIVOT},
+		{STEP_LISTEN, STEP_CAPS},
 		{STEP_CLONE, STEP_DEATHSIG},
 		{STEP_DEATHSIG, STEP_WAIT},
 		{STEP_CGROUP_JOIN, STEP_WAIT},
@@ -80,10 +88,15 @@ static void steps_come_in_the_required_order(void **state)
 		{STEP_PIVOT, STEP_DESCRIPTORS},
 		{STEP_PIVOT, STEP_CAPS},
 		{STEP_NET, STEP_CLONE},
+		{STEP_NET, STEP_BRIDGE},
+		{STEP_BRIDGE, STEP_CLONE},
+		{STEP_ROOT, STEP_RESOLVER},
+		{STEP_RESOLVER, STEP_PIVOT},
 		{STEP_DESCRIPTORS, STEP_EXEC},
 		{STEP_CAPS, STEP_EXEC},
 	};
-	struct plan plan = make(&hybrid, 0);
+	struct plan plan =
+		make(&hybrid, ENGINE_FLAG_GATEWAY | ENGINE_FLAG_BRIDGE | ENGINE_FLAG_KEEP);
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
@@ -134,6 +147,30 @@ static void a_full_host_and_the_agent_give_every_layer(void **state)
 	assert_int_equal(plan.layers | plan_agent_layers(1), LAYERS_ALL);
 	assert_int_equal(plan.layers | plan_agent_layers(0),
 	                 LAYERS_ALL & ~LAYER_BIT(LAYER_LANDLOCK));
+}
+
+/* Neither of two engines makes boxes of the other's kind. */
+static void the_network_of_the_host_is_for_all_boxes_of_an_engine_or_none(void **state)
+{
+	const struct engine_limits limits = request_limits_default();
+	struct plan_facts facts = hybrid;
+	struct plan plan, usual = make(&hybrid, 0);
+	struct error err = {0};
+
+	(void)state;
+	facts.has_bridge = false;
+	facts.host_network = true;
+	plan = make(&facts, ENGINE_FLAG_HOST_NETWORK);
+	assert_int_equal(place(&plan, STEP_NET), -1);
+	assert_true(place(&plan, STEP_RESOLVER) >= 0);
+	assert_int_equal(plan.count, usual.count);
+	assert_int_equal(plan.layers, usual.layers & ~LAYER_BIT(LAYER_NET));
+
+	assert_int_equal(plan_make(&facts, &limits, 0, &plan, &err), -1);
+	assert_int_equal(err.code, ERR_UNAVAILABLE);
+	error_clear(&err);
+	assert_int_equal(plan_make(&hybrid, &limits, ENGINE_FLAG_HOST_NETWORK, &plan, &err), -1);
+	assert_non_null(strstr(err.msg, "host_network.enabled"));
 }
 
 static void only_usable_controllers_count(void **state)
@@ -222,6 +259,7 @@ int main(void)
 		cmocka_unit_test(phases_follow_each_other_and_exec_is_last),
 		cmocka_unit_test(missing_host_features_are_neither_planned_nor_claimed),
 		cmocka_unit_test(a_full_host_and_the_agent_give_every_layer),
+		cmocka_unit_test(the_network_of_the_host_is_for_all_boxes_of_an_engine_or_none),
 		cmocka_unit_test(only_usable_controllers_count),
 		cmocka_unit_test(a_required_controller_that_is_missing_refuses_the_box),
 		cmocka_unit_test(every_step_has_a_name_a_doing_and_a_reason),

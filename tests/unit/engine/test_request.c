@@ -59,7 +59,7 @@ static void every_other_size_is_refused(void **state)
 	}
 }
 
-static void only_the_six_requests_are_operations(void **state)
+static void only_requests_are_operations(void **state)
 {
 	(void)state;
 	for (uint32_t op = 0; op < 300; op++) {
@@ -74,7 +74,7 @@ static void only_the_six_requests_are_operations(void **state)
 		r = check(&req, &err);
 		assert_int_equal(r, (op >= ENGINE_PROBE && op <= ENGINE_FREEZE) ||
 		                                    op == ENGINE_ADOPT || op == ENGINE_END ||
-		                                    op == ENGINE_CLAIM
+		                                    op == ENGINE_CLAIM || op == ENGINE_REACH
 		                            ? 0
 		                            : -1);
 	}
@@ -91,7 +91,7 @@ static void handover_takes_no_arguments(void **state)
 
 		assert_refused(&req, "box_id");
 		req = (struct engine_request){.op = ops[i], .seq = 1, .flags = ENGINE_FLAG_KEEP};
-		assert_refused(&req, "limits");
+		assert_refused(&req, "flags");
 		req = (struct engine_request){.op = ops[i], .seq = 1, .frozen = 1};
 		assert_refused(&req, "frozen");
 		req = (struct engine_request){.op = ops[i], .seq = 1};
@@ -182,6 +182,41 @@ static void every_limit_has_two_ends(void **state)
 	}
 }
 
+static void a_box_has_one_kind_of_network(void **state)
+{
+	static const uint32_t others[] = {ENGINE_FLAG_EGRESS, ENGINE_FLAG_BRIDGE};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		struct engine_request req = create_request();
+
+		req.flags = ENGINE_FLAG_HOST_NETWORK | others[i];
+		assert_refused(&req, "flags");
+	}
+}
+
+static void ranges_are_for_an_interface(void **state)
+{
+	struct engine_request req = create_request();
+	struct error err;
+
+	(void)state;
+	req.ranges = ENGINE_RANGES_ALL;
+	assert_refused(&req, "ranges");
+	req.flags = ENGINE_FLAG_BRIDGE;
+	assert_int_equal(check(&req, &err), 0);
+	req = (struct engine_request){.op = ENGINE_DESTROY, .seq = 1, .box_id = "a", .ranges = 1};
+	assert_refused(&req, "ranges");
+	req.op = ENGINE_REACH;
+	assert_refused(&req, "ranges");
+	req.flags = ENGINE_FLAG_EGRESS;
+	assert_refused(&req, "flags");
+	req.flags = ENGINE_FLAG_BRIDGE;
+	assert_int_equal(check(&req, &err), 0);
+	req.limits.pids = 1;
+	assert_refused(&req, "limits");
+}
+
 static void unknown_flags_are_refused(void **state)
 {
 	(void)state;
@@ -192,6 +227,8 @@ static void unknown_flags_are_refused(void **state)
 		req.flags = 1u << bit;
 		if (req.flags == ENGINE_FLAG_IMAGE)
 			memcpy(req.root, "python", strlen("python"));
+		if (req.flags == ENGINE_FLAG_PACKAGES)
+			memcpy(req.packages, "pkg-1", strlen("pkg-1"));
 		assert_int_equal(check(&req, &err), req.flags & ENGINE_FLAGS_ALL ? 0 : -1);
 	}
 }
@@ -221,6 +258,22 @@ static void a_root_is_a_name_and_comes_with_its_flag(void **state)
 	}
 }
 
+static void packages_are_a_name_and_come_with_their_flag(void **state)
+{
+	struct engine_request req = create_request();
+	struct error err;
+
+	(void)state;
+	memcpy(req.packages, "pkg-1", strlen("pkg-1"));
+	assert_refused(&req, "packages"); /* not allowed without the flag */
+	req.flags = ENGINE_FLAG_PACKAGES;
+	assert_int_equal(check(&req, &err), 0);
+	memcpy(req.packages, "../ro", strlen("../ro"));
+	assert_refused(&req, "packages");
+	memset(req.packages, 0, sizeof(req.packages));
+	assert_refused(&req, "packages");
+}
+
 static void fields_of_other_operations_must_be_zero(void **state)
 {
 	struct engine_request req = create_request();
@@ -232,7 +285,7 @@ static void fields_of_other_operations_must_be_zero(void **state)
 	req.op = ENGINE_DESTROY;
 	assert_refused(&req, "limits");
 	req = (struct engine_request){.op = ENGINE_DESTROY, .seq = 1, .box_id = "a", .flags = 1};
-	assert_refused(&req, "limits");
+	assert_refused(&req, "flags");
 	req = (struct engine_request){.op = ENGINE_PROBE, .seq = 1, .box_id = "a"};
 	assert_refused(&req, "box_id");
 	req = (struct engine_request){.op = ENGINE_FREEZE, .seq = 1, .box_id = "a", .frozen = 2};
@@ -398,14 +451,17 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_valid_request_is_unchanged),
 		cmocka_unit_test(every_other_size_is_refused),
-		cmocka_unit_test(only_the_six_requests_are_operations),
+		cmocka_unit_test(only_requests_are_operations),
 		cmocka_unit_test(handover_takes_no_arguments),
 		cmocka_unit_test(a_box_id_that_could_leave_its_directory_is_refused),
 		cmocka_unit_test(a_box_id_ends_inside_its_field_and_nothing_follows),
 		cmocka_unit_test(the_id_of_a_refused_request_is_echoed_only_if_it_is_one),
 		cmocka_unit_test(every_limit_has_two_ends),
+		cmocka_unit_test(a_box_has_one_kind_of_network),
+		cmocka_unit_test(ranges_are_for_an_interface),
 		cmocka_unit_test(unknown_flags_are_refused),
 		cmocka_unit_test(a_root_is_a_name_and_comes_with_its_flag),
+		cmocka_unit_test(packages_are_a_name_and_come_with_their_flag),
 		cmocka_unit_test(fields_of_other_operations_must_be_zero),
 		cmocka_unit_test(sequence_zero_stands_for_events),
 		cmocka_unit_test(the_default_limits_hold),

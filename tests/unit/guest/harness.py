@@ -6,20 +6,25 @@ encoder written from docs/protocol.md, not from the C sources.
 """
 
 import ctypes
+import fcntl
 import os
 import select
 import socket
 import struct
 import time
 
-VERSION = 4
+VERSION = 5
 STDIN_WINDOW = 256 * 1024
+TERMINAL_WINDOW = 256 * 1024
 HOST = ["SETUP", "PUT_BEGIN", "PUT_DATA", "PUT_END", "EXEC", "STDIN", "STDIN_END", "SIGNAL", "BYE"]
 AGENT = ["HELLO", "STARTED", "STDIN_ROOM", "OUTPUT", "REPORT", "DENIAL", "DONE", "FAILED", "LOG"]
 LATER = ["RUN", "LABEL", "ACK", "RESUME", "DESCRIBE"]
 FILES = ["FILE_OPEN", "FILE_DATA", "FILE_END", "FILE_GRANT", "FILE_CANCEL", "FILE_ROOM", "FILE_ENTRY", "FILE_BYTES",
          "FILE_DONE", "FILE_FAILED", "CHANGED", "PREPARE", "READY"]
-TYPES = {name: number for number, name in enumerate(HOST + AGENT + LATER + FILES, start=1)}
+PORTS = ["PORT_OPEN", "PORT_SEND", "PORT_FINISH", "PORT_GRANT", "PORT_RESET", "PORT_OPENED", "PORT_ROOM", "PORT_BYTES",
+         "PORT_FINISHED", "PORT_CLOSED", "PORT_LIST", "PORT_FOUND", "PORT_LISTED"]
+BESIDE = ["BESIDE", "RESIZE", "OUTPUT_GRANT"]
+TYPES = {name: number for number, name in enumerate(HOST + AGENT + LATER + FILES + PORTS + BESIDE, start=1)}
 NAMES = {number: name for name, number in TYPES.items()}
 FIELDS = {
     "HELLO": [("version", "I"), ("layers", "I"), ("landlock_abi", "I")],
@@ -50,6 +55,13 @@ FIELDS = {
     "FILE_FAILED": [("code", "I"), ("sys", "i"), ("text", "s")],
     "CHANGED": [("since_ns", "Q")],
     "READY": [("unused", "B")],
+    "PORT_OPENED": [("unused", "B")],
+    "PORT_ROOM": [("bytes", "I")],
+    "PORT_BYTES": [("data", "s")],
+    "PORT_FINISHED": [("unused", "B")],
+    "PORT_CLOSED": [("sys", "i")],
+    "PORT_FOUND": [("port", "H"), ("bound", "B")],
+    "PORT_LISTED": [("truncated", "B")],
 }
 
 RUN, WORKSPACE = 0, 1
@@ -60,6 +72,10 @@ MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 4096, 16384, 1 << 18
 
 def u8(n):
     return struct.pack("<B", n)
+
+
+def u16(n):
+    return struct.pack("<H", n)
 
 
 def u32(n):
@@ -114,7 +130,7 @@ def build_root(agent, owner, runners):
     mount("none", "/", "", MS_REC | MS_PRIVATE)
     root = "/mnt"
     mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")
-    for name in ("usr", "dev", "proc", "etc", "run/millibox", "workspace", "tmp", "dev/shm"):
+    for name in ("usr", "dev", "proc", "etc", "run/millibox", "workspace", "tmp", "dev/shm", "dev/pts"):
         os.makedirs(f"{root}/{name}")
     mount("/usr", f"{root}/usr", "", MS_BIND | MS_REC)
     for name in ("bin", "sbin", "lib", "lib64"):
@@ -126,6 +142,7 @@ def build_root(agent, owner, runners):
     for name in ("workspace", "tmp", "dev/shm"):
         mount("tmpfs", f"{root}/{name}", "tmpfs", MS_NOSUID | MS_NODEV, "size=32m,nr_inodes=500")
         os.chown(f"{root}/{name}", owner, owner)
+    mount("devpts", f"{root}/dev/pts", "devpts", MS_NOSUID, f"newinstance,ptmxmode=0600,mode=0600,uid={owner},gid={owner},max=32")
     for name, data in runners.items():
         os.makedirs(os.path.dirname(f"{root}/opt/millibox/runners/{name}"), exist_ok=True)
         with open(f"{root}/opt/millibox/runners/{name}", "wb") as f:
@@ -137,6 +154,12 @@ def build_root(agent, owner, runners):
     os.chmod(binary, 0o755)
     os.chroot(root)
     os.chdir("/")
+
+
+def raise_loopback():
+    """The engine's boxes have it, too."""
+    with socket.socket() as s:
+        fcntl.ioctl(s, 0x8914, struct.pack("16sH14x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
 
 
 class Agent:
@@ -198,6 +221,7 @@ class Agent:
             if inner == 0:
                 LIBC.prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG
                 build_root(path, self.uid, self.runners)
+                raise_loopback()
                 if self.uid and not self.ids:
                     # Executing as an ordinary id loses the right to do it later.
                     for cap in range(41):
@@ -252,6 +276,12 @@ class Agent:
              stdin=0, report=0, keep=0):
         return frame("EXEC", texts(argv) + texts(env) + text(cwd) + u64(out) + u64(err) + u32(drain)
                      + u8(stdin) + u32(report) + u8(keep), ident)
+
+    @staticmethod
+    def beside(argv, ident, rows=0, cols=0, env=("PATH=/usr/bin:/bin",), out=1 << 20, err=1 << 20, drain=100, stdin=0, source=""):
+        """A program beside the execution; with @rows and @cols on a terminal."""
+        return frame("BESIDE", texts(argv) + texts(env) + text("") + u64(TERMINAL_WINDOW if rows else out) + u64(err) + u32(drain)
+                     + u8(stdin) + text(source) + u16(rows) + u16(cols), ident)
 
     @classmethod
     def ask(cls, code, ident, runner=1, args=(), out=1 << 20, err=1 << 20, drain=100, stdin=0, report=1 << 20):

@@ -19,7 +19,7 @@ from harness import (RUN, STDIN_WINDOW, TYPES, VERSION, WORKSPACE, Agent, frame,
 AGENT = os.environ["MILLIBOX_AGENT"]
 ROOT = pathlib.Path(__file__).parents[3]
 MIB = 1 << 20
-# Two ids that belong to nobody; an ordinary user has only the one.
+# Two ids that no user has; an ordinary user has only the one.
 IDS = 1_900_000_000 if os.getuid() == 0 else None
 SANITIZED = "asan" in subprocess.run(["ldd", AGENT], capture_output=True, text=True).stdout
 ERR = {name: number for number, name in enumerate(re.findall(
@@ -737,5 +737,5 @@ def test_frames_may_come_in_pieces(agent):
 @pytest.mark.skipif(SANITIZED, reason="not the program that is shipped")
 def test_agent_is_small_and_static():
     assert os.path.getsize(AGENT) < 300_000
-    told = subprocess.run(["readelf", "-d", AGENT], capture_output=True, text=True).stdout
-    assert "no dynamic section" in told
+    headers = subprocess.run(["readelf", "-d", AGENT], capture_output=True, text=True).stdout
+    assert "no dynamic section" in headers

@@ -52,6 +52,9 @@ def test_constants_are_those_of_the_source():
     assert "#define FRAME_CHUNK (64 * 1024)" in frame and "at most 65536 bytes" in PAGE
     assert re.search(r"#define WIRE_STDIN_WINDOW \(256 \* 1024\)", message) and "262144 bytes of STDIN" in PAGE
     assert re.search(r"#define WIRE_STRS_MAX +1024", message) and "at most 1024" in PAGE
+    assert re.search(r"#define WIRE_PORT_WINDOW +\(128 \* 1024\)", message) and "at most 131072 bytes in flight" in PAGE
+    assert re.search(r"#define WIRE_PORTS_MAX +64\b", message) and "Up to 64 connections" in PAGE
+    assert re.search(r"#define WIRE_LISTED_MAX +256\b", message) and "listens, at most 256" in PAGE
     version = re.search(r"#define WIRE_VERSION +(\d+)", message).group(1)
     assert f"`version` in HELLO and SETUP is {version}." in PAGE
     resident = (ROOT / "src/guest/resident.h").read_text()
@@ -81,7 +84,17 @@ def test_engine_layout_is_that_of_the_compiler(tmp_path):
                       + "\n".join(lines) + "\nprintf(\"%zu %zu\\n\", sizeof(struct engine_request), "
                       "sizeof(struct engine_reply));\nreturn 0;\n}\n")
     subprocess.run(["cc", f"-I{ROOT}/lib", f"-I{ROOT}/src", "-o", tmp_path / "layout", source], check=True)
-    told = subprocess.run([tmp_path / "layout"], capture_output=True, text=True, check=True).stdout.split("\n")
-    for (offset, size, struct, field), line in zip(rows, told):
+    layout = subprocess.run([tmp_path / "layout"], capture_output=True, text=True, check=True).stdout.split("\n")
+    for (offset, size, struct, field), line in zip(rows, layout):
         assert line == f"{offset} {size}", f"{struct}.{field}"
-    assert told[len(rows)].split() == [str(n) for n in sizes]
+    assert layout[len(rows)].split() == [str(n) for n in sizes]
+
+
+def test_the_seeds_of_the_fuzzer_are_of_this_version():
+    """With another one the link refuses the first frame, and nothing behind it is ever read."""
+    begin = harness.frame("HELLO", bytes(12))[:12]
+    seeds = {path.name: path.read_bytes() for path in (ROOT / "tests/fuzz/corpus/link").iterdir()}
+    versions = {name: int.from_bytes(data[data.index(begin) + 12:][:4], "little") for name, data in seeds.items() if begin in data}
+    other = versions.pop("other-version")
+    assert other != harness.VERSION and len(versions) > 40
+    assert set(versions.values()) == {harness.VERSION}, versions

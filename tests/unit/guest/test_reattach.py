@@ -87,7 +87,7 @@ def test_a_run_continues_and_is_replayed(agent):
     agent.send(frame("STDIN", text(b"go\n"), 2))
     described = agent.reattach()
     assert described[2]["text"] == b"exec_a" and described[2]["runner"] == 1 and not described[2]["keep"]
-    # What was sent last may have come or not: the one who reads it again is told how much did.
+    # What was sent last may have come or not: a reader that continues learns how much did.
     assert described[2]["stdin_open"] == 1 and described[2]["stdin_bytes"] in (0, 3)
     assert described[2]["stdin_room"] in (STDIN_WINDOW, STDIN_WINDOW - 3)
     agent.send(frame("STDIN", text(b"go\n"), 2))
@@ -97,7 +97,7 @@ def test_a_run_continues_and_is_replayed(agent):
     assert outputs == [b"one\n", b"two\n", b"three\n"]
     report = b"".join(f[2]["data"] for f in frames if f[0] == "REPORT")
     assert json.loads(report)["result"] == 5
-    # Said once more, word for word, as long as nobody acknowledged it.
+    # Sent once more, byte for byte, until it is acknowledged.
     agent.reattach()
     assert [f for f in frames_until_done(agent, 2) if f[0] != "STDIN_ROOM"] == frames
     agent.send(ack(2))

@@ -336,12 +336,12 @@ os.write(fds[1], b'.')
 while True: flood()
 """, 2, report=5000))
     agent.expect("STARTED")
-    told = b""
+    reported = b""
     while (got := agent.receive())[0] != "OUTPUT":
-        told += got[2]["data"]
+        reported += got[2]["data"]
     agent.send(frame("SIGNAL", u32(signal.SIGKILL), 1))
     done = agent.collect(2)
-    assert len(told + done["report"]) == 5000 and done["done"]["status"] == 9
+    assert len(reported + done["report"]) == 5000 and done["done"]["status"] == 9
 
 
 def test_runner_that_does_not_read_costs_nothing(agent):
@@ -378,9 +378,9 @@ channel.send(b'done 2 0')
 """], keep=1))
     agent.expect("STARTED")
     out = run(agent, "", 2, args=["a", "", "b\nc"])["stdout"].decode()
-    told, request = out[: out.index("]b'") + 1], out[out.index("]b'") + 1 :]
+    reported, request = out[: out.index("]b'") + 1], out[out.index("]b'") + 1 :]
     null = "/dev/null"
-    assert json.loads(told.replace("'", '"').replace("True", "true")) == [
+    assert json.loads(reported.replace("'", '"').replace("True", "true")) == [
         [0, 1, 2, 3], [null] * 3, "/workspace", True, "2", "1", 0, 5], out
     assert request == repr(b"run 2 /run/millibox/run2\0\0a\0\0b\nc\0")
 
@@ -465,7 +465,7 @@ def test_end_of_the_host_ends_runners_too(end):
 
 
 def test_a_run_waits_for_nothing(python):
-    """Nobody else holds its pipes: their end is its own, and what a background process would be waited for
+    """No other process holds its pipes: their end is its own, and what a background process would be waited for
     is longer than a test waits."""
     run(python, "x = 0", 2, drain=600_000)
     for ident in range(3, 203):

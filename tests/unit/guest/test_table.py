@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiler of the seccomp table refuses what nobody can have meant."""
+"""The compiler of the seccomp table refuses entries that make no sense."""
 
 import errno
 import os

@@ -34,6 +34,9 @@ struct fixture {
 	struct error refused;
 	unsigned messages, closed;
 	bool silent; /* no echo */
+	bool binary; /* accept binary messages only */
+	struct buf bytes;
+	unsigned opened, sent;
 };
 
 static void on_message(void *ctx, const char *text, size_t len)
@@ -53,6 +56,26 @@ static void on_closed(void *ctx)
 	f->closed++;
 }
 
+static void on_binary(void *ctx, const char *data, size_t len)
+{
+	struct fixture *f = ctx;
+
+	f->messages++;
+	assert_int_equal(buf_add(&f->bytes, data, len), 0);
+	if (!f->silent)
+		http_ws_send_binary(f->ws, data, len);
+}
+
+static void on_opened(void *ctx)
+{
+	((struct fixture *)ctx)->opened++;
+}
+
+static void on_sent(void *ctx)
+{
+	((struct fixture *)ctx)->sent++;
+}
+
 static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 {
 	(void)ctx;
@@ -65,9 +88,14 @@ static void on_request(void *ctx, struct http_request *req)
 {
 	struct fixture *f = ctx;
 	const struct http_ws_config config = {MESSAGE_MAX, WAITING_MAX, "mcp"};
+	const struct http_ws_events text = {f, on_message, on_closed};
+	const struct http_ws_events binary = {.ctx = f,
+	                                      .on_closed = on_closed,
+	                                      .on_binary = on_binary,
+	                                      .on_opened = on_opened,
+	                                      .on_sent = on_sent};
 
-	if (http_ws_accept(req, &config, &(struct http_ws_events){f, on_message, on_closed}, &f->ws,
-	                   &f->refused) < 0)
+	if (http_ws_accept(req, &config, f->binary ? &binary : &text, &f->ws, &f->refused) < 0)
 		http_reply(req, &(struct http_answer){426, "text/plain", "no", 2, NULL, 0});
 }
 
@@ -102,6 +130,7 @@ static int set_up(void **state)
 	assert_int_equal(http_server_listen(f->server, fd, NULL, &err), 0);
 	f->fd = peer_connect(f->port);
 	buf_init(&f->came, PEER_BUF_MAX);
+	buf_init(&f->bytes, PEER_BUF_MAX);
 	*state = f;
 	return 0;
 }
@@ -115,6 +144,7 @@ static int tear_down(void **state)
 	assert_null(f->ws);
 	loop_free(f->loop);
 	buf_done(&f->came);
+	buf_done(&f->bytes);
 	free(f);
 	return 0;
 }
@@ -330,6 +360,53 @@ static void too_much_in_pieces_is_too_much(void **state)
 	assert_int_equal(f->messages, 0);
 }
 
+static bool has_sent(void *ctx)
+{
+	return ((struct fixture *)ctx)->sent > 0;
+}
+
+static void binary_messages_are_echoed_and_their_end_is_reported(void **state)
+{
+	struct fixture *f = *state;
+
+	f->binary = true;
+	open_ws(f);
+	assert_int_equal(f->opened, 1);
+	assert_int_equal(f->sent, 0);
+	send_frame(f, FIN | BINARY, "a\0b", 3);
+	expect(f, FIN | BINARY, "a\0b", 3);
+	send_frame(f, FIN | BINARY, "", 0);
+	expect(f, FIN | BINARY, "", 0);
+	peer_wait(f->loop, has_sent, f);
+	send_text(f, FIN | TEXT, "text");
+	expect_close(f, 1003);
+	assert_int_equal(f->messages, 2);
+}
+
+static bool has_two(void *ctx)
+{
+	return ((struct fixture *)ctx)->messages >= 2;
+}
+
+static void a_held_client_waits(void **state)
+{
+	struct fixture *f = *state;
+	char data[MESSAGE_MAX];
+
+	memset(data, 'x', sizeof(data));
+	f->binary = f->silent = true;
+	open_ws(f);
+	http_ws_hold(f->ws, true);
+	send_frame(f, FIN | BINARY, data, sizeof(data));
+	send_frame(f, FIN | BINARY, data, sizeof(data));
+	for (int i = 0; i < 20; i++)
+		peer_turn(f->loop);
+	assert_int_equal(f->messages, 0);
+	http_ws_hold(f->ws, false);
+	peer_wait(f->loop, has_two, f);
+	assert_int_equal(f->bytes.len, 2 * sizeof(data));
+}
+
 /* A violation closes the connection with a code; later input is ignored. */
 static void violations_close_it(void **state)
 {
@@ -499,6 +576,8 @@ int main(void)
 		UNIT(messages_come_whole),
 		UNIT(the_longest_message_is_accepted),
 		UNIT(too_much_in_pieces_is_too_much),
+		UNIT(binary_messages_are_echoed_and_their_end_is_reported),
+		UNIT(a_held_client_waits),
 		UNIT(violations_close_it),
 		UNIT(a_frame_without_a_mask_closes_it),
 		UNIT(invalid_control_frames_close_it),

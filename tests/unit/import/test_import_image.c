@@ -43,10 +43,12 @@ static void the_spool_keeps_files_with_their_digests(void **state)
 	                                    {"x/l", "../a", AE_IFLNK},
 	                                    {"y/l", "/a", AE_IFLNK}};
 	cleanup_close int fd = archive_of(entries, ARRAY_SIZE(entries));
-	struct spool *s = spool_read(fd, r->root, &limits, &r->err);
+	struct input *in = input_new(fd, &r->err);
+	struct spool *s = spool_read(in, r->root, &limits, &r->err);
 	const struct spool_file *file;
 	char hex[IMPORT_DIGEST_LEN];
 
+	input_free(in);
 	assert_non_null(s);
 	file = spool_find(s, "a");
 	assert_non_null(file);
@@ -83,12 +85,41 @@ static void the_spool_refuses(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const struct import_limits limits = {.archive_bytes = rows[i].most};
 		cleanup_close int fd = archive_of(rows[i].entries, 2);
+		struct input *in = input_new(fd, &r->err);
 
 		r->err = (struct error){0};
-		assert_null(spool_read(fd, r->root, &limits, &r->err));
+		assert_null(spool_read(in, r->root, &limits, &r->err));
+		input_free(in);
 		assert_int_equal(r->err.code, rows[i].code);
 		assert_int_equal(tree_remove(r->root, "0"), 0);
 		assert_int_equal(tree_remove(r->root, "1"), 0);
+	}
+}
+
+static void a_root_is_known_by_its_first_name(void **state)
+{
+	struct rig *r = *state;
+	static const struct {
+		struct rig_entry entries[2];
+		bool is_root;
+	} rows[] = {
+		{{{"./", NULL, AE_IFDIR}, {"./bin", "usr/bin", AE_IFLNK}}, true},
+		{{{"etc/passwd", "x"}, {"index.json", "{}"}}, true},
+		{{{".dockerenv", ""}, {"bin", NULL, AE_IFDIR}}, true},
+		{{{"/usr/bin/true", "x"}, {"b", ""}}, true},
+		{{{"index.json", "{}"}, {"etc/passwd", "x"}}, false},
+		{{{"blobs", NULL, AE_IFDIR}, {"bin", ""}}, false},
+		{{{"../bin", "x"}, {"bin", ""}}, false},
+		{{{"binary", "x"}, {"bin", ""}}, false},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		cleanup_close int fd = archive_of(rows[i].entries, 2);
+		struct input *in = input_new(fd, &r->err);
+
+		assert_non_null(in);
+		assert_int_equal(input_is_root(in), rows[i].is_root);
+		input_free(in);
 	}
 }
 
@@ -193,6 +224,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(the_spool_keeps_files_with_their_digests),
 		RIG_TEST(the_spool_refuses),
+		RIG_TEST(a_root_is_known_by_its_first_name),
 		RIG_TEST(a_saved_image_is_imported),
 		RIG_TEST(digests_and_platforms_are_checked),
 		cmocka_unit_test(names_of_roots),

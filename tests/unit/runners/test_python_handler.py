@@ -109,15 +109,15 @@ def test_the_context_has_its_values_and_counts_down(runner):
     assert done.result == ["f", 256, "r1", True, True]
 
 
-@pytest.mark.parametrize("value, told", [
+@pytest.mark.parametrize("value, wanted", [
     ("None", None), ("'\\u20ac \\ud800'", "€ ?"), ("(1, [2])", [1, [2]]), ("{1: 'a', None: 2}", {"1": "a", "null": 2}),
     ("float('nan')", None), ("[float('inf'), -float('inf'), 1.5]", [None, None, 1.5]),
     ("__import__('collections').OrderedDict(a=1)", {"a": 1}), ("{1: 'a', '1': 'b'}", {"1": "b"}),
     ("list(range(400))", list(range(400))), ("-2 ** 63", -2 ** 63), ("'x' * 100000", "x" * 100000),
 ])
-def test_a_value_is_returned_as_json(runner, value, told):
+def test_a_value_is_returned_as_json(runner, value, wanted):
     done = handle(runner, f"def handler(event): return {value}")
-    assert done.code == 0 and done.report == {"result": told}
+    assert done.code == 0 and done.report == {"result": wanted}
 
 
 @pytest.mark.parametrize("value, word", [

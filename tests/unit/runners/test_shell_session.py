@@ -22,13 +22,13 @@ def session(tmp_path):
 
 STATE = "x=1; a=(1 'b c'); declare -A m=([k]=v); f() { echo f$x; }; cd /tmp; export E='5 6'; shopt -s extglob; readonly R=2\n"
 ASK = 'f; echo "${a[1]} ${m[k]} $PWD $E $R $-"; shopt extglob; sh -c \'echo "$E"\''
-TOLD = "f1\nb c v /tmp 5 6 2 hB\nextglob        \ton\n5 6\n"
+SHOWN = "f1\nb c v /tmp 5 6 2 hB\nextglob        \ton\n5 6\n"
 
 
 def test_state_stays_between_runs(session):
     assert session.run(STATE).code == 0
     done = session.run(ASK)
-    assert (done.code, done.out, done.err) == (0, TOLD, "")
+    assert (done.code, done.out, done.err) == (0, SHOWN, "")
 
 
 @pytest.mark.parametrize("end, code", [
@@ -39,7 +39,7 @@ def test_state_survives_the_end_of_the_shell(session, end, code):
     session.run(STATE)
     assert session.run(end).code == code
     done = session.run("set +eu\n" + ASK)
-    assert (done.code, done.out, done.err) == (0, TOLD, "")
+    assert (done.code, done.out, done.err) == (0, SHOWN, "")
     assert session.run("exit 5").code == 5 and session.run("echo $x").out == "1\n"
 
 

@@ -78,6 +78,20 @@ static void nothing_asked_for_is_a_request_too(void **state)
 	assert_int_equal(request.idle_timeout_us, 0);
 }
 
+static void null_is_nothing(void **state)
+{
+	static const char body[] = "{\"id\":null,\"mode\":null,\"resources\":null,\"env_vars\":"
+				   "null,\"timeout\":null,\"dependencies\":null}";
+	cleanup_session_request struct session_request request = {0};
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(decode_session(body, sizeof(body) - 1, NULL, &request, &err), 0);
+	assert_null(request.id);
+	assert_null(request.env);
+	assert_int_equal(request.idle_timeout_us, 0);
+}
+
 static void an_id_may_be_called_session_id(void **state)
 {
 	static const char body[] = "{\"session_id\":\"x\"}";
@@ -103,7 +117,7 @@ static void wrong_sessions_are_refused_with_their_field(void **state)
 		{"{\"id\":\"a b\"}", ERR_INVALID, "id"},
 		{"{\"id\":\"../x\"}", ERR_INVALID, "id"},
 		{"{\"id\":7}", ERR_INVALID, "id"},
-		{"{\"id\":null}", ERR_INVALID, "id"},
+		{"{\"id\":false}", ERR_INVALID, "id"},
 		{"{\"id\":\"a234567890123456789012345678901234567890123456789012345678901234"
 	         "5\"}",
 	         ERR_INVALID, "id"},
@@ -168,7 +182,7 @@ static void wrong_runs_are_refused_with_their_field(void **state)
 		{"{\"code\":\"x\",\"timeout\":0.9}", ERR_INVALID, "timeout"},
 		{"{\"code\":\"x\",\"timeout\":3600.1}", ERR_INVALID, "timeout"},
 		{"{\"code\":\"x\",\"wait\":1}", ERR_INVALID, "wait"},
-		{"{\"code\":\"x\",\"stdin_open\":null}", ERR_INVALID, "stdin_open"},
+		{"{\"code\":\"x\",\"stdin_open\":0}", ERR_INVALID, "stdin_open"},
 		{"{\"code\":\"x\",\"resources\":{}}", ERR_UNKNOWN_FIELD, "resources"},
 		{"{\"code\":\"x\",\"waite\":true}", ERR_UNKNOWN_FIELD, "waite"},
 	};
@@ -219,6 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_asked_of_a_session_arrives),
 		cmocka_unit_test(nothing_asked_for_is_a_request_too),
+		cmocka_unit_test(null_is_nothing),
 		cmocka_unit_test(an_id_may_be_called_session_id),
 		cmocka_unit_test(wrong_sessions_are_refused_with_their_field),
 		cmocka_unit_test(everything_asked_of_a_run_arrives),

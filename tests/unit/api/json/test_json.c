@@ -23,7 +23,7 @@ static void refuse(const char *text, const char *field, const char *words)
 static void malformed_text_is_refused_with_its_place(void **state)
 {
 	(void)state;
-	refuse("", "", "end of file");
+	refuse("", "", "the body is empty; {} is the least");
 	refuse("{", "", "end of file");
 	refuse("[]", "", "must be an object");
 	refuse("null", "", "expected");

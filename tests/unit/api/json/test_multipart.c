@@ -122,7 +122,7 @@ static void a_form_that_is_cut_off_is_not_complete(void **state)
 	for (size_t len = 0; len < strlen(form); len++) {
 		struct seen s = {BUF_INIT(4096), SIZE_MAX, NULL};
 		struct error err = {0};
-		/* The line's end behind the last boundary is nobody's. */
+		/* The line's end behind the last boundary belongs to no part. */
 		bool whole = len >= strlen(form) - 2;
 
 		assert_int_equal(read_form(form, len, 4096, &s, &err), whole);

@@ -129,7 +129,7 @@ static bool is_name(const char *text)
 	return true;
 }
 
-/* What a client would stumble over, and nobody sees before. */
+/* What a client would stumble over, and no other test finds. */
 static void check_fields(const struct fields *table)
 {
 	for (const struct field *f = table->rows; f->name; f++) {

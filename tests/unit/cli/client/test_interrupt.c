@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel_io.h"
 #include "base/fd.h"
 #include "cli/client/interrupt.h"
 
@@ -37,7 +38,7 @@ static void all_bytes_arrive(void **state)
 	assert_true(fd_pipe(ends, 0) >= 0);
 	pid = fork();
 	if (pid == 0)
-		_exit(interrupt_write(fd, ends[1], sent, sizeof(sent)) != 0);
+		_exit(cancel_write(fd, ends[1], sent, sizeof(sent)) != 0);
 	ends[1] = fd_close(ends[1]);
 	assert_int_equal(fd_read_all(ends[0], got, sizeof(got)), sizeof(got));
 	assert_memory_equal(sent, got, sizeof(sent));
@@ -72,7 +73,7 @@ static void a_signal_interrupts_a_write_to_a_stuck_reader(void **state)
 	assert_true(fd_pipe(ends, 0) >= 0);
 	pid = interrupt_soon();
 	/* The pipe accepts a part, and nothing reads it. */
-	assert_int_equal(interrupt_write(fd, ends[1], data, sizeof(data)), -ECANCELED);
+	assert_int_equal(cancel_write(fd, ends[1], data, sizeof(data)), -ECANCELED);
 	/* The write did not consume the signal. */
 	assert_int_equal(interrupt_taken(fd), SIGINT);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -89,7 +90,7 @@ static void a_closed_reader_is_an_error_and_no_signal(void **state)
 	assert_true(fd >= 0);
 	assert_true(fd_pipe(ends, 0) >= 0);
 	(void)fd_close(ends[0]);
-	assert_int_equal(interrupt_write(fd, ends[1], "x", 1), -EPIPE);
+	assert_int_equal(cancel_write(fd, ends[1], "x", 1), -EPIPE);
 	(void)fd_close(ends[1]);
 	(void)fd_close(fd);
 }
@@ -104,14 +105,14 @@ static void a_signal_interrupts_a_read(void **state)
 	assert_true(fd >= 0);
 	assert_true(fd_pipe(ends, 0) >= 0);
 	assert_int_equal(fd_write_all(ends[1], "abc", 3), 0);
-	assert_int_equal(interrupt_read(fd, ends[0], data, sizeof(data)), 3);
+	assert_int_equal(cancel_read(fd, ends[0], data, sizeof(data)), 3);
 	assert_memory_equal(data, "abc", 3);
 	pid = interrupt_soon();
-	assert_int_equal(interrupt_read(fd, ends[0], data, sizeof(data)), -ECANCELED);
+	assert_int_equal(cancel_read(fd, ends[0], data, sizeof(data)), -ECANCELED);
 	assert_int_equal(interrupt_taken(fd), SIGINT);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	(void)fd_close(ends[1]);
-	assert_int_equal(interrupt_read(fd, ends[0], data, sizeof(data)), 0);
+	assert_int_equal(cancel_read(fd, ends[0], data, sizeof(data)), 0);
 	(void)fd_close(ends[0]);
 	(void)fd_close(fd);
 }

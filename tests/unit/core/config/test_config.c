@@ -80,6 +80,18 @@ static void defaults_are_the_documented_ones(void **state)
 	assert_true(c->runners_dir[0] == '/' && c->state_dir[0] == '/' && c->socket[0] == '/');
 }
 
+static void what_is_given_is_known(void **state)
+{
+	static const char text[] = "egress:\n  pypi: [pypi.org, files.pythonhosted.org]\n";
+	attr_cleanup(config_freep) struct config *none = parse_good(NULL);
+	attr_cleanup(config_freep) struct config *some = parse_good(text);
+
+	(void)state;
+	assert_false(config_is_given(none, offsetof(struct config, egress_pypi)));
+	assert_true(config_is_given(some, offsetof(struct config, egress_pypi)));
+	assert_false(config_is_given(some, offsetof(struct config, egress_npm)));
+}
+
 static void file_sets_nested_keys(void **state)
 {
 	attr_cleanup(config_freep) struct config *c = parse_good(
@@ -257,6 +269,39 @@ static void dump_loads_to_the_same(void **state)
 	assert_non_null(strstr(once, "\nlimits:\n  # "));
 }
 
+static char *dump_json(const struct config *c)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	config_dump_json(c, out);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void json_has_the_same_values(void **state)
+{
+	attr_cleanup(config_freep) struct config *c =
+		parse_good("user: \"q\\\"b\\\\s\"\nallowed_hosts: [a, b]\nlog_level: warn\n"
+	                   "limits: {cpu: 0.25, timeout: 1.5, disk: 3Mi}\n");
+	cleanup_free char *text = dump_json(c);
+
+	(void)state;
+	assert_ptr_equal(strstr(text, "{\"listen\": \"127.0.0.1:8000\", "), text);
+	assert_non_null(strstr(text, "\"user\": \"q\\\"b\\\\s\", "));
+	assert_non_null(strstr(text,
+	                       "\"auth\": {\"trust_socket\": true}, \"allowed_hosts\": [\"a\", "
+	                       "\"b\"], "));
+	assert_non_null(strstr(text, "\"log_level\": \"warn\", "));
+	assert_non_null(
+		strstr(text, "\"uid_base\": 1879048192, \"http\": {\"max_connections\": 512, "));
+	assert_non_null(strstr(text, "\"limits\": {\"timeout\": \"1500ms\", "));
+	assert_non_null(strstr(text, "\"disk\": \"3Mi\", "));
+	assert_string_equal(text + strlen(text) - 3, "}}\n");
+}
+
 static void file_is_read(void **state)
 {
 	char path[] = "/tmp/millibox-config-XXXXXX";
@@ -313,6 +358,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_are_the_documented_ones),
 		cmocka_unit_test(file_sets_nested_keys),
+		cmocka_unit_test(what_is_given_is_known),
 		cmocka_unit_test(errors_name_file_line_and_key),
 		cmocka_unit_test(too_long_list_is_refused),
 		cmocka_unit_test(long_file_name_does_not_hide_the_line),
@@ -320,6 +366,7 @@ int main(void)
 		cmocka_unit_test(a_misspelled_variable_is_reported),
 		cmocka_unit_test(invalid_flags_are_reported),
 		cmocka_unit_test(dump_loads_to_the_same),
+		cmocka_unit_test(json_has_the_same_values),
 		cmocka_unit_test(file_is_read),
 		cmocka_unit_test(help_names_every_key_and_variable),
 		cmocka_unit_test(nothing_is_freed_as_well),

@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "core/config/config.h"
 #include "core/identity/identity.h"
-#include "core/store/store.h"
+#include "core/store/store_internal.h"
 #include "io/loop.h"
 
 /* Identities with a real store in a directory of their own. */
@@ -28,6 +28,8 @@ struct fixture {
 	struct error err;
 	int done;
 	struct error result;
+	int policies;  /* reports of changed policies */
+	char seen[64]; /* alice's at the last report */
 };
 
 static void on_done(void *ctx, const struct error *err)
@@ -173,7 +175,7 @@ static void without_keys_tcp_serves_root_and_the_daemons_users(void **state)
 	}
 	assert_null(ask(f, &(struct identity_request){.has_uid = true, .uid = OWNER + 1}));
 	assert_int_equal(f->err.code, ERR_UNAUTHENTICATED);
-	assert_non_null(strstr(f->err.msg, "millibox key create"));
+	assert_non_null(strstr(f->err.msg, "POST /api/v1/keys"));
 	/* The kernel does not know the peer: whatever is in uid does not count. */
 	assert_null(ask(f, &(struct identity_request){.uid = 0, .authorization = "Bearer x"}));
 	assert_int_equal(f->err.code, ERR_UNAUTHENTICATED);
@@ -289,6 +291,99 @@ static void a_tenant_with_a_key_is_not_deleted(void **state)
 		ask(f, &(struct identity_request){.is_unix = true, .has_uid = true, .uid = OWNER}));
 }
 
+static void on_policy(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	f->policies++;
+	assert_int_equal(
+		str_copy(f->seen, sizeof(f->seen), tenants_find(f->tenants, "alice")->policy), 0);
+}
+
+/* Names of policies that begin with "bad" cannot be written. */
+static void add_alice(struct fixture *f)
+{
+	const struct db_statement trigger = {
+		.sql = "CREATE TRIGGER refuse BEFORE UPDATE ON tenants WHEN NEW.policy LIKE 'bad%' "
+		       "BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"};
+	const struct tenant_settings alice = {.name = "alice", .policy = "first"};
+
+	assert_int_equal(identity_create_tenant(f->identity, &alice, done_of(f), &f->err), 0);
+	settle(f);
+	assert_non_null(db_write(f->store->db, &trigger, 1, on_done, f, &f->err));
+	settle(f);
+	assert_int_equal(f->result.code, ERR_NONE);
+	identity_watch_policies(f->identity, on_policy, f);
+}
+
+static void set_policy(struct fixture *f, const char *policy)
+{
+	assert_int_equal(identity_set_tenant(f->identity, tenants_find(f->tenants, "alice"),
+	                                     &(struct tenant_settings){.policy = policy},
+	                                     done_of(f), &f->err),
+	                 0);
+	assert_string_equal(tenants_find(f->tenants, "alice")->policy, policy);
+}
+
+/* What a tenant got from a policy that was not written must be taken from it. */
+static void an_undone_policy_is_reported(void **state)
+{
+	struct fixture *f = *state;
+
+	add_alice(f);
+	set_policy(f, "bad");
+	settle(f);
+	assert_int_not_equal(f->result.code, ERR_NONE);
+	assert_string_equal(tenants_find(f->tenants, "alice")->policy, "first");
+	assert_int_equal(f->policies, 1);
+	assert_string_equal(f->seen, "first");
+	set_policy(f, "first");
+	settle(f);
+	assert_int_equal(f->policies, 1); /* the same */
+	set_policy(f, "second");
+	settle(f);
+	assert_int_equal(f->policies, 2);
+	assert_string_equal(f->seen, "second");
+}
+
+/* Memory has what the file has, and is reported once: nothing is taken for a policy that may still
+ * fail. */
+static void pending_policies_are_reported_when_all_are_written(void **state)
+{
+	static const struct {
+		const char *set[3];
+		const char *result;
+	} rows[] = {
+		{{"second", "third"}, "third"},      {{"second", "first"}, "first"},
+		{{"bad", "third"}, "third"},         {{"second", "bad"}, "second"},
+		{{"bad", "bad2"}, "first"},          {{"bad", "bad2", "bad3"}, "first"},
+		{{"bad", "third", "bad3"}, "third"},
+	};
+	struct fixture *f = *state;
+
+	add_alice(f);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		int end = f->done;
+
+		for (size_t j = 0; j < ARRAY_SIZE(rows[i].set) && rows[i].set[j]; j++, end++)
+			set_policy(f, rows[i].set[j]);
+		f->policies = 0;
+		while (f->done < end) {
+			assert_int_equal(f->policies, 0);
+			loop_run_once(f->loop, true);
+		}
+		assert_int_equal(f->policies, 1);
+		assert_string_equal(f->seen, rows[i].result);
+		assert_string_equal(tenants_find(f->tenants, "alice")->policy, rows[i].result);
+		close_all(f);
+		open_all(f);
+		assert_string_equal(tenants_find(f->tenants, "alice")->policy, rows[i].result);
+		identity_watch_policies(f->identity, on_policy, f);
+		set_policy(f, "first");
+		settle(f);
+	}
+}
+
 static void failures_of_a_peer_are_slowed_down(void **state)
 {
 	struct fixture *f = *state;
@@ -354,6 +449,8 @@ int main(void)
 		TEST(revoked_and_expired_keys_are_unknown),
 		TEST(everything_is_restored_after_a_restart),
 		TEST(a_tenant_with_a_key_is_not_deleted),
+		TEST(an_undone_policy_is_reported),
+		TEST(pending_policies_are_reported_when_all_are_written),
 		TEST(failures_of_a_peer_are_slowed_down),
 		TEST(many_peers_do_not_take_memory_without_end),
 		TEST(pending_changes_are_answered_at_the_end),

@@ -15,7 +15,8 @@ static void names_go_both_ways(void **state)
 	for (int i = SCOPE_READ; i < SCOPE_COUNT; i++)
 		assert_int_equal(scope_find(scope_name((enum scope)i)), i);
 	scopes_format(SCOPES_ALL, text);
-	assert_string_equal(text, "read,execute,sessions,files,templates,policy,metrics,admin");
+	assert_string_equal(text,
+	                    "read,execute,sessions,files,templates,policy,metrics,secrets,admin");
 	assert_int_equal(scopes_parse(text, &scopes, &err), 0);
 	assert_int_equal(scopes, SCOPES_ALL);
 	assert_int_equal(scopes_parse("read", &scopes, &err), 0);

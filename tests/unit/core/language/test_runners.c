@@ -74,7 +74,7 @@ static void manifest_becomes_a_runner(void **state)
 	    "name: other\ntitle: O\nsource: m\ncommand: ['{runner}/x']\nprogram: /nonexistent\n"
 	    "session_command: [/bin/sh, '{runner}/stay']\n");
 	put(f, ".git", "not: a manifest\n");
-	all = runners_load(f->dir, &err);
+	all = runners_load(f->dir, NULL, &err);
 	if (!all)
 		fail_msg("%s", err.msg);
 	r = runners_find(all, "demo3");
@@ -111,11 +111,11 @@ static void folder_without_manifest_is_skipped(void **state)
 	struct runners *all;
 
 	assert_int_equal(file_mkdir_parents(cache, 0755), 0);
-	assert_null(runners_load(f->dir, &err));
+	assert_null(runners_load(f->dir, NULL, &err));
 	assert_non_null(strstr(err.msg, "no runner"));
 	error_clear(&err);
 	put(f, "demo", GOOD);
-	all = runners_load(f->dir, &err);
+	all = runners_load(f->dir, NULL, &err);
 	assert_non_null(all);
 	assert_null(runners_at(all, 1));
 	runners_free(all);
@@ -169,6 +169,14 @@ static void wrong_manifests_are_refused(void **state)
 	         "", "both claim 'demo'"},
 		{"name: other\ntitle: D\nsource: m\ncommand: [/x]\nprogram: /x\n",
 	         "manifest.yaml: ", "must be 'demo'"},
+		{GOOD "hints: ['4 x{any}']\n", ":9: ", "WEIGHT TEXT"},
+		{GOOD "hints: [x]\n", ":9: ", "WEIGHT TEXT"},
+		{GOOD "extends: nothing\n", "", "extends 'nothing', which no runner has"},
+		{GOOD "compile_if: check\n", "manifest.yaml: ", "must name an option"},
+		{GOOD "compile_if: a\noptions: {a: {type: bool}}\n",
+	         "manifest.yaml: ", "beside a 'compile_command'"},
+		{GOOD "compile_command: [/x]\ncompile_if: a\noptions: {a: {type: text}}\n",
+	         "manifest.yaml: ", "type bool"},
 	};
 	struct fixture *f = *state;
 
@@ -176,7 +184,7 @@ static void wrong_manifests_are_refused(void **state)
 		struct error err = {0};
 
 		put(f, "demo", rows[i].text);
-		assert_null(runners_load(f->dir, &err));
+		assert_null(runners_load(f->dir, NULL, &err));
 		assert_int_equal(err.code, ERR_CONFIG);
 		if (!strstr(err.msg, rows[i].where) || !strstr(err.msg, rows[i].what))
 			fail_msg("row %zu: %s", i, err.msg);
@@ -191,7 +199,7 @@ static void two_runners_cannot_share_a_name(void **state)
 	put(f, "demo", GOOD);
 	put(f, "other",
 	    "name: other\naliases: [d]\ntitle: O\nsource: m\ncommand: [/x]\nprogram: /x\n");
-	assert_null(runners_load(f->dir, &err));
+	assert_null(runners_load(f->dir, NULL, &err));
 	assert_non_null(strstr(err.msg, "'demo' and 'other' both claim 'd'"));
 }
 
@@ -200,7 +208,7 @@ static void a_missing_folder_is_reported(void **state)
 	struct error err = {0};
 
 	(void)state;
-	assert_null(runners_load("/nonexistent/runners", &err));
+	assert_null(runners_load("/nonexistent/runners", NULL, &err));
 	assert_int_equal(err.code, ERR_CONFIG);
 	assert_int_not_equal(err.sys, 0);
 	runners_free(NULL);
@@ -219,7 +227,7 @@ static void number_of_runners_is_bounded(void **state)
 		               "name: %s\ntitle: D\nsource: m\ncommand: [/x]\nprogram: /x\n", name);
 		put(f, name, text);
 	}
-	assert_null(runners_load(f->dir, &err));
+	assert_null(runners_load(f->dir, NULL, &err));
 	assert_non_null(strstr(err.msg, "more than 64"));
 	for (int i = 0; i < 65; i++) {
 		(void)snprintf(name, sizeof(name), "r%02d", i);

@@ -13,7 +13,10 @@
 #include "core/policy/policy.h"
 #include "core/run/run.h"
 #include "core/session/session.h"
+#include "core/template/images.h"
+#include "core/template/template.h"
 #include "core_fixture.h"
+#include "gateway/spec.h"
 #include "wire/layer.h"
 
 #define SEC 1000000ULL
@@ -255,6 +258,26 @@ static void disk_is_cut_to_half_of_the_memory(void **state)
 	            "half of resources.memory");
 }
 
+static void the_policys_disk_does_not_follow_the_memory(void **state)
+{
+	struct fixture *f = *state;
+
+	use(f, "limits: {disk: {default: 2Mi}}", NULL);
+	f->request.memory_bytes = 128 * MIB;
+	expect_allowed(ask(f));
+	assert_int_equal(f->result.decision.grants[POLICY_DISK].granted, 2 * MIB);
+}
+
+static void a_disk_that_follows_the_memory_has_its_maximum(void **state)
+{
+	struct fixture *f = *state;
+
+	use(f, "limits: {disk: {max: 3Mi}}", NULL);
+	f->request.memory_bytes = 128 * MIB;
+	expect_allowed(ask(f));
+	assert_int_equal(f->result.decision.grants[POLICY_DISK].granted, 3 * MIB);
+}
+
 static void languages_are_allowed_and_denied_by_any_name(void **state)
 {
 	static const struct {
@@ -392,25 +415,65 @@ static void unsupported_driver_features_are_refused(void **state)
 	} rows[] = {
 		{"mounts: ['/srv/data:/data']",
 	         "policy own: mounts: it gives boxes folders of the host"},
-		{"mcp: {servers: [git]}",
-	         "policy own: mcp.servers: it gives boxes tools of MCP servers"},
-		{"mcp: {tools: ['git/*']}", "policy own: mcp.tools"},
 	};
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		f->caps.can_mount = f->caps.has_mcp = false;
+		f->caps.can_mount = false;
 		use(f, rows[i].text, NULL);
 		expect_refused(ask(f), ERR_UNAVAILABLE, "", rows[i].what);
 		expect_refused(ask_session(f), ERR_UNAVAILABLE, "", rows[i].what);
 		use(f, "", rows[i].text);
 		expect_refused(ask(f), ERR_UNAVAILABLE, "", "policy chosen: ");
-		f->caps.can_mount = f->caps.has_mcp = true;
+		f->caps.can_mount = true;
 		expect_allowed(ask(f));
 	}
-	f->caps.can_mount = f->caps.has_mcp = false;
-	use(f, "mounts: []\nmcp: {servers: []}\n", NULL);
+	f->caps.can_mount = false;
+	use(f, "mounts: []\n", NULL);
 	expect_allowed(ask(f));
+}
+
+/* A list of tools as a request has it. */
+static struct policy_explanation *ask_tools(struct fixture *f, const char *entry)
+{
+	char *list[] = {(char *)(uintptr_t)entry, NULL};
+
+	f->request.mcp = list;
+	(void)ask(f);
+	f->request.mcp = NULL;
+	return &f->result;
+}
+
+static void tools_of_servers_are_granted_by_name(void **state)
+{
+	struct fixture *f = *state;
+	struct server_spec *git = spec_new(), *servers[] = {git, NULL};
+	const struct box_rules *tools;
+
+	free(git->name);
+	git->name = xstrdup("git");
+	f->config->servers = servers;
+	f->caps.has_mcp = true;
+	use(f, "mcp: {servers: [git, absent], tools: ['git/read_*']}", NULL);
+	expect_allowed(ask(f));
+	assert_null(f->result.decision.spec.tools);
+	expect_allowed(ask_tools(f, "git"));
+	tools = f->result.decision.spec.tools;
+	assert_non_null(tools);
+	assert_string_equal(tools->texts[0], "0git/*");
+	expect_allowed(ask_tools(f, "git/read_file"));
+	expect_refused(ask_tools(f, "git/write"), ERR_DENIED, "mcp", "policy own: mcp.tools: ");
+	expect_refused(ask_tools(f, "other"), ERR_DENIED, "mcp", "policy own: mcp.servers: ");
+	expect_refused(ask_tools(f, "absent"), ERR_INVALID, "mcp", "there is no MCP server");
+	expect_refused(ask_tools(f, "g*"), ERR_INVALID, "mcp", "'g*' is not SERVER");
+	expect_refused(ask_tools(f, ""), ERR_INVALID, "mcp", "'' is not SERVER");
+	use(f, "", "mcp: {servers: [git]}");
+	expect_refused(ask_tools(f, "git"), ERR_DENIED, "mcp", "policy own: mcp.servers: ");
+	use(f, "mcp: {servers: ['*']}", NULL);
+	f->caps.has_mcp = false;
+	expect_refused(ask_tools(f, "git"), ERR_UNAVAILABLE, "mcp", "driver: mcp: ");
+	f->config->servers = NULL;
+	spec_free(git);
 }
 
 static void isolation_is_demanded_by_name_or_level(void **state)
@@ -439,6 +502,101 @@ static void isolation_is_demanded_by_name_or_level(void **state)
 	expect_refused(ask(f), ERR_UNAVAILABLE, "", "'ipc'");
 	use(f, "isolation: {min: none}", "isolation: {min: standard}");
 	expect_refused(ask(f), ERR_UNAVAILABLE, "", "policy chosen: isolation.min");
+}
+
+static void layers_of_templates_are_judged(void **state)
+{
+	struct fixture *f = *state;
+	struct image image = {.name = "pkg-1", .bytes = 2 * MIB};
+	struct template t = {.spec = {.id = (char *)"own", .manager = (char *)"pip"},
+	                     .packages = &image};
+	static const struct {
+		const char *policy, *what; /* NULL: allowed */
+		enum error_code code;
+	} rows[] = {
+		{"packages: {deny: [pip]}", "policy own: packages.deny", ERR_DENIED},
+		{"packages: {allow: [npm]}", "policy own: packages.allow", ERR_DENIED},
+		{"packages: {max_size: 1Mi}", "policy own: packages.max_size", ERR_TOO_LARGE},
+		{"packages: {max_size: 2Mi}", NULL, ERR_NONE},
+		{"packages: {allow: [pip], deny: [npm]}", NULL, ERR_NONE},
+	};
+
+	f->request.template = f->session.template = &t;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		t.packages = &image;
+		use(f, rows[i].policy, NULL);
+		if (rows[i].what) {
+			expect_refused(ask(f), rows[i].code, "template_id", rows[i].what);
+			expect_refused(ask_session(f), rows[i].code, "template_id", rows[i].what);
+		} else {
+			expect_allowed(ask(f));
+			assert_string_equal(f->result.decision.spec.packages, "pkg-1");
+			expect_allowed(ask_session(f));
+		}
+		/* Without a layer there is nothing to judge. */
+		t.packages = NULL;
+		expect_allowed(ask(f));
+	}
+	use(f, NULL, "packages: {deny: ['*']}");
+	t.packages = &image;
+	expect_refused(ask(f), ERR_DENIED, "template_id", "policy chosen: packages.deny");
+}
+
+static void private_ranges_are_narrowed(void **state)
+{
+	static char *allow[] = {(char *)"10.1.0.0/16", (char *)"10.2.0.0/16", NULL};
+	static const struct {
+		const char *own, *chosen;
+		unsigned granted;
+	} rows[] = {
+		{"network: {mode: bridge}", NULL, BOX_RANGES_ALL},
+		{"network: {mode: bridge, ranges: []}", NULL, 0},
+		{"network: {mode: bridge, ranges: [10.2.0.0/16]}", NULL, 2},
+		{"network: {mode: bridge, ranges: [10.2.0.0/16, 10.1.0.0/16]}", NULL, 3},
+		{"network: {mode: bridge}", "network: {mode: bridge, ranges: [10.1.0.0/16]}", 1},
+		{"network: {mode: bridge, ranges: [10.2.0.0/16]}",
+	         "network: {mode: bridge, ranges: [10.1.0.0/16]}", 0},
+		{"network: {mode: bridge, ranges: []}", "network: {mode: bridge}", 0},
+		{"network: {mode: none, ranges: [10.2.0.0/16]}", NULL, 0},
+	};
+	struct fixture *f = *state;
+	char **before = f->config->bridge_allow;
+
+	f->config->bridge_allow = allow;
+	f->caps.networks = BOX_NETWORK_BIT(BOX_NETWORK_BRIDGE);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		use(f, rows[i].own, rows[i].chosen);
+		expect_allowed(ask(f));
+		assert_int_equal(f->result.decision.spec.ranges, rows[i].granted);
+	}
+	use(f, "network: {mode: bridge, ranges: [10.0.0.0/8]}", NULL);
+	expect_refused(ask(f), ERR_UNAVAILABLE, "network", "policy own: network.ranges: ");
+	f->config->bridge_allow = before;
+}
+
+/* The policy that names it accepts what is missing; a policy that names the layer does not. */
+static void network_host_lacks_one_layer_of_strict(void **state)
+{
+	struct fixture *f = *state;
+
+	f->config->isolation = CONFIG_ISOLATION_STRICT;
+	f->caps.layers = LAYERS_ALL;
+	f->caps.required_layers = LAYERS_STRICT;
+	f->caps.networks = BOX_NETWORK_BIT(BOX_NETWORK_HOST);
+	use(f, "network: {mode: host}", NULL);
+	expect_allowed(ask(f));
+	assert_int_equal(f->result.decision.spec.required_layers,
+	                 LAYERS_STRICT & ~LAYER_BIT(LAYER_NET));
+	use(f, "", NULL);
+	expect_allowed(ask(f));
+	assert_int_equal(f->result.decision.spec.required_layers, LAYERS_STRICT);
+	use(f, "network: {mode: host}\nisolation: {require: [net]}", NULL);
+	expect_refused(ask(f), ERR_DENIED, "network", "policy own: isolation.require: ");
+	use(f, "network: {mode: host}\nisolation: {min: standard}", NULL);
+	expect_refused(ask(f), ERR_DENIED, "network", "policy own: isolation.min: ");
+	use(f, "network: {mode: host}", NULL);
+	f->caps.networks = 0;
+	expect_refused(ask(f), ERR_UNAVAILABLE, "network", "host_network.enabled");
 }
 
 static void templates_hold_for_the_host_too(void **state)
@@ -616,11 +774,17 @@ int main(void)
 		TEST(every_limit_has_its_rules),
 		TEST(cores_of_the_host_are_a_maximum_too),
 		TEST(disk_is_cut_to_half_of_the_memory),
+		TEST(the_policys_disk_does_not_follow_the_memory),
+		TEST(a_disk_that_follows_the_memory_has_its_maximum),
 		TEST(languages_are_allowed_and_denied_by_any_name),
 		TEST(variables_are_allowed_and_denied),
 		TEST(the_network_is_exactly_as_decided),
 		TEST(unsupported_driver_features_are_refused),
+		TEST(tools_of_servers_are_granted_by_name),
 		TEST(isolation_is_demanded_by_name_or_level),
+		TEST(layers_of_templates_are_judged),
+		TEST(private_ranges_are_narrowed),
+		TEST(network_host_lacks_one_layer_of_strict),
 		TEST(templates_hold_for_the_host_too),
 		TEST(sessions_have_modes_and_spans),
 		TEST(output_may_be_ended_when_it_overflows),

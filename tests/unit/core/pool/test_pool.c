@@ -31,6 +31,20 @@ static char *argv_[] = {(char *)"/bin/runner", (char *)"-", NULL};
 static char *env_[] = {(char *)"A=1", NULL};
 static char *other_env[] = {(char *)"A=2", NULL};
 
+static struct pools *make_pools(struct fixture *f, size_t max)
+{
+	return pools_new(&(struct pools_config){.loop = f->loop,
+	                                        .driver = f->driver,
+	                                        .scheduler = &f->scheduler,
+	                                        .max = max,
+	                                        .memory_max = 1 << 30,
+	                                        .age_us = 3600 * 1000 * 1000ULL,
+	                                        .idle_us = 3600 * 1000 * 1000ULL,
+	                                        .cores = 2,
+	                                        .on_drained = on_drained,
+	                                        .ctx = f});
+}
+
 static int setup(void **state)
 {
 	struct fixture *f = NEW(struct fixture);
@@ -56,16 +70,7 @@ static int setup(void **state)
 		.prepare_argv = argv_,
 		.env = env_,
 	};
-	f->pools = pools_new(&(struct pools_config){.loop = f->loop,
-	                                            .driver = f->driver,
-	                                            .scheduler = &f->scheduler,
-	                                            .max = 4,
-	                                            .memory_max = 1 << 30,
-	                                            .age_us = 3600 * 1000 * 1000ULL,
-	                                            .idle_us = 3600 * 1000 * 1000ULL,
-	                                            .cores = 2,
-	                                            .on_drained = on_drained,
-	                                            .ctx = f});
+	f->pools = make_pools(f, 4);
 	*state = f;
 	return 0;
 }
@@ -439,15 +444,19 @@ static void slow_boxes_of_one_tenant_do_not_delay_another(void **state)
 {
 	struct fixture *f = *state;
 
+	pools_free(f->pools);
+	f->pools = make_pools(f, 64);
 	f->scheduler.counts[SCHEDULER_RUNNING] = 2; /* all cores are busy: one at a time */
 	request(f, "greedy", 8);
 	run_timers(f);
 	assert_int_equal(fake_box_count(f->driver), 1);
-	request(f, "modest", 2);
-	wait_for_boxes(f, 2);
+	request(f, "modest", 8);
+	wait_for_boxes(f, 4);
 	request(f, "modest", 2);
 	run_timers(f);
-	assert_int_equal(fake_box_count(f->driver), 2); /* one of each */
+	assert_int_equal(fake_box_count(f->driver), 4); /* two of each */
+	request(f, "third", 2);
+	wait_for_boxes(f, 5); /* one more for a tenant that has none */
 }
 
 /* The default tenant has one of four, so the greedy one is over its share at two. */

@@ -30,6 +30,7 @@ static void all_requested_values_round_trip(void **state)
 		.language = (char *)"python",
 		.request_id = (char *)"req-1",
 		.ask = (char *)"{\"event\": \"\\u00e9\"}",
+		.name_ask = (char *)"{\"name\": \"a.py\"}",
 		.stdin_data = (char *)"in\0put",
 		.stdin_len = 6,
 		.stdin_open = true,
@@ -47,6 +48,7 @@ static void all_requested_values_round_trip(void **state)
 	assert_string_equal(out.language, in.language);
 	assert_string_equal(out.request_id, in.request_id);
 	assert_string_equal(out.ask, in.ask);
+	assert_string_equal(out.name_ask, in.name_ask);
 	assert_int_equal(out.stdin_len, 6);
 	assert_memory_equal(out.stdin_data, in.stdin_data, 6);
 	assert_true(out.stdin_open && out.fresh);
@@ -74,6 +76,7 @@ static void unrequested_members_are_absent(void **state)
 	assert_null(out.language);
 	assert_null(out.request_id);
 	assert_null(out.ask);
+	assert_null(out.name_ask);
 	assert_null(out.stdin_data);
 	assert_null(out.args);
 	assert_null(out.env);

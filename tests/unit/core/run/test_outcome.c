@@ -269,6 +269,18 @@ static void refused_calls_are_counted_once_each(void **state)
 	assert_string_equal(find(&out, "mount").rule, "seccomp");
 }
 
+/* Names go into logs and signed receipts, which take no others. */
+static void names_of_refused_tools_are_printable(void **state)
+{
+	const struct box_tool_denial denial = {
+		.server = "git", .tool = "a\n\x1b[0m\xff", .rule = "mcp.tools", .count = 1};
+	struct outcome out = {0};
+
+	(void)state;
+	assert_non_null(outcome_add_tool(&out, &denial, false));
+	assert_string_equal(out.denials[0].what, "git/a??[0m?");
+}
+
 static void flood_of_refused_calls_hides_no_limit(void **state)
 {
 	const struct outcome_evidence e = {.timed_out = true,
@@ -313,6 +325,7 @@ int main(void)
 		cmocka_unit_test(every_combination_is_judged_by_the_rule),
 		cmocka_unit_test(hits_are_listed_with_their_counts),
 		cmocka_unit_test(refused_calls_are_counted_once_each),
+		cmocka_unit_test(names_of_refused_tools_are_printable),
 		cmocka_unit_test(flood_of_refused_calls_hides_no_limit),
 		cmocka_unit_test(buffers_are_freed),
 	};

@@ -90,14 +90,22 @@ static void every_denial_comes_back(void **state)
 		.disk_full = true,
 		.counters = {.oom_kills = 1, .pids_denied = 2},
 	};
+	const struct box_denial refused = {
+		.reason = 3, .port = 80, .count = 2, .host = "a\xff.test", .detail = "ru\nle"};
 	struct outcome in = {.driver = "native"}, out;
 	cleanup_free char *text = NULL;
+	struct denial *row;
 	bool reset;
 
 	(void)state;
 	outcome_add_syscall(&in, "mount", 3);
+	row = outcome_add_network(&in, &refused, true);
+	assert_non_null(row);
+	assert_string_equal(row->what, "a?.test:80"); /* what is not text never gets further */
+	assert_string_equal(row->detail, "ru?le");
+	row->remedy = xstrdup("{\"text\":\"t\"}");
 	outcome_judge(&hit_all, &in);
-	assert_int_equal(in.denials_count, 1 + OUTCOME_LIMIT_COUNT - 1);
+	assert_int_equal(in.denials_count, 2 + OUTCOME_LIMIT_COUNT - 1);
 	text = outcome_to_json(&in, false);
 	assert_int_equal(outcome_from_json(text, &out, &reset), 0);
 	assert_int_equal(out.denials_count, in.denials_count);
@@ -106,7 +114,14 @@ static void every_denial_comes_back(void **state)
 		assert_string_equal(out.denials[i].what, in.denials[i].what);
 		assert_string_equal(out.denials[i].rule, in.denials[i].rule);
 		assert_int_equal(out.denials[i].count, in.denials[i].count);
+		assert_int_equal(out.denials[i].error, in.denials[i].error);
+		assert_int_equal(!out.denials[i].detail, !in.denials[i].detail);
+		assert_int_equal(out.denials[i].shared, i == 1);
+		assert_true(out.denials[i].rule[0]);
 	}
+	assert_string_equal(out.denials[1].remedy, "{\"text\":\"t\"}");
+	outcome_done(&in);
+	outcome_done(&out);
 }
 
 /* Others may write the file: it must not crash its reader. */

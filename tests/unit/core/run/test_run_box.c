@@ -12,7 +12,8 @@
 static int setup_pools(void **state)
 {
 	struct runners *runners =
-		fixture_runners_with("prepare_command: [/bin/sh, '{runner}/run', '-']\n");
+		fixture_runners_with("prepare_command: [/bin/sh, '{runner}/run', '-']\n"
+	                             "zygote: run.zygote\n");
 
 	return setup_with(state, runners, "true");
 }

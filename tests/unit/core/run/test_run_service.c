@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
+#include "core/policy/policies.h"
 #include "run_fixture.h"
 
 static void queue_is_bounded_and_served_in_order(void **state)
@@ -242,12 +243,20 @@ static void service_can_go_before_its_boxes(void **state)
 		fake_gone(box);
 }
 
-static void restart(struct fixture *f)
+static void restart_with(struct fixture *f, const struct policies *policies)
 {
 	run_service_free(f->service);
 	settle(f);
-	f->service = run_service_new(&(struct run_service_config){
-		.config = f->config, .driver = f->driver, .runners = f->runners, .loop = f->loop});
+	f->service = run_service_new(&(struct run_service_config){.config = f->config,
+	                                                          .driver = f->driver,
+	                                                          .runners = f->runners,
+	                                                          .loop = f->loop,
+	                                                          .policies = policies});
+}
+
+static void restart(struct fixture *f)
+{
+	restart_with(f, NULL);
 }
 
 /* Only building is bounded: a program that runs leaves its place to the next. */
@@ -294,6 +303,77 @@ static void boxes_of_the_driver_bound_what_runs(void **state)
 	expect_idle(f);
 }
 
+/* Replaces the policy default in @dir. */
+static void put_policy(const char *dir, const char *text)
+{
+	cleanup_free char *path = xasprintf("%s/default.yaml", dir);
+	cleanup_free char *whole = xasprintf("name: default\n%s\n", text);
+
+	(void)unlink(path);
+	if (*text)
+		assert_int_equal(file_create_at(AT_FDCWD, path, 0644, whole, strlen(whole)), 0);
+}
+
+/* Policies that change meanwhile apply to what has no box yet. */
+static void a_queued_run_has_the_network_that_policies_allow_now(void **state)
+{
+	static const struct {
+		const char *before, *after;
+		const char *refused; /* NULL: it starts */
+		uint16_t ranges;
+	} rows[] = {
+		{"network: {mode: bridge}", "network: {mode: bridge}", NULL, BOX_RANGES_ALL},
+		{"network: {mode: bridge}", "network: {mode: bridge, ranges: []}", NULL, 0},
+		{"network: {mode: bridge}", "network: {mode: host}", NULL, BOX_RANGES_ALL},
+		{"network: {mode: bridge}", "network: {mode: allowlist}",
+	         "policy default: network.mode: network 'bridge' is not allowed", 0},
+		{"network: {mode: host}", "network: {mode: host}", NULL, 0},
+		{"network: {mode: host}", "network: {mode: bridge}",
+	         "policy default: network.mode: network 'host' is not allowed", 0},
+		{"network: {mode: host}", "network: {mode: host}\nisolation: {require: [net]}",
+	         "policy default: isolation.require: ", 0},
+	};
+	char dir[] = "/tmp/millibox-run-XXXXXX";
+	const struct policies_config config = {.dir = dir, .fallback = "default"};
+	struct fixture *f = *state;
+
+	assert_non_null(mkdtemp(dir));
+	f->driver->caps.networks =
+		BOX_NETWORK_BIT(BOX_NETWORK_BRIDGE) | BOX_NETWORK_BIT(BOX_NETWORK_HOST);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct heard h[3] = {0};
+		struct policies *policies;
+
+		put_policy(dir, rows[i].before);
+		policies = policies_load(&config, &f->err);
+		assert_non_null(policies);
+		restart_with(f, policies);
+		for (size_t j = 0; j < ARRAY_SIZE(h); j++)
+			start(f, &h[j]);
+		assert_int_equal(stats(f).queued, 1);
+		put_policy(dir, rows[i].after);
+		assert_int_equal(policies_reload(policies, &f->err), 0);
+		done(run(f, 0), 0);
+		settle(f);
+		assert_int_equal(h[0].ends, 1);
+		assert_int_equal(h[2].errors, rows[i].refused ? 1 : 0);
+		if (rows[i].refused) {
+			assert_int_equal(h[2].error.code, ERR_DENIED);
+			assert_non_null(strstr(h[2].error.msg, rows[i].refused));
+			assert_int_equal(fake_box_count(f->driver), 1);
+		} else {
+			assert_int_equal(fake_spec(box_at(f, 1))->ranges, rows[i].ranges);
+			run_unwatch(h[2].watch);
+		}
+		run_unwatch(h[1].watch);
+		expect_idle(f);
+		restart(f);
+		policies_free(policies);
+	}
+	put_policy(dir, "");
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -312,6 +392,7 @@ int main(void)
 		TEST(service_can_go_before_its_boxes),
 		TEST(started_programs_do_not_keep_others_waiting),
 		TEST(boxes_of_the_driver_bound_what_runs),
+		TEST(a_queued_run_has_the_network_that_policies_allow_now),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,12 +81,14 @@ static void time_of_waiting_is_not_time_of_building(void **state)
 
 	session_service_free(f->service);
 	run_service_free(f->runs);
-	make_services(f, 20 * USEC_PER_MS);
+	make_services(f, 500 * USEC_PER_MS);
 	run_service_scheduler(f->runs)->config.building_max = 1;
 	a = create(f);
-	pass(f, 10 * USEC_PER_MS);
+	pass(f, 100 * USEC_PER_MS);
 	b = create(f);
-	pass(f, 15 * USEC_PER_MS);
+	for (int i = 0; i < 1000 && info_of(a).state != SESSION_FAILED; i++)
+		pass(f, 10 * USEC_PER_MS);
+	/* The time of b began when a failed. */
 	expect_state(a, SESSION_FAILED);
 	expect_state(b, SESSION_CREATING);
 	fake_ready(box_of(f, b));

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
+#include "base/file.h"
+#include "core/policy/policies.h"
+#include "core/session/session_internal.h"
 #include "session_agent.h"
+#include <fcntl.h>
 
 /* What an owner changes of a live session. */
 
@@ -108,6 +112,57 @@ static void restart_is_refused_where_there_is_nothing_to_restart(void **state)
 	expect_refused(f, session_restart(create(f), &f->err), ERR_CONFLICT);
 }
 
+static void put_policy(const char *path, const char *text)
+{
+	(void)unlink(path);
+	assert_int_equal(file_create_at(AT_FDCWD, path, 0644, text, strlen(text)), 0);
+}
+
+/* @policies NULL: settings alone decide. */
+static void serve_with(struct fixture *f, const struct policies *policies)
+{
+	session_service_free(f->service);
+	run_service_free(f->runs);
+	settle(f);
+	f->policies = policies;
+	make_services(f, 0);
+}
+
+/* Other secrets change rules. The network is for a change of policies, which also ends the session.
+ */
+static void other_secrets_take_no_network(void **state)
+{
+	char dir[] = "/tmp/millibox-change-XXXXXX";
+	const struct policies_config config = {.dir = dir, .fallback = "default"};
+	struct fixture *f = *state;
+	struct policies *policies;
+	cleanup_free char *path = NULL;
+	struct session *session;
+
+	assert_non_null(mkdtemp(dir));
+	path = xasprintf("%s/default.yaml", dir);
+	put_policy(path, "name: default\nnetwork: {mode: host}\n");
+	policies = policies_load(&config, &f->err);
+	assert_non_null(policies);
+	f->driver->caps.networks = BOX_NETWORK_BIT(BOX_NETWORK_HOST);
+	serve_with(f, policies);
+	session = ready(f);
+	assert_int_equal(info_of(session).network, BOX_NETWORK_HOST);
+	str_list_free(session->secrets);
+	session->secrets = str_list_copy((char *const[]){(char *)"token", NULL});
+	put_policy(path, "name: default\n");
+	assert_int_equal(policies_reload(policies, &f->err), 0);
+	session_service_secrets_changed(f->service, session->tenant);
+	assert_null(session->network_lost);
+	expect_state(session, SESSION_READY);
+	session_service_policies_changed(f->service);
+	expect_state(session, SESSION_TERMINATED);
+	assert_non_null(strstr(info_of(session).reason, "policy default: network.mode: "));
+	serve_with(f, NULL);
+	policies_free(policies);
+	assert_int_equal(unlink(path) + rmdir(dir), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -119,6 +174,7 @@ int main(void)
 		TEST(restart_cancels_what_runs_and_what_waits),
 		TEST(restart_wakes_a_paused_session),
 		TEST(restart_is_refused_where_there_is_nothing_to_restart),
+		TEST(other_secrets_take_no_network),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -192,7 +192,7 @@ static void an_unknown_run_is_stopped(void **state)
 	box = box_of(f, session(rig, "mine"));
 	fake_resume(box, 5, 1);
 	fake_describe(box, &(struct box_resumed){.id = 5, .label = "exec_gone"});
-	assert_int_equal(fake_exec_of(box, 5)->signo, SIGINT);
+	assert_int_equal(fake_exec_of(box, 5)->signo, SIGKILL); /* it has no variables to keep */
 	fake_started(box, 5);
 	fake_output(box, 5, OUTPUT_STDOUT, "x", 1);
 	done(box, 5, 0);
@@ -470,7 +470,7 @@ static void an_end_recorded_after_all_watchers_left_notifies_none(void **state)
 	fake_gone(box);
 }
 
-/* Cancelled while it is paused and unknown to us: it resumes, and is told to end. */
+/* Cancelled while it is paused and unknown to us: it resumes, and is ordered to end. */
 static void paused_execution_is_cancelled(void **state)
 {
 	struct rig *rig = *state;
@@ -577,9 +577,11 @@ static void runs_that_a_lost_new_box_may_have_started_are_not_repeated(void **st
 
 	past_session(rig, "mine", "b1", "creating", "python");
 	past_execution(rig, "exec_1", "mine", false, "{}");
+	past_execution(rig, "exec_2", "mine", false, "{\"background\": true}");
 	write_rows(rig, &DB_SQL("UPDATE executions SET begun = 1"));
 	restore(rig);
 	expect_status(record(rig, "exec_1"), OUTCOME_CRASHED);
+	expect_status(record(rig, "exec_2"), OUTCOME_CRASHED);
 	expect_state(session(rig, "mine"), SESSION_CREATING);
 }
 

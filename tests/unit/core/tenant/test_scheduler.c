@@ -573,7 +573,7 @@ static void sessions_open_slowly_beside_executions_of_others(void **state)
 	assert_string_equal(turns, "b");
 	scheduler_out(&s, &jobs[1].entry, 3000 + 2 * SECOND);
 	assert_int_equal(rest_us, SECOND / 4); /* a slow box does not make all others slow */
-	scheduler_continue(&s, 10 * SECOND);   /* nobody else has executed for long */
+	scheduler_continue(&s, 10 * SECOND);   /* no other tenant has executed for long */
 	assert_string_equal(turns, "bc");
 	assert_false(scheduler_delays_boxes(&s));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "api/json/markers.h"
 #include "base/alloc.h"
+#include "core/run/markers.h"
 #include <string.h>
 
 #define BEGIN "===SANDBOX_RESULT==="

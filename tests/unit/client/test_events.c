@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/client/events.h"
+#include "client/events.h"
 
 struct seen {
 	char text[512]; /* "kind:data|" ... */
@@ -14,7 +14,7 @@ struct seen {
 
 static int on_event(void *ctx, const struct event *event)
 {
-	static const char letters[] = "PSoerxE?";
+	static const char letters[] = "PSoeirxE?";
 	struct seen *seen = ctx;
 	size_t used = strlen(seen->text);
 

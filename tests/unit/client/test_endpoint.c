@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "cli/client/endpoint.h"
+#include "client/endpoint.h"
 
 struct expectation {
 	struct endpoint_source source;

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/alloc.h"
-#include "cli/client/api_call.h"
+#include "client/api_call.h"
 #include <string.h>
 
 #define TOO_LONG "a2345678901234567890123456789012345678901234567890123456789012345"
