@@ -3,8 +3,11 @@
 
 import os
 import pathlib
+import signal
 import sys
 import tempfile
+
+import time
 
 import pytest
 
@@ -34,6 +37,9 @@ def pytest_configure(config):
         config.addinivalue_line("markers", line)
     if host.is_root():
         host.separate_mounts()
+    # A job in the background of a shell ignores it, and so would every program that a test starts and interrupts.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -118,16 +124,34 @@ def nothing_is_left(request, reports):
     if shared:
         shared.settle()
         shared.rest()
+        _await_helpers(shared)
     before = _witness()
     descriptors = _descriptors(shared)
     yield
     if shared and shared.process.poll() is None:
-        shared.settle()
+        try:
+            shared.settle()
+        except AssertionError:
+            # The tests that follow would fail for what this one left.
+            shared.end_sessions()
+            raise
         shared.rest()
         host.wait_until(
             lambda: _descriptors(shared) <= descriptors, PATIENCE_S, "descriptors of the daemon given back"
         )
     host.wait_until(lambda: not _witness() - before, PATIENCE_S, lambda: f"nothing left: {_witness() - before}")
+
+
+def _await_helpers(daemon):
+    """Sockets to the daemon's helpers come some time after its start: wait until their number stays the same."""
+    if getattr(daemon, "is_steady", False) or daemon.process.poll() is not None:
+        return
+    readings = []
+    while len(readings) < 10 or len(set(readings[-10:])) > 1:
+        readings.append(_descriptors(daemon)[0])
+        assert len(readings) < 1000, readings
+        time.sleep(0.03)
+    daemon.is_steady = True
 
 
 def _descriptors(daemon):

@@ -22,7 +22,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import peers  # noqa: E402
 import plot  # noqa: E402
 import rows_cost  # noqa: E402
+import rows_egress  # noqa: E402
 import rows_fresh  # noqa: E402
+import rows_gateway  # noqa: E402
+import rows_javascript  # noqa: E402
 import rows_mcp  # noqa: E402
 import rows_session  # noqa: E402
 import verdict  # noqa: E402
@@ -71,6 +74,7 @@ def measure(args):
         results["burst"] = rows_fresh.row_burst(pooled.socket)
         results["saturated"] = rows_fresh.row_saturated(pooled.socket, args.saturate)
         results["pandas"] = rows_fresh.row_pandas(pooled.socket)
+        results["javascript"] = rows_javascript.row_javascript(pooled)
         time.sleep(2)  # until the pools are full again
         results["memory"] = rows_cost.row_memory(pooled)
         say("programs inside and outside, files ...")
@@ -82,6 +86,10 @@ def measure(args):
         results["mcp"] = rows_mcp.row_mcp(single)
         say(f"{args.boxes} boxes ...")
         results["many"] = rows_cost.row_many(single, args.boxes, 16)
+    say("proxy of boxes ...")
+    results["egress"] = rows_egress.row_egress()
+    say("tools of MCP servers ...")
+    results["gateway"] = rows_gateway.row_gateway()
     say("daemon start ...")
     results["start"] = rows_cost.row_start()
     return results

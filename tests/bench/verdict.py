@@ -50,10 +50,22 @@ def on_demand(f):
     return f"{alone:.2f} ms, {times:.1f}x faster", times >= 4, times >= 6 and alone <= 2.2
 
 
+def javascript(f):
+    fresh = (f.r["javascript"] or {})["fresh"]
+    times = fresh["bare node"]["p50_ms"] / fresh["millibox"]["p50_ms"]
+    text, *line = at_most(f.r["javascript"]["line"]["p50_ms"], 1, 0.5, " ms")
+    return f"{fresh['millibox']['p50_ms']:.2f} ms, {times:.1f}x faster / {text}", times > 1 and line[0], times >= 10 and line[1]
+
+
 def over_rest(f):
     over = f.r["mcp"]["overhead_ms"]
     text, *judged = both(*(at_most(over[k], 0.3, 0.3, " ms") for k in ("http", "websocket")))
     return f"{text} ({over['stdio']:.2f} ms)", *judged
+
+
+def proxy_cost(f):
+    e = f.r["egress"]
+    return both(at_most(e["added_ms"], 1, 0.3, " ms"), at_least(e["stream_mb_s"], 500, 1000, " MB/s"), at_most(e["idle_mib"], 20, 20, " MiB", 1))
 
 
 #: (number, what, must reach, aim, how it is judged)
@@ -75,6 +87,8 @@ ROWS = [
     ("12", "100 fresh boxes asked for at once: all answered", "≤ 300 ms", "≤ 120 ms", lambda f: at_most(f.r["burst"]["p50_ms"], 300, 120, " ms", 0)),
     ("13", "left behind after 10,000 boxes", "0", "0", lambda f: at_most(f.r["many"]["left_behind"], 0, 0, "", 0)),
     ("14", "daemon memory after 10,000 executions against after 1,000", "≤ +5 %", "flat", lambda f: at_most(f.r["many"]["growth_percent"], 5, 1, " %", 1)),
+    ("19", "proxy of boxes: added to a request, p50 / a tunnel / 1,000 idle connections", "≤ 1 ms / ≥ 500 MB/s / ≤ 20 MiB", "≤ 0.3 ms / ≥ 1 GB/s", proxy_cost),
+    ("16", "fresh JavaScript from a pool against bare `node -e` / a line in a live JavaScript session, p50", "faster / ≤ 1 ms", "10x / ≤ 0.5 ms", javascript),
     ("", "the same as row 1, cold: no pool, no warm interpreter, p50 against bare Python", "≤ 1.5x", "≤ 1x",
      lambda f: at_most(f.r["cold"]["p50_ms"] / f.bare, 1.5, 1, "x")),
     ("", "`true` in a fresh shell, cold, one after another, p50", "≤ 4 ms", "", lambda f: at_most(f.r["shell"]["p50_ms"], 4, 4, " ms")),
@@ -83,6 +97,8 @@ ROWS = [
     ("", "`import pandas` in a fresh box of a template that has it", "≤ 1 ms", "", lambda f: at_most(f.r["pandas"]["import"]["p50_ms"], 1, 1, " ms")),
     ("", "private memory of a warm box that has pandas against a plain one", "≤ 3x", "", lambda f: at_most(f.r["memory"]["pandas_times"], 3, 3, "x")),
     ("", "a tool called over MCP, p50 beyond the same call over REST: HTTP / WebSocket (stdio, one more process, for information)", "≤ 0.3 ms", "", over_rest),
+    ("", "a tool of an outside MCP server called in a box, p50 beyond the same call without a gateway", "≤ 1 ms", "",
+     lambda f: at_most(f.r["gateway"]["overhead_ms"], 1, 1, " ms")),
 ]  # fmt: skip
 
 

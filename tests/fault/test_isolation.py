@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The setting `isolation`: strict, the default, executes nothing while a required layer is missing, whoever starts the
+"""The setting `isolation`: strict, the default, executes nothing while a required layer is missing, for every user who starts the
 daemon, and names the remedy. best-effort is asked for by name; the log and every receipt say so."""
 
 import json
@@ -191,13 +191,13 @@ def test_make_run_says_which_one_it_starts(without):
         host.wait_until(lambda: process.poll() is not None or "listening on" in path.read_text(), 30, path.read_text)
         text = path.read_text()
         assert process.poll() is None, text
-        told, logged = text.split("milliboxd will listen", 1)
-        assert f"isolation: {expected} (" in told and f"isolation: {expected}" in logged
+        shown, logged = text.split("milliboxd will listen", 1)
+        assert f"isolation: {expected} (" in shown and f"isolation: {expected}" in logged
         for layer in lacking():
-            found = re.search(rf"^missing +{re.escape(layer)} .*\n +loss: .*\n +remedy: +\w", told, re.M)
-            assert found, told
+            found = re.search(rf"^missing +{re.escape(layer)} .*\n +loss: .*\n +remedy: +\w", shown, re.M)
+            assert found, shown
         if lacking():
-            assert "sudo make run" in told and "ISOLATION=strict" in told
+            assert "sudo make run" in shown and "ISOLATION=strict" in shown
     finally:
         process.terminate()
         process.wait(20)

@@ -87,26 +87,28 @@ def test_both_killed_leave_nothing_after_the_next_start(make_daemon):
     runs_again(d, threads)
 
 
+def agent_of_sleep(daemon):
+    """The agent of the box in which "sleep" runs, not of one that is being made."""
+    def find():
+        table = host.parents()
+        return next((p for p in daemon.box_pids() if table.get(p) == daemon.engine_pid
+                     and any(host.comm(child) == "sleep" for child in host.descendants(p, table))), None)
+
+    return host.wait_until(find, 10, "sleep runs")
+
+
 def test_agent_killed_is_a_crash_of_that_box_only(make_daemon):
     if not host.is_root():
         pytest.skip("needs root: the agent of a box has another id than we")
     d = make_daemon().start()
-    got = []
-
-    def work():
-        with d.client() as c:
-            got.append(c.shell("echo begun; sleep 100", timeout=100))
-
-    t = threading.Thread(target=work)
-    t.start()
-    host.wait_until(lambda: any(host.comm(p) == "sleep" for p in d.box_pids()), 10, "runs")
-    # Of this box, not of one that is being made.
-    agent = next(p for p in d.box_pids() if host.proc_stat(p)[0] == d.engine_pid
-                 and any(host.comm(child) == "sleep" for child in host.descendants(p)))
-    os.kill(agent, signal.SIGKILL)
-    t.join(20)
-    assert got[0]["status"] == "crashed"
-    assert got[0]["stdout"] == "begun\n"
+    with d.client() as c:
+        events = c.stream("shell", "echo begun; sleep 100", timeout=100)
+        # From here on its agent has passed on the output.
+        next(event for event in events if event.get("data") == "begun\n")
+        os.kill(agent_of_sleep(d), signal.SIGKILL)
+        result = list(events)[-1]["result"]
+    assert result["status"] == "crashed"
+    assert result["stdout"] == "begun\n"
     with d.client() as c:
         assert c.shell("echo fine")["stdout"] == "fine\n"
     d.settle()
@@ -116,19 +118,12 @@ def test_stopped_agent_does_not_stop_the_clock(make_daemon):
     if not host.is_root():
         pytest.skip("needs root: the agent of a box has another id than we")
     d = make_daemon().start()
-    got = []
-
-    def work():
-        with d.client() as c:
-            got.append(c.shell("sleep 100", timeout=30 if host.SLOW else 5))
-
-    t = threading.Thread(target=work)
-    t.start()
-    host.wait_until(lambda: any(host.comm(p) == "sleep" for p in d.box_pids()), 10, "runs")
-    agent = next(p for p in d.box_pids() if host.proc_stat(p)[0] == d.engine_pid)
-    os.kill(agent, signal.SIGSTOP)
-    t.join()
-    assert got[0]["status"] == "timeout"
+    with d.client() as c:
+        events = c.stream("shell", "echo on; exec sleep 100", timeout=30 if host.SLOW else 5)
+        # From here on its agent has reported that it runs.
+        next(event for event in events if event.get("data") == "on\n")
+        os.kill(agent_of_sleep(d), signal.SIGSTOP)
+        assert list(events)[-1]["result"]["status"] == "timeout"
     d.settle()
 
 

@@ -96,6 +96,20 @@ def test_without_landlock_the_receipt_lacks_it(deny):
         d.remove()
 
 
+@pytest.mark.skipif(not host.is_root(), reason="needs root: with a single id it is refused for another reason")
+def test_without_landlock_network_host_is_refused(deny):
+    """Programs would reach abstract Unix sockets of the host."""
+    for setting, expected in (("true", "refused to start"), ("false", "served")):
+        d = DeniedDaemon(env={"MILLIBOX_HOST_NETWORK_ENABLED": setting})
+        d.prefix = (str(deny), str(errno.ENOSYS), "landlock_create_ruleset,landlock_add_rule,landlock_restrict_self")
+        try:
+            how, what = outcome_of(d)
+            assert how == expected, (setting, what)
+            assert setting == "false" or "network host needs Landlock" in what, what
+        finally:
+            d.remove()
+
+
 def test_a_zygotes_child_that_cannot_enter_its_box_says_why(deny):
     """The program is executed instead. Only such a child makes this call."""
     d = DeniedDaemon(env={"MILLIBOX_ZYGOTES_ENABLED": "true"})

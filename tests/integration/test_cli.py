@@ -18,10 +18,6 @@ pytestmark = pytest.mark.phases("system")
 needs_cgroup = pytest.mark.skipif(
     not host.is_root(), reason="an ordinary user without a delegated cgroup has rlimits only, which nothing counts"
 )
-#: The manual has a section for each, in the order of the overview.
-COMMANDS = list(dict.fromkeys(re.findall(r"^# [A-Z ]+\n\n\*millibox ([a-z ]+)\*", (ROOT / "docs/man/millibox.1.scd").read_text(), re.M)))
-COMMANDS += ["version", "help"]  # without a section
-
 
 def environment(**extra):
     env = {"PATH": "/usr/bin:/bin", "HOME": "/"}
@@ -106,7 +102,7 @@ def test_a_traceback_is_on_stderr(run):
 
 
 def test_the_streams_keep_their_order(start):
-    code = "for i in 1 2 3; do echo out$i; sleep 0.1; echo err$i >&2; sleep 0.1; done"
+    code = "for i in 1 2 3; do echo out$i; sleep 0.4; echo err$i >&2; sleep 0.4; done"
     process = start("-l", "shell", "-c", code, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     out, _ = process.communicate(timeout=60)
     assert out.split() == [b"out1", b"err1", b"out2", b"err2", b"out3", b"err3"]
@@ -135,6 +131,13 @@ def test_arguments_follow_the_program(run, tmp_path, dashes):
     assert run("-", *dashes, *arguments, stdin=code.encode()).stdout == expected
 
 
+def test_two_dashes_end_the_options(run, tmp_path, monkeypatch):
+    (tmp_path / "-c.py").write_text("import sys; print(sys.argv[1:])")
+    assert run("--", str(tmp_path / "-c.py"), "-l").stdout == b"['-l']\n"
+    monkeypatch.chdir(tmp_path)
+    assert run("--", "-c.py", "--", "x").stdout == b"['--', 'x']\n"
+
+
 def test_environment_variables(run):
     done = run("-l", "shell", "-e", "A=b=c", "--env", "E=", "-c", 'echo "[$A][$E]"')
     assert done.stdout == b"[b=c][]\n"
@@ -153,6 +156,8 @@ def test_files_of_any_bytes(run, tmp_path):
         *("-c", "print(open('raw', 'rb').read() == bytes(range(256)), open('d/text').read() == 'h\\u00e9\\n')"),
     )
     assert done.stdout == b"True True\n", done.stderr
+    # A path alone keeps its last name.
+    assert run("-f", f"{tmp_path}/text", "-c", "print(len(open('text').read()))").stdout == b"3\n"
 
 
 SHOW_STDIN = "import sys; print(sys.stdin.buffer.read())"
@@ -247,7 +252,7 @@ def test_the_limit_that_was_reached_is_named(run, options, language, code, statu
 
 
 def test_output_before_a_time_out_is_kept(run):
-    done = run("-t", "500ms", "-l", "shell", "-c", "echo before; sleep 60")
+    done = run("-t", "2s", "-l", "shell", "-c", "echo before; sleep 60")
     assert (done.returncode, done.stdout) == (124, b"before\n")
 
 
@@ -290,6 +295,22 @@ def test_a_value_that_the_daemon_rejects_is_reported_as_an_option(run, args, mes
     assert text.startswith(f"millibox: {message}")
     assert text.endswith("Try 'millibox run --help'.\n")
     assert "error_detail" not in text and "{" not in text
+
+
+@pytest.mark.parametrize(
+    "words, stdin, message",
+    [
+        (["secret", "set", "x"], b"12345678", "--host: must name the hosts"),
+        (["secret", "set", "x", "--host", "a.example"], b"", "the value is empty"),
+        (["package", "install", "--manager", "foo", "bar"], b"", "--manager: 'foo' is not a package manager; known: pip, npm,"),
+        (["run", "--option", "nope=1", "-c", "1"], b"", "--option: nope: is not an option of python"),
+    ],
+)
+def test_a_refusal_names_the_option_and_what_is_known(daemon, words, stdin, message):
+    done = millibox(*words, stdin=stdin, env=environment(MILLIBOX_SOCKET=daemon.socket))
+    text = done.stderr.decode()
+    assert done.returncode == 2 and text.startswith(f"millibox: {message}"), text
+    assert f"Try 'millibox {words[0]}" in text
 
 
 def test_another_refusal_is_text_and_not_json(run):
@@ -336,9 +357,12 @@ def test_the_environment_selects_the_daemon(daemon):
         (["--timeout", "soon", "-c", "x"], b"'soon' is not a time"),
         (["--timeout", "0", "-c", "x"], b"must be greater than 0"),
         (["--mmeory", "1Gi", "-c", "x"], b"did you mean '--memory'?"),
+        (["--image", "x", "-c", "x"], b"did you mean '--template'?"),
         (["-e", "novalue", "-c", "x"], b"is not NAME=VALUE"),
         (["--socket", "/a", "--url", "http://b", "-c", "x"], b"not both"),
         (["-i", "-", "-"], b"cannot be both"),
+        (["--"], b"expected a program"),
+        (["--receipt", "signed", "-c", "x"], b"--receipt requires --json"),
     ],
 )
 def test_invalid_command_lines(args, word):
@@ -352,9 +376,9 @@ def test_invalid_command_lines(args, word):
 def test_what_is_not_granted_is_told(daemon, run):
     done = run("--memory", "64Mi", "--disk", "1Gi", "-c", "print(1)")
     assert done.returncode == 0 and done.stdout == b"1\n"
-    assert done.stderr == b"millibox: warning: resources.disk: 1Gi was requested, 32Mi is granted: files are kept in memory, at most half of resources.memory\n"
+    assert done.stderr == b"millibox: warning: --disk: 1Gi was requested, 32Mi is granted: files are kept in memory, at most half of resources.memory\n"
     made = millibox("session", "create", "--socket", daemon.socket, "--memory", "64Gi")
-    assert made.returncode == 0 and b"warning: resources.memory: 64Gi was requested, 8Gi is granted" in made.stderr
+    assert made.returncode == 0 and b"warning: --memory: 64Gi was requested, 8Gi is granted" in made.stderr
     assert millibox("session", "delete", "--socket", daemon.socket, made.stdout.decode().strip()).returncode == 0
 
 
@@ -378,13 +402,13 @@ def test_an_unreachable_daemon_is_reported_with_a_remedy(command, where):
     done = millibox(*command, *where)
     assert done.returncode == 125
     assert b"cannot connect to " + where[1].encode() in done.stderr
-    assert b"start milliboxd there, or omit --socket and --url" in done.stderr
+    assert b"start milliboxd there, or omit --socket and --url, and MILLIBOX_SOCKET" in done.stderr
 
 
 def test_a_missing_template(run):
     done = run("--template", "nope", "-c", "1")
     assert done.returncode == 2
-    assert b"no template has this id; 'millibox template list'" in done.stderr
+    assert b"no template has the id 'nope'" in done.stderr and b"'millibox template list'" in done.stderr
 
 
 # Interruption
@@ -543,31 +567,6 @@ def test_help_of_a_group_is_that_of_its_commands(words):
 # Help
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_for_every_command(command):
-    by_option = millibox(*command.split(), "--help")
-    by_command = millibox("help", *command.split())
-    assert by_option.returncode == by_command.returncode == 0
-    assert by_option.stdout == by_command.stdout
-    assert by_option.stdout.startswith(f"Usage: millibox {command} ".encode())
-    assert by_option.stderr == by_command.stderr == b""
-
-
-def test_the_overview_lists_every_command():
-    text = millibox("help").stdout.decode()
-    listed = re.findall(r"^  (\w+(?: \w+)?)  ", text.partition("Exit status:")[0], re.M)
-    assert listed == COMMANDS
-    assert millibox("--help").stdout.decode() == text
-    assert millibox().returncode == 2
-
-
-def test_there_is_one_table_of_exit_statuses():
-    (table,) = re.findall(r"^Exit status:\n(?:  .*\n)+", millibox("help").stdout.decode(), re.M)
-    assert table in millibox("run", "--help").stdout.decode()
-    assert table in millibox("session", "exec", "--help").stdout.decode()
-    assert re.findall(r"^  (\S+(?: \+ N)?)", table, re.M) == ["0", "1", "2", "124", "125", "128 + N", "others"]
-
-
 def test_version():
     assert re.fullmatch(rb"millibox \d+\.\d+\.\d+\n", millibox("version").stdout)
     assert millibox("--version").stdout == millibox("version").stdout
@@ -586,13 +585,13 @@ def test_unknown_commands_get_a_suggestion(word, hint):
         (["millibox", "do"], ["doctor"]),
         (["millibox", "run", "--mem"], ["--memory"]),
         (["millibox", "box", ""], ["plan"]),
-        (["millibox", "se"], ["session"]),
+        (["millibox", "ses"], ["session"]),
         (["millibox", "session", "re"], ["resume"]),
         (["millibox", "session", "create", "--life"], ["--lifetime"]),
         (["millibox", "file", "m"], ["mkdir", "mv"]),
         (["millibox", "file", "put", "--t"], ["--tar"]),
         (["millibox", "box", "plan", "--js"], ["--json"]),
-        (["millibox", "version", "--"], ["--help"]),
+        (["millibox", "version", "--"], ["--json", "--help"]),
     ],
 )
 def test_the_completion_script_completes(words, expected):
@@ -618,7 +617,7 @@ def test_ids_and_templates_are_completed(daemon, client):
     assert words(daemon, "file", "get", session, "") == []
     assert "python-basic" in words(daemon, "run", "--template", "")
     assert "python-basic" in words(daemon, "template", "show", "")
-    assert words(daemon, "run", "-l", "") == ["python", "shell"]
+    assert {"python", "shell", "javascript"} <= set(words(daemon, "run", "-l", ""))
     # The daemon on the line is asked.
     assert words(daemon, "session", "show", "--socket", "/nonexistent", "") == []
     assert client.request("DELETE", f"/api/v1/sessions/{session}").status in (200, 204)
@@ -643,7 +642,7 @@ def test_a_full_disk_is_not_success():
     assert b"No space left" in done.stderr
 
 
-# The manual pages of the daemon and the engine match the programs (a unit test checks the client's)
+# The manual pages of the daemon and the engine match the programs (that of the client is made from its tables)
 
 
 def page(name):
@@ -674,3 +673,36 @@ def test_the_manual_has_every_setting():
             keys.add((group if match[1] else "") + match[2])
     entries = set(re.findall(r"^\*([a-z_.]+)\*$", page("millibox.yaml.5"), re.M))
     assert keys == entries
+
+
+#: A program that fails, and what must name its file.
+FAILING = {"deep.py": ("import sys\nprint(sys.argv[0])\n1/0\n", 'File "deep.py", line 3'),
+           "deep.js": ("console.log(require('path').basename(process.argv[1]))\nthrow new Error('x')\n", "deep.js:2"),
+           "deep.ts": ("console.log(process.argv[1]!.split('/').pop())\nthrow new Error('x' as string)\n", "deep.ts:2")}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_program_has_the_name_of_its_file(daemon, tmp_path, name):
+    code, words = FAILING[name]
+    (tmp_path / name).write_text(code)
+    for options in ([], ["--language", {"py": "python", "js": "javascript", "ts": "typescript"}[name[-2:]]]):
+        done = millibox("run", "--socket", daemon.socket, *options, tmp_path / name)
+        assert (done.returncode, done.stdout.decode()) == (1, name + "\n"), done
+        assert words in done.stderr.decode() and "main." not in done.stderr.decode(), done
+
+
+@pytest.mark.parametrize("name, code, words", [
+    ("hook.py", "def handler(event):\n    return 1 / event['n']\n", 'File "hook.py", line 2'),
+    ("hook.js", "exports.handler = (event) => {\n  throw new Error(event.n);\n};\n", "hook.js:2"),
+])
+def test_a_handler_has_the_name_of_its_file(daemon, tmp_path, name, code, words):
+    """Which selects its language, too."""
+    (tmp_path / name).write_text(code)
+    done = millibox("run", "--socket", daemon.socket, "--event", '{"n": 0}', "--handler", tmp_path / name)
+    assert done.returncode == 2, done
+    assert words in done.stderr.decode() and "main." not in done.stderr.decode(), done
+
+
+def test_a_handler_from_standard_input_is_python(daemon):
+    done = millibox("run", "--socket", daemon.socket, "--handler", "-", stdin=b"def handler(event): return [6 * 7]")
+    assert (done.returncode, done.stdout) == (0, b"[\n  42\n]\n"), done

@@ -83,6 +83,26 @@ def test_a_path_with_a_trailing_slash_is_a_directory(cli, py, tmp_path):
     assert b"no name" in cli("put", py.id, "-", "into/", status=2).stderr
 
 
+def test_without_a_path_a_file_keeps_its_name(cli, py, tmp_path):
+    (tmp_path / "name.txt").write_bytes(b"n")
+    cli("put", py.id, f"{tmp_path}/name.txt")
+    assert cli("get", py.id, "name.txt").stdout == b"n"
+    assert b"no name" in cli("put", py.id, "-", status=2).stderr
+    cli("put", py.id, f"{tmp_path}/name.txt", "d/")
+    for verb in ("get", "cat"):
+        assert b"use 'millibox file get -r' for a tar archive of it" in cli(verb, py.id, "d", status=2).stderr
+
+
+def test_a_file_is_printed_as_it_is(cli, py):
+    data = bytes(range(256)) * 5000
+    cli("put", py.id, "-", "d/there", stdin=data)
+    for path in ("d/there", "/workspace/d/there"):
+        done = cli("cat", py.id, path)
+        assert (done.stdout, done.stderr) == (data, b""), path
+    assert b"expected a session and a path in it" in cli("cat", py.id, "d/there", "more", status=2).stderr
+    assert b"'millibox file ls SESSION' lists the files" in cli("cat", py.id, "none", status=125).stderr
+
+
 @pytest.mark.parametrize("name", ["mkdir", "move", "upload", "ü b+c%20#?&=", "-x", "a/./b"])
 def test_names_of_all_kinds(cli, py, name):
     cli("put", py.id, "-", "./" + name, stdin=name.encode())

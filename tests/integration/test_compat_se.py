@@ -9,7 +9,7 @@ import uuid
 
 import pytest
 
-from support.sessions import V1
+from support.sessions import V1, needs_freezer
 
 pytestmark = pytest.mark.phases("system")
 
@@ -303,7 +303,7 @@ def test_bad_requests_create_nothing(se, verb, body):
 
 
 def test_time_runs_out(se):
-    answer = ok(se.post("execute_code", {"code": "import time; print('in', flush=True); time.sleep(60)", "timeout": 1}))
+    answer = ok(se.post("execute_code", {"code": "import time; print('in', flush=True); time.sleep(60)", "timeout": 3}))
     assert answer["returncode"] == 124 and answer["stdout"] == "in\n" and answer["status"] == "timeout"
     assert ok(se.post("execute", {"command": "true"}))["returncode"] == 0
 
@@ -414,3 +414,15 @@ def test_bad_calls(client, fields):
 def test_bodies_that_are_not_json(client):
     answer = client.post(f"{SE}/v2/execute_code", "{", headers={"Content-Type": "application/json"})
     assert answer.status == 400 and json.loads(answer.body)["detail"]["error_code"] == "Sandbox.InvalidParameter"
+
+
+@needs_freezer
+def test_a_waiter_learns_that_the_session_is_paused(se, client):
+    ok(se.post("execute_code", {"code": "1"}))
+    path = f"{V1}/sessions/{se.id}"
+    assert client.post(f"{path}/pause", {}).status == 200
+    for verb, body in (("execute_code", {"code": "1"}), ("execute", {"command": "true"})):
+        answer = se.post(verb, body)
+        assert answer.status == 409 and f"is paused, so the result would not come: resume it with POST {path}/resume" in answer.json["detail"], answer
+    assert client.post(f"{path}/resume", {}).status == 200
+    assert ok(se.post("execute_code", {"code": "print(2)"}))["stdout"] == "2\n"

@@ -88,15 +88,30 @@ def test_an_execution_is_submitted(session):
     assert set(result["metrics"]) >= {"duration_ms", "cpu_time_ms", "peak_memory_mb", "io_read_bytes", "io_write_bytes"}
     status = session.client.get(f"{V1}/executions/{ident}/status").json
     assert set(status) >= {"execution_id", "session_id", "status", "created_at", "completed_at"}
-    assert status["status"] == "success" and status["state"] == "completed"
+    assert status["status"] == status["state"] == "completed" and result["status"] == "success"
     page = session.client.get(f"{session.path}/executions").json
     assert page["executions"] == page["items"] and page["total"] == 1
+
+
+def test_null_is_absent(client, session):
+    """Clients send what they were not given as null."""
+    made = client.post(f"{V1}/sessions", {"template_id": "python-basic", "resources": None, "env_vars": None, "timeout": None, "dependencies": None})
+    assert made.status == 201, made
+    client.request("DELETE", f"{V1}/sessions/{made.json['session_id']}")
+    body = {"code": "print(1)", "language": "python", "timeout": None, "event": {}, "env_vars": None, "stdin": None, "wait": True}
+    assert client.post(f"{session.path}/execute", body).json["stdout"] == "1\n"
+    # What is required stays required.
+    assert client.post(by_name(session, "execute"), {"code": "print(1)", "language": None}).status == 422
+    assert client.post(by_name(session, "execute"), {"code": None, "language": "python"}).status == 422
 
 
 def test_the_later_paths(session):
     answer = session.client.post(by_name(session, "execute"), {"code": "print(1)", "language": "python"})
     assert answer.status == 201 and set(answer.json) >= {"execution_id", "session_id", "status", "created_at"}
     session.result(answer.json["execution_id"])
+    # Its clients wait for another word than those of the first description.
+    status = session.client.get(f"{V1}/executions/{answer.json['execution_id']}/status").json
+    assert (status["status"], status["state"]) == ("success", "completed")
     page = session.client.get(by_name(session, "executions")).json
     assert set(page) >= {"items", "total", "limit", "offset"} and page["total"] == 1
 
@@ -119,6 +134,19 @@ def test_bad_executions_are_unprocessable(session, body, verb):
     assert session.client.post(by_name(session, verb), body).status == 422
     if "language" in body:
         assert session.client.post(f"{session.path}/execute", body).status == 400
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_returned_numbers_are_exact(session, stored):
+    """In the answer, in the record, and in what was written to a stream; a whole float stays a float."""
+    numbers = [0.1, 0.1 + 0.2, 1 / 3, 3.141592653589793, 2.0, -0.0, 1e22, 1e-7, 5e-324, 1.7976931348623157e308, 12345678901234560.0,
+               9223372036854775807, -1]
+    done = sync(session, f"def handler(event):\n    return [{', '.join(map(repr, numbers))}, event['x']]", event={"x": 0.1 + 0.2})
+    if stored:
+        done = session.client.get(f"{V1}/executions/{done['execution_id']}/result").json
+    for got, wanted in zip(done["return_value"], [*numbers, 0.1 + 0.2], strict=True):
+        assert repr(got) == repr(wanted)
+    assert not any(re.search(r"\d{18}", str(value)) for value in done["metrics"].values() if isinstance(value, float)), done["metrics"]
 
 
 def test_executions_of_an_unknown_session(client):
@@ -216,8 +244,8 @@ def test_malformed_bodies_are_422_with_its_detail(client, template):
                               ("templates", {"id": "x"}, "name"), ("templates", {**TEMPLATE, "image_url": ""}, "image_url")):
         answer = client.post(f"{V1}/{path}", body)
         assert answer.status == 422 and answer.json["field"] == field, answer
-        told = answer.json["detail"][0]
-        assert told["loc"] == ["body", *field.split(".")] and told["msg"] and told["type"] in ("missing", "value_error")
+        detail = answer.json["detail"][0]
+        assert detail["loc"] == ["body", *field.split(".")] and detail["msg"] and detail["type"] in ("missing", "value_error")
     assert client.post(f"{V1}/templates", {k: v for k, v in TEMPLATE.items() if k != "image_url"}).status == 422
     late = client.post(f"{V1}/executions/sessions/none/execute-sync?poll_interval=99", {"code": "1", "language": "python"})
     assert late.status == 404 or late.json["detail"][0]["loc"] == ["query", "poll_interval"]
@@ -391,10 +419,11 @@ def test_only_a_handler_that_the_code_defines_is_called(make, mode, code, value)
     assert done["status"] == "success" and done["return_value"] == value, done
 
 
-def test_a_handler_of_an_earlier_run_is_not_called_again(make):
+@pytest.mark.parametrize("file", [{}, {"file_name": "same.py"}], ids=["cell", "file"])
+def test_a_handler_of_an_earlier_run_is_not_called_again(make, file):
     session = make(mode="persistent")
-    assert session.client.post(by_name(session), {"code": HANDLER, "language": "python"}).json["return_value"] == {"event": {}}
-    assert session.client.post(by_name(session), {"code": "x = 1", "language": "python"}).json["return_value"] is None
+    for code, value in ((HANDLER, {"event": {}}), ("x = 1", None), (HANDLER, {"event": {}})):
+        assert session.client.post(by_name(session), {"code": code, "language": "python", **file}).json["return_value"] == value
 
 
 def test_shell_code_needs_no_handler(session):

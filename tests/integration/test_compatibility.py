@@ -38,6 +38,19 @@ def test_every_path_of_the_sandbox_runner_is_in_the_table(client):
         assert all((method, p) in served for p in versions if (method, p) in listed)
 
 
+EXAMPLES = re.findall(r"^\| [^|]+ \| [^|]+ \| (\d+) \| (\d+) \|([^|]*)\| (test_\w+\.py)::(\w+) \|$", PAGE, re.MULTILINE)
+
+
+def test_the_table_of_examples_adds_up():
+    """Each row names a test that exists, and a reason for every call that does not end as documented."""
+    section = PAGE.split("## Documented examples")[1].split("\n## ")[0]
+    assert len(EXAMPLES) == sum(line.startswith("| ") for line in section.splitlines()) - 2 > 15
+    for calls, same, reasons, file, name in EXAMPLES:
+        found = [path for path in (ROOT / "tests").glob(f"**/{file}") if re.search(rf"^def {name}\(", path.read_text(), re.MULTILINE)]
+        assert len(found) == 1, f"{file}::{name}"
+        assert int(calls) - int(same) == sum(int(number) for number in re.findall(r"\b(\d+): ", reasons)), reasons
+
+
 def test_the_tests_it_names_exist():
     named = {name for _, _, rest in ROWS for name in re.findall(r"test_\w+\.py", rest)}
     assert named and [name for name in sorted(named) if not any((ROOT / "tests").glob(f"*/{name}"))] == []

@@ -17,12 +17,11 @@ pytestmark = pytest.mark.phases("system", "user", "subid")
 RESULT_FIELDS = {
     "execution_id", "session_id", "status", "exit_code", "signal", "language", "stdout", "stderr",
     "stdout_truncated", "stderr_truncated", "result", "results", "error", "execution_time", "metrics",
-    "limit", "denials", "artifacts", "artifacts_truncated", "session_reset", "isolation",
+    "limit", "denials", "why", "artifacts", "artifacts_truncated", "session_reset", "isolation",
 }  # fmt: skip
 METRIC_FIELDS = {
     "duration_ms", "start_ms", "queue_ms", "cpu_time_ms", "memory_peak_mb", "peak_memory_mb", "io_read_bytes",
-    "io_write_bytes", "processes_peak", "stdout_bytes", "stderr_bytes",
-}  # fmt: skip
+    "io_write_bytes", "processes_peak", "stdout_bytes", "stderr_bytes", "network_connections", "network_sent_bytes", "network_received_bytes"}  # fmt: skip
 
 
 @pytest.mark.smoke
@@ -127,7 +126,7 @@ def test_unicode_comes_back_as_sent(client):
 
 
 def test_stream_shows_output_while_the_program_runs(client):
-    events = client.stream("python", "import sys\nprint('first', flush=True)\nsys.stdin.readline()\nimport time; time.sleep(1)\nprint('last')")
+    events = client.stream("python", "import sys\nprint('first', flush=True)\nsys.stdin.readline()\nimport time; time.sleep(3)\nprint('last')")
     seen = []
     arrived = {}
     for event in events:
@@ -225,7 +224,7 @@ def test_a_program_may_break_sys_modules(client, instead):
      ("echo $((6*7))", "shell"), ("ls -l", "shell"), ("#!/bin/sh\nx=1", "shell")],
 )  # fmt: skip
 def test_code_without_a_language_is_python_unless_another_is_certain(client, code, language):
-    """One guess for REST, MCP and the command line; the result names the language that ran."""
+    """One decision for REST, MCP and the command line; the result names the language that ran."""
     assert client.post("/api/v1/execute", {"code": code}).json["language"] == language
     with Mcp(client.address) as mcp:
         assert mcp.call("execute_code", code=code)["structuredContent"]["language"] == language

@@ -10,7 +10,7 @@ import re
 import pytest
 from support import host, metrics
 from support.daemon import Daemon
-from support.openapi import unique
+from support.openapi import CONFIG, unique
 from support.sessions import V1
 
 pytestmark = pytest.mark.phases("system")
@@ -31,10 +31,14 @@ IGNORE = {"terminateSession"}
 
 @pytest.fixture(scope="module")
 def daemon():
-    d = Daemon(config="limits: {memory: 256Mi, disk: 16Mi}\n").start()
+    d = Daemon(config=CONFIG).start()
     yield d
     assert d.stop() == 0, d.log()
     d.remove()
+
+
+#: WebSockets: any other request is a 426, see test_openapi.py.
+SOCKETS = {"connectPort", "executionAttach"}
 
 
 def generated(bench):
@@ -44,7 +48,7 @@ def generated(bench):
         for o in bench.description.operations()
         if (o.path.startswith(CANONICAL) or o.id in FURTHER)
         and bench.can(o)
-        and o.id not in LOOSE
+        and o.id not in LOOSE | SOCKETS
         and ("requestBody" not in o.node or o.body_schema is not None)
     ]
 
@@ -87,9 +91,9 @@ class Still:
 
     def check(self, what):
         after = self._look()
-        for lists, told in ((self.before[0], after[0]), (self.before[1], after[1])):
+        for lists, now in ((self.before[0], after[0]), (self.before[1], after[1])):
             for name, value in lists.items():
-                assert told[name] == value, f"{what} changed {name}: {difference(value, told[name])}"
+                assert now[name] == value, f"{what} changed {name}: {difference(value, now[name])}"
 
 
 def variants(bench, schema):
@@ -216,15 +220,15 @@ def put(body, place, value):
     return body
 
 
-def names(told, field):
+def names(named, field):
     """Whether the named field is the invalid one, a part of it, or an alias."""
     meant = {field}
     for same in ALIASES:
         if field in same:
             meant |= same
-    part = any(told == m or told.startswith((f"{m}.", f"{m}[")) for m in meant)
+    part = any(named == m or named.startswith((f"{m}.", f"{m}[")) for m in meant)
     # For a value with several forms the whole is named.
-    return part or bool(told) and field.startswith(f"{told}.")
+    return part or bool(named) and field.startswith(f"{named}.")
 
 
 class Case:
@@ -243,8 +247,8 @@ class Case:
         assert answer.json["error_code"] in codes, f"{what}: {answer}"
         assert answer.json["request_id" if "request_id" in answer.json else "error_code"], answer
         if field is not None:
-            told = answer.json.get("field") or ""
-            assert names(told, field), f"{what}: names {told!r}, not {field!r}: {answer}"
+            named = answer.json.get("field") or ""
+            assert names(named, field), f"{what}: names {named!r}, not {field!r}: {answer}"
         self.count += 1
 
 
@@ -341,7 +345,7 @@ def test_query_parameters(bench):
 
 
 def test_unknown_ids(bench):
-    for case in each(bench, lambda o: "{id}" in o.path):
+    for case in each(bench, lambda o: "{id}" in o.path and o.name != "setSecret"):  # which creates it
         for bad in BAD_IDS:
             path = case.operation.path.replace("{id}", bad).replace("{path}", "a")
             answer = bench.client.request(case.operation.method, path, body=case.good)
@@ -398,6 +402,10 @@ def test_states_that_do_not_allow_it(bench, name):
         bench.clean()
 
 
+# A text of the right length is not enough.
+HAVE_A_FORM = [("setSecret", "format")]
+
+
 def test_control_good_requests_and_boundary_values_are_accepted(bench):
     taken = 0
     for operation in generated(bench):
@@ -406,11 +414,13 @@ def test_control_good_requests_and_boundary_values_are_accepted(bench):
             assert answer.status < 300, (operation, answer)
             taken += 1
             for place, schema in fields(bench, operation.body_schema) if has_body(operation) else ():
+                if (operation.name, *place) in HAVE_A_FORM:
+                    continue
                 for value in within(bench, schema):
                     body = put(bench.body(operation), place, value)
                     answer = bench.send(operation, bench.path(operation), body)
-                    told = answer.json.get("field") if answer.status >= 400 else None
-                    assert answer.status < 500 and told != ".".join(place), (operation, place, value, answer)
+                    named = answer.json.get("field") if answer.status >= 400 else None
+                    assert answer.status < 500 and named != ".".join(place), (operation, place, value, answer)
         finally:
             bench.clean()
     assert taken > 30

@@ -58,7 +58,7 @@ def test_the_context_has_defaults_and_given_values(handle):
 
 @pytest.mark.parametrize("code, exit_code, name", [
     ("def handler(event): return 1 / 0", 2, "ZeroDivisionError"),
-    ("def handler(event): return object()", 3, "ResultNotJson"),
+    ("def handler(event): return object()", 3, "ResultNotJson"), ("def handler(event): return [{'a\\0b': 1}]", 3, "ResultNotJson"),
     ("x = 1", 1, "HandlerNotFound"), ("def handler(", 1, "SyntaxError"),
     ("class Mine(Exception): pass\ndef handler(event): raise Mine('so')", 2, "Mine")])
 def test_each_failure_has_its_exit_code_and_name(handle, code, exit_code, name):
@@ -70,7 +70,7 @@ def test_each_failure_has_its_exit_code_and_name(handle, code, exit_code, name):
 
 def test_the_timeout_in_the_event_is_not_passed_on(handle):
     assert handle("def handler(event): return event", {"__timeout": 60, "a": 1})["result"] == {"a": 1}
-    r = handle("import time\ndef handler(event): print('in', flush=True); time.sleep(60)", {"__timeout": 1})
+    r = handle("import time\ndef handler(event): print('in', flush=True); time.sleep(60)", {"__timeout": 3})
     assert r["status"] == "timeout" and r["limit"] == "time" and r["stdout"] == "in\n"
 
 

@@ -2,8 +2,10 @@
 """Imported images: quotas, lifetime of roots, progress of imports."""
 
 import contextlib
+import gzip
 import os
 import subprocess
+import tarfile
 
 import pytest
 
@@ -83,6 +85,46 @@ def bytes_of(size):
 def expect_quota(answer, name):
     assert answer.status == 429 and answer.json["field"] == f"quota.{name}", answer
     assert answer.json["error_code"] == "Sandbox.QuotaExceeded"
+
+
+# Plain roots
+
+
+@in_another_root
+@pytest.mark.boxes
+@pytest.mark.parametrize("pack", [bytes, lambda data: gzip.compress(data, 1)])
+@pytest.mark.parametrize("first", [oci.folder("./"), oci.entry(".dockerenv"), oci.folder("bin/")])
+def test_a_plain_root_is_a_template(make_daemon, first, pack):
+    """What tar makes of a directory, and docker export of a container."""
+    data = oci.tar([first, *oci.busybox_layer(), oci.entry("etc/mine", b"plain"), oci.hardlink("etc/other", "etc/mine"),
+                    oci.entry("dev/null", kind=tarfile.CHRTYPE)])
+    with make_daemon().start().client() as client:
+        made = imported(client, "plain", pack(data))
+        assert made["image_config"]["digest"] == "sha256:" + oci.sha256(data), made
+        assert made["image_config"]["layers"] == 1 and made["image_config"]["dropped"] == 1 and made["image_config"]["env"] == []
+        done = client.post(f"{V1}/execute", {"language": "shell", "code": "cat /etc/other; ls -l /bin/busybox", "template_id": "plain"}).json
+        assert done["stdout"].startswith("plain-rwx"), "set-uid bits are dropped"
+
+
+@pytest.mark.parametrize("entries, words", [
+    ([oci.folder("bin/"), oci.entry("../out", b"x")], "'..'"),
+    ([oci.folder("bin/"), oci.symlink("bin/up", "/.."), oci.entry("bin/up/../../../out", b"x")], "'..'"),
+    ([oci.entry("README", b"x"), oci.folder("bin/")], "nor a root file system"),
+])
+def test_bad_roots_are_refused(daemon, alice, entries, words):
+    answer = do_import(alice, "bad", oci.tar(entries))
+    assert answer.status == 400 and words in answer.json["error_detail"], answer
+    assert roots(daemon) == [] and alice.get(f"{TEMPLATES}/bad").status == 404
+
+
+@pytest.mark.parametrize("limits, entries, setting", [
+    ("root: 1Mi", [oci.folder("usr/"), oci.entry("usr/a", bytes(600_000)), oci.entry("usr/b", bytes(600_000))], "imports.root"),
+    ("entries: 10", [oci.entry(f"etc/{n}") for n in range(11)], "imports.entries"),
+])
+def test_roots_have_the_limits_of_images(make_daemon, limits, entries, setting):
+    with make_daemon(config=f"imports:\n  {limits}\n").start().client() as client:
+        answer = do_import(client, "big", oci.tar(entries))
+        assert answer.status == 413 and answer.json["field"] == setting, answer
 
 
 # Quotas
@@ -343,9 +385,9 @@ def test_the_command_line_shows_progress(daemon, tmp_path):
     def run_import(*options):
         done = subprocess.run([BUILD / "millibox", "template", "import", str(tmp_path / "one.tar"), "--socket", daemon.socket,
                                *options], capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0 and done.stdout == "", done
+        assert done.returncode == 0 and done.stdout == options[1] + "\n", done
         return done.stderr
 
-    told = run_import("--id", "told", "--progress")
-    assert "imported 1 layers, 1 entries, 4.8 MiB on disk" in told, told
+    shown = run_import("--id", "shown", "--progress")
+    assert "imported 1 layers, 1 entries, 4.8 MiB on disk" in shown, shown
     assert "imported" not in run_import("--id", "silent")

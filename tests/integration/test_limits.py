@@ -45,7 +45,7 @@ def patient(daemon):
 def test_time_out_ends_everything_and_keeps_output(client, language, code):
     # None of them ends by itself before the client gives up. Time enough to start on a slow machine:
     alone = took(lambda: client.execute(language, "true" if language == "shell" else "0"))
-    r = client.execute(language, code, timeout=max(1, round(5 * alone)))
+    r = client.execute(language, code, timeout=max(3, round(5 * alone)))
     assert (r["status"], r["limit"]) == ("timeout", "time")
     assert r["stdout"] == "begun\n"
 

@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 from support.daemon import BUILD, ROOT, Daemon
+from support.mcp_proxy import Proxy
 
 CLIENTS = ROOT / "tests/mcp"
 BIN = CLIENTS / "node_modules/.bin"
@@ -49,9 +50,14 @@ def test_the_conformance_suite_passes_where_it_brings_no_fixtures(url, tmp_path)
     }  # fmt: skip
 
 
-def test_the_suites_scenario_of_polled_streams(url, tmp_path):
-    done = run([BIN / "conformance", "server", "--url", url, "--scenario", "server-sse-polling"], tmp_path)
-    assert "0 failed" in done.stdout, done.stdout[-3000:]
+def test_the_suites_scenario_of_polled_streams(daemon, tmp_path):
+    """It calls a tool of the suite's own server, without which it checks nothing: a proxy puts one of ours in its place."""
+    with Proxy(daemon.tcp_address()) as proxy:
+        done = run([BIN / "conformance", "server", "--url", proxy.url, "--scenario", "server-sse-polling"], tmp_path)
+        assert proxy.calls == 1
+    assert "Passed: 3/3, 0 failed, 0 warnings" in done.stdout, done.stdout[-3000:] + done.stderr[-1000:]
+    passed = {m[1] for m in re.finditer(r"\[([\w-]+) *\] \S*SUCCESS", done.stdout)}
+    assert passed == {"server-sse-priming-event", "server-sse-retry-field", "server-sse-disconnect-resume"}, done.stdout
 
 
 DEFAULT = {"execute_code", "exec_command", "read_file", "write_file", "list_files", "manage_session", "read_output", "more_tools"}

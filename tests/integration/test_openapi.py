@@ -3,16 +3,18 @@
 
 import pytest
 from support.daemon import Daemon
-from support.openapi import check_answer
+from support.openapi import CONFIG, check_answer
 
 pytestmark = pytest.mark.phases("system")
 
-REFUSED = {"refuseInternal": 401, "refuseInternalSpec": 401, "mcpSocket": 426}
+#: Installing needs a registry: its own tests have one.
+REFUSED = {"refuseInternal": 401, "refuseInternalSpec": 401, "mcpSocket": 426, "connectPort": 426, "executionAttach": 426,
+           "createPackageLayer": 400}
 
 
 @pytest.fixture(scope="module")
 def daemon():
-    d = Daemon(config="limits: {memory: 256Mi, disk: 16Mi}\n").start()
+    d = Daemon(config=CONFIG).start()
     yield d
     assert d.stop() == 0, d.log()
     d.remove()
@@ -54,7 +56,9 @@ def test_missing_objects_match_their_description(bench):
     for operation in bench.description.operations():
         if "{id}" not in operation.path or not is_generated(operation) or operation.path.startswith("/workspace/se"):
             continue
-        path = operation.path.replace("{id}", "nobody").replace("{path}", "a")
+        if operation.id == "setSecret":  # makes one
+            continue
+        path = operation.path.replace("{id}", "nobody").replace("{path}", "a").replace("{port}", "8000")
         answer = bench.send(operation, path, bench.body(operation))
         assert answer.status == 404, (operation, answer)
         check_answer(operation, answer)

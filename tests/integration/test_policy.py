@@ -248,15 +248,13 @@ def test_a_tenants_policy_is_enforced_rule_by_rule(make_daemon, policies):
 def test_unsupported_driver_features_are_refused_and_not_ignored(make_daemon, policies):
     asks = {
         "mount": "name: mount\nmounts: ['/srv:/srv']\n",
-        "mcp": "name: mcp\nmcp: {servers: [git]}\n",
         "net": "name: net\nnetwork: {mode: bridge}\n",
     }
-    daemon = make_daemon(config=config_of(policies(**asks), selectable="mount, mcp, net")).start()
+    daemon = make_daemon(config=config_of(policies(**asks), selectable="mount, net")).start()
     with daemon.client() as client:
         body = {"language": "python", "code": "1"}
-        for name, rule in (("mount", "policy mount: mounts"), ("mcp", "policy mcp: mcp.servers")):
-            answer = client.post("/api/v1/execute", {**body, "policy": name})
-            assert answer.status == 503 and rule in answer.json["error_detail"]
+        answer = client.post("/api/v1/execute", {**body, "policy": "mount"})
+        assert answer.status == 503 and "policy mount: mounts" in answer.json["error_detail"]
         # the tenant's own policy grants none, so naming one that grants more changes nothing
         assert client.post("/api/v1/execute", {**body, "policy": "net"}).status == 200
     daemon = make_daemon(config=config_of(policies(**asks), default="net")).start()
@@ -264,6 +262,40 @@ def test_unsupported_driver_features_are_refused_and_not_ignored(make_daemon, po
         answer = client.post("/api/v1/execute", body)
         assert answer.status == 503 and "driver: network" in answer.json["error_detail"]
         assert client.post("/api/v1/execute", {**body, "network": "none"}).status == 200
+
+
+LISTED = """
+name: listed
+network: {mode: allowlist, allow: [api.example.com, "*.example.org:8443"], intercept: true}
+"""
+SHORTER = """
+name: shorter
+network: {mode: allowlist, allow: [api.example.com, other.example.net]}
+"""
+
+
+def test_explain_shows_the_whole_network_policy(make_daemon, policies):
+    folder = policies(listed=LISTED, shorter=SHORTER)
+    daemon = make_daemon(config=config_of(folder, default="listed", selectable="shorter")).start()
+    with daemon.client() as client:
+        reach = explain(client)["grants"]["reach"]
+        assert {name: (grant["requested"], grant["granted"], grant["rule"]["text"]) for name, grant in reach.items()} == {
+            "allow": (None, ["api.example.com", "*.example.org:8443"], "policy listed: network.allow"),
+            "secrets": (None, [], "policy listed: network.secrets"),
+            "intercept": (None, True, "policy listed: network.intercept"),
+        }
+        reach = explain(client, kind="session", policy="shorter")["grants"]["reach"]
+        assert {name: (grant["granted"], grant["rule"]["policy"]) for name, grant in reach.items()} == {
+            "allow": (["api.example.com"], "listed"), "secrets": ([], "shorter"), "intercept": (False, "shorter"),
+        }  # fmt: skip
+        assert explain(client, network="none")["grants"]["reach"] == {}
+    shown = millibox("policy", "explain", daemon=daemon)
+    assert shown.returncode == 0 and "[" not in shown.stdout and "{" not in shown.stdout, shown
+    lines = shown.stdout.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("  allow "))
+    assert lines[at].split(maxsplit=3) == ["allow", "-", "api.example.com", "policy listed: network.allow"]
+    assert lines[at + 1].split() == ["*.example.org:8443"]
+    assert lines[at + 2].split(maxsplit=3) == ["secrets", "-", "none", "policy listed: network.secrets"]
 
 
 # Reloading.
@@ -344,6 +376,7 @@ def test_the_command_line_explains(daemon):
     rows = {line.split()[0]: line.split(maxsplit=3) for line in explained.stdout.splitlines()}
     assert rows["memory"][1:] == ["100Gi", "8Gi", "setting: limits.memory_max"]
     assert rows["timeout"][1:3] == ["7", "7"] and rows["timeout"][3].startswith("request")
+    assert rows["disk"][3] == "built-in rule: half of resources.memory"
     explained = millibox("policy", "explain", "--policy", "strict", "--memory", "1Gi", daemon=daemon)
     assert explained.returncode == 1 and "policy strict: limits.memory.max" in explained.stderr
     explained = millibox("policy", "explain", "--session", "--lifetime", "10m", "--json", daemon=daemon)
@@ -383,7 +416,7 @@ def test_the_command_line_checks_files_without_a_daemon(policies):
                          ("none", "none.yaml': No such file or directory")):
         checked = millibox("policy", "check", str(folder / f"{name}.yaml"))
         assert checked.returncode == 1 and reason in checked.stderr and ": ok" not in checked.stdout
-        assert checked.stderr.startswith("milliboxd: ")
+        assert checked.stderr.startswith("millibox: ")
     for file in sorted((ROOT / "data/policies").glob("*.yaml")):
         assert millibox("policy", "check", str(file)).returncode == 0
     assert millibox("policy", "check").returncode == 2

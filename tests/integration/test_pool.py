@@ -131,7 +131,7 @@ PROGRAMS = {
     "fork": {"code": "import os\npid = os.fork()\nif pid: print(os.waitpid(pid, 0)[1])\n"
                      "print('child' if pid == 0 else 'parent')"},
     "child that stays": {"code": "import subprocess\nsubprocess.Popen(['sleep', '60'])\nprint('body')"},
-    "replaced stdout": {"code": "import io, sys\nsys.stdout = io.StringIO()\nprint('nobody sees it')"},
+    "replaced stdout": {"code": "import io, sys\nsys.stdout = io.StringIO()\nprint('not shown')"},
     "stdout that wraps": {"code": "import sys\nclass W:\n    def write(self, t): sys.__stdout__.write('<' + t + '>')\n"
                                   "    def flush(self): sys.__stdout__.write('!')\nsys.stdout = W()\nprint('x')"},
     "closed stdout": {"code": "import sys\nsys.stdout.close()"},
@@ -294,7 +294,7 @@ def test_a_member_that_is_too_old_is_replaced(own):
 
 
 def test_a_shape_requested_twice_gets_a_pool_until_idle(own):
-    d = own(MILLIBOX_POOLS_IDLE="2s", MILLIBOX_POOLS_FLOOR="1")
+    d = own(MILLIBOX_POOLS_IDLE="8s", MILLIBOX_POOLS_FLOOR="1")
     with d.client() as client:
         host.wait_until(lambda: pools(client)["total"] == 2, 10, "the usual ones")
         body = {"code": "print(1)", "resources": {"memory": "100Mi"}}

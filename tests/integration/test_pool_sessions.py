@@ -5,7 +5,6 @@ import concurrent.futures
 import contextlib
 import os
 import signal
-import time
 
 import pytest
 
@@ -159,9 +158,11 @@ def test_a_session_from_a_pool_outlives_a_killed_daemon_and_the_pool_does_not(ow
     wait_for_member(client)
     session = create(client)
     assert session.run("x = 'kept'")["status"] == "success"
+    wait_for_member(client)  # without one, the box of an unused session is made by its first run
     fresh = create(client)
     wait_for_member(client)
     before = set(agents_of(d))
+    assert len(before) == 3
     d.kill()
     d.start()
     session.client = fresh.client = client = Client(d.socket)
@@ -278,6 +279,7 @@ libc = ctypes.PyDLL(None)
 def rogue():
     time.sleep(0.3)
     sys.setswitchinterval(1000)
+    libc.open(b'/workspace/held', 0o101, 0o600)
     seen, until = ctypes.create_string_buffer(1), time.time() + 30
     while libc.recv(3, seen, 1, 2 | 0x40) <= 0 and time.time() < until:
         pass
@@ -290,7 +292,7 @@ threading.Thread(target=rogue, daemon=True).start()
 def test_code_with_visible_effects_is_not_run_again(warm):
     session = Session(Client(warm.socket), mode="persistent")
     session.run(ROGUE)
-    time.sleep(1)  # it has the interpreter; nothing shows that from outside
+    host.wait_until(lambda: session.client.get(f"{session.path}/files/held").status == 200, 20, "it has the interpreter")
     done = session.run("open('/workspace/seen', 'a').write('y')")
     assert done["status"] != "success" and done["session_reset"] is True
     assert session.run("open('/workspace/seen').read()")["result"] == "x"

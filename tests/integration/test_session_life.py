@@ -23,14 +23,22 @@ pytestmark = pytest.mark.phases("system", "user")
 # Life
 
 
+def test_sessions_of_a_daemon_that_keeps_none(make_daemon):
+    with make_daemon(config="sessions: {survive: 0}\n").start().client() as client:
+        for language, code in (("python", "x = 1; print(x)"), ("shell", "x=1; echo $x")):
+            session = Session(client, mode="persistent", language=language)
+            assert session.run(code)["stdout"] == "1\n"
+            session.delete()
+
+
 @needs_freezer
 def test_a_paused_session_does_not_run(py):
-    running = py.start("import time\nprint('go', flush=True)\nend = time.monotonic() + 60\nn = 0\nwhile n < 20:\n    time.sleep(0.05); n += 1; print(n, flush=True)", timeout=3)
+    running = py.start("import time\nprint('go', flush=True)\nend = time.monotonic() + 60\nn = 0\nwhile n < 20:\n    time.sleep(0.05); n += 1; print(n, flush=True)", timeout=5)
     py.wait_for_output(running, "go")
     assert py.act("pause")["status"] == "paused"
     queued = py.start("'after'")
     before = text_of_now(py, running)
-    time.sleep(3)
+    time.sleep(5)
     assert text_of_now(py, running) == before
     assert py.act("pause", 409)["error_code"] == "Sandbox.StateConflict"
     assert py.client.get(f"{V1}/executions/{queued}/status").json["status"] == "pending"
@@ -40,6 +48,69 @@ def test_a_paused_session_does_not_run(py):
     assert r["status"] == "success" and r["stdout"].endswith("20\n")
     assert py.result(queued)["result"] == "after"
     assert py.act("resume", 409)["error_code"] == "Sandbox.StateConflict"
+
+
+@needs_freezer
+def test_a_pause_is_answered_when_every_process_has_stopped(make_daemon):
+    """Processes that share a twentieth of a core: the kernel can stop each only when it is its turn to run."""
+    daemon = make_daemon().start()
+    session = Session(daemon.client(), mode="persistent", language="shell", resources={"cpu": 0.05})
+    running = session.start("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do while :; do :; done & done; echo up; wait")
+    session.wait_for_output(running, "up", seconds=60)
+    for _ in range(3):
+        session.act("pause")
+        assert set(frozen_groups(daemon.groups())) == {True}
+        session.act("resume")
+    assert session.delete().status == 200
+
+
+@needs_freezer
+def test_a_pause_may_come_before_the_engine_knows_that_the_box_runs(make_daemon):
+    """An engine that is stopped when the agent starts: the agent serves the daemon before the engine has read that it runs. Some
+    rounds are too late for that."""
+    daemon = make_daemon().start()
+    with daemon.client() as client:
+        Session(client, mode="persistent", language="shell").run("true")
+    engine = daemon.engine_pid
+    for _ in range(10):
+        pause_early(daemon, engine)
+
+
+def pause_early(daemon, engine):
+    before, statuses = set(host.listed_children(engine)), []
+
+    def use():
+        with daemon.client() as client:
+            session = Session(client, mode="persistent", language="shell")
+            session.run("true")
+            statuses.extend(client.post(f"{session.path}/{verb}", {}).status for verb in ("pause", "resume"))
+            statuses.append(session.delete().status)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    while thread.is_alive() and not any(host.cmdline(pid)[:1] == ["millibox-agent"]
+                                        for pid in host.listed_children(engine) if pid not in before):
+        pass  # it takes less time than a pause between two looks
+    os.kill(engine, signal.SIGSTOP)
+    try:
+        thread.join(0.3)  # up to the pause, or to what needs the engine
+    finally:
+        os.kill(engine, signal.SIGCONT)
+    thread.join()
+    assert statuses == [200, 200, 200], daemon.log()
+
+
+def frozen_groups(groups):
+    """[whether all its processes have stopped] of those groups that are in the tree with the freezer."""
+    unified = [group for group in groups if os.path.exists(f"{group}/cgroup.freeze")]
+    if unified:
+        return ["frozen 1" in read_text(f"{group}/cgroup.events") for group in unified]
+    return [read_text(f"{group}/freezer.state") == "FROZEN\n" for group in groups if os.path.exists(f"{group}/freezer.state")]
+
+
+def read_text(path):
+    with open(path) as f:
+        return f.read()
 
 
 @needs_freezer
@@ -77,8 +148,8 @@ def test_a_paused_session_can_be_ended(py):
 
 
 def test_an_unused_session_ends(make):
-    session = make(timeout=1)
-    assert session.info()["timeout"] == 1
+    session = make(timeout=3)
+    assert session.info()["timeout"] == 3
     session.run("1")
     session.wait_for("terminated")
     ended = session.info()
@@ -88,17 +159,18 @@ def test_an_unused_session_ends(make):
 
 
 def test_use_and_keepalive_postpone_the_end(make):
-    session = make(timeout=1)
-    for _ in range(4):
-        time.sleep(0.5)
+    session = make(timeout=4)
+    until = time.monotonic() + 5
+    while time.monotonic() < until:
         session.act("keepalive")
+        time.sleep(0.2)
     assert session.info()["state"] == "ready"
-    session.run("import time; time.sleep(1.5)")
+    session.run("import time; time.sleep(5)")
     assert session.info()["state"] == "ready"
 
 
 def test_a_busy_session_ends_with_its_lifetime(make):
-    session = make(lifetime=1)
+    session = make(lifetime=3)
     running = session.start("import time; time.sleep(60)", timeout=60)
     session.wait_for("terminated")
     assert session.result(running)["status"] == "cancelled"
@@ -225,10 +297,10 @@ def test_a_lost_box_fails_its_session(daemon, py):
 
 
 def test_stopping_the_daemon_ends_its_sessions(make_daemon):
-    d = make_daemon().start()
+    d = make_daemon(config="admission: {drain_timeout: 600s}\n").start()
     with d.client() as c:
         session = Session(c, mode="persistent")
-        running = session.start("print('go', flush=True)\nimport time; time.sleep(60)", timeout=60)
+        running = session.start("print('go', flush=True)\nimport time; time.sleep(600)", timeout=600)
         session.wait_for_output(running, "go")
         answers = []
 
@@ -239,9 +311,7 @@ def test_stopping_the_daemon_ends_its_sessions(make_daemon):
         thread = threading.Thread(target=follow)
         thread.start()
         host.wait_until(lambda: len(answers) >= 2, 10, "events")
-        began = time.monotonic()
-        assert d.stop() == 0, d.log()
-        assert time.monotonic() - began < 5
+        assert d.stop() == 0, d.log()  # long before the program would end
         thread.join(10)
     assert answers[-1]["event"] == "end" and answers[-1]["result"]["status"] == "cancelled"
 

@@ -171,8 +171,8 @@ def test_files_outlive_a_reset(py):
 
 
 def test_output_of_threads_belongs_to_no_later_execution(py):
-    py.run("import threading, time\ndef late():\n    time.sleep(.3)\n    print('late')\nthreading.Thread(target=late).start()")
-    time.sleep(0.5)
+    py.run("import threading, time\ndef late():\n    time.sleep(.3)\n    print('late')\n    open('over', 'w').close()\nthreading.Thread(target=late).start()")
+    host.wait_until(lambda: py.client.get(f"{py.path}/files/over").status == 200, 10, "the thread has printed")
     assert py.run("1")["stdout"] == ""
 
 
@@ -181,10 +181,10 @@ def test_output_of_threads_belongs_to_no_later_execution(py):
 
 def test_a_time_out_keeps_the_variables(py):
     py.run("x = 5")
-    r = py.run("print('so far', flush=True)\nwhile True: pass", timeout=1)
+    r = py.run("print('so far', flush=True)\nwhile True: pass", timeout=2)
     assert (r["status"], r["limit"], r["session_reset"]) == ("timeout", "time", False)
     assert r["stdout"] == "so far\n"
-    assert 1.0 <= r["execution_time"] < 1.5
+    assert 2.0 <= r["execution_time"] < 2.5 * host.PATIENCE
     assert py.run("x")["result"] == 5
 
 
@@ -192,7 +192,7 @@ def test_code_that_ignores_the_interrupt_is_killed_and_reported_as_reset(py):
     py.run("x = 5")
     r = py.run("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\nwhile True: pass", timeout=1)
     assert (r["status"], r["limit"], r["session_reset"]) == ("timeout", "time", True)
-    assert r["execution_time"] < 3
+    assert r["execution_time"] < 3 * host.PATIENCE
     r = py.run("'x' in globals()")
     assert r["result"] is False and r["session_reset"] is False
 
@@ -200,14 +200,14 @@ def test_code_that_ignores_the_interrupt_is_killed_and_reported_as_reset(py):
 def test_code_that_catches_everything_does_not_outlast_its_timeout(py):
     py.run("x = 5")
     r = py.run("while True:\n    try:\n        while True: pass\n    except BaseException: pass", timeout=1)
-    assert (r["status"], r["limit"]) == ("timeout", "time") and r["execution_time"] < 3
+    assert (r["status"], r["limit"]) == ("timeout", "time") and r["execution_time"] < 3 * host.PATIENCE
     assert py.run("globals().get('x')")["result"] == 5 or r["session_reset"]
 
 
 def test_a_sleeping_shell_times_out_too(sh):
     sh.run("x=5")
     r = sh.run("sleep 60", timeout=1)
-    assert r["status"] == "timeout" and r["execution_time"] < 3
+    assert r["status"] == "timeout" and r["execution_time"] < 3 * host.PATIENCE
     assert sh.run("echo alive")["stdout"] == "alive\n"
 
 
@@ -279,7 +279,7 @@ def test_sessions_do_not_wait_for_each_other(make):
     slow.wait_for_output(running, "go")
     began = time.monotonic()
     assert quick.run("1 + 1")["result"] == 2
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 5 * host.PATIENCE
     assert slow.info()["status"] == "running"
 
 
@@ -327,7 +327,7 @@ def test_the_later_spellings_do_the_same(py):
 @pytest.mark.slow
 def test_a_wait_that_ends_first_leaves_the_execution_running(py):
     path = f"{V1}/executions/sessions/{py.id}/execute-sync?sync_timeout=10"
-    answer = py.client.post(path, {"code": "import time; time.sleep(11); 5", "language": "python", "timeout": 30})
+    answer = py.client.post(path, {"code": "import time; time.sleep(20); 5", "language": "python", "timeout": 30})
     assert answer.status == 408 and answer.json["error_code"] == "Sandbox.ExecTimeout"
     latest = py.client.get(f"{py.path}/status").json
     assert latest["status"] == "running"
@@ -401,7 +401,7 @@ def test_many_can_follow_one_execution(py):
 
 def test_ending_a_wait_does_not_end_the_execution(py):
     with contextlib.closing(Client(py.client.address)) as other:
-        body = json.dumps({"code": "import time; time.sleep(1); 9", "wait": True}).encode()
+        body = json.dumps({"code": "import time; time.sleep(3); 9", "wait": True}).encode()
         other.connection.request("POST", f"{py.path}/execute", body=body, headers={"Content-Type": "application/json"})
         py.wait_for("running")
     latest = py.client.get(f"{py.path}/status").json["execution_id"]

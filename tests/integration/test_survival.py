@@ -165,6 +165,10 @@ def test_unacknowledged_runs_end_before_newer_requests(mortal, obeys):
     waiting = threading.Thread(target=wait_for_it)
     waiting.start()
     host.wait_until(lambda: session.client.get(f"{session.path}/files/up").status == 200, 20, "it runs")
+    with contextlib.closing(sqlite3.connect(mortal.home / "state" / "millibox.db")) as db:
+        # Nothing waits for the row of a run without a ticket: it may come later than the run's own file.
+        host.wait_until(lambda: db.execute("SELECT count(*) FROM executions WHERE completed_ms IS NULL").fetchone() == (1,),
+                        20, "its row")
     mortal.kill()
     waiting.join()
     with contextlib.closing(sqlite3.connect(mortal.home / "state" / "millibox.db")) as db:
@@ -247,6 +251,18 @@ def test_deadlines_count_from_the_start(mortal):
     assert not result["session_reset"] and session.run("x")["result"] == 1
 
 
+def test_what_was_cancelled_in_the_queue_does_not_run_after_a_kill(mortal):
+    session = Session(Client(mortal.socket), mode="persistent", language="shell")
+    first, *waiting = [session.start(code) for code in ("echo up; sleep 60", "touch cancelled", "touch kept")]
+    session.wait_for_output(first, "up")  # a box that is not ready yet would be lost with the daemon
+    cancelled = session.client.post(f"{V1}/executions/{waiting[0]}/cancel", {})
+    client = reborn(mortal, session)
+    assert cancelled.json["status"] == session.result(waiting[0])["status"] == "cancelled"
+    client.post(f"{V1}/executions/{first}/cancel", {})
+    assert session.result(waiting[1])["status"] == "success"
+    assert session.run("ls")["stdout"] == "kept\n"
+
+
 def test_cancel_and_stdin_reach_an_earlier_daemons_run(mortal):
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("x = 1")
@@ -290,9 +306,11 @@ def init_of(mortal, word):
 
 def test_a_dead_idle_runner_is_reported(mortal):
     session = Session(Client(mortal.socket), mode="persistent")
-    session.run("import os, threading, time\nx = 1\nthreading.Thread(target=lambda: (time.sleep(0.5), os._exit(1))).start()")
+    session.run("x = 1")
+    (runner,) = [pid for agent in mortal.box_pids() if "keep" in host.cmdline(agent) for pid in host.children(agent)]
+    session.run("import os, threading, time\nthreading.Thread(target=lambda: (time.sleep(0.5), os._exit(1))).start()")
     mortal.kill()
-    time.sleep(1)
+    host.wait_until(lambda: not host.is_alive(runner), 10, "its end")
     mortal.start()
     session.client = Client(mortal.socket)
     result = session.run("'x' in globals()")
@@ -304,12 +322,13 @@ def test_a_dead_idle_runner_is_reported(mortal):
 def test_a_paused_session_stays_paused(mortal):
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("x = 3")
-    execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(0.3)\nprint('down')\nx")
+    execution = session.start("print('up', flush=True)\nprint(input())\nx", stdin_open=True)
     session.wait_for_output(execution, "up")
     session.act("pause")
-    reborn(mortal, session)
+    client = reborn(mortal, session)
     assert session.info()["status"] == "paused"
-    time.sleep(0.5)
+    host.wait_until(lambda: client.post(f"{V1}/executions/{execution}/stdin", {"data": "down\n"}).status == 200, 10, "stdin")
+    time.sleep(0.5)  # one that is not paused ends now
     assert session.client.get(f"{V1}/executions/{execution}/status").json["status"] in ("pending", "running")
     session.act("resume")
     result = session.result(execution)
@@ -317,19 +336,36 @@ def test_a_paused_session_stays_paused(mortal):
 
 
 @pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no freezer of his own")
+def test_a_paused_session_is_not_taken_for_a_new_one(mortal):
+    """The store lags behind: it has not written yet that the session was ready, let alone paused."""
+    session = Session(Client(mortal.socket), mode="persistent")
+    session.run("x = 3")
+    session.act("pause")
+    mortal.kill()
+    with contextlib.closing(sqlite3.connect(mortal.home / "state" / "millibox.db")) as db:
+        assert db.execute("UPDATE sessions SET state = 'creating' WHERE state = 'paused'").rowcount == 1
+        db.commit()
+    mortal.start()
+    session.client = Client(mortal.socket)
+    assert session.info()["status"] == "paused"
+    session.act("resume")
+    assert session.run("x")["result"] == 3
+
+
+@pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no freezer of his own")
 def test_a_pause_across_a_restart_does_not_count_as_running_time(mortal):
-    """Three seconds to run, paused for longer, first by one daemon and then by its death."""
+    """Five seconds to run, paused for longer, first by one daemon and then by its death."""
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("x = 3")
     execution = session.start("import time\nprint('up', flush=True)\nend = time.monotonic() + 60\n"
-                              "print(input())\nx", timeout=3, stdin_open=True)
+                              "print(input())\nx", timeout=5, stdin_open=True)
     session.wait_for_output(execution, "up")
     session.act("pause")
-    time.sleep(2)
+    time.sleep(3)
     session.act("resume")
     session.act("pause")
     mortal.kill()
-    time.sleep(2)
+    time.sleep(3)
     mortal.start()
     session.client = Client(mortal.socket)
     assert session.info()["status"] == "paused"
@@ -339,6 +375,46 @@ def test_a_pause_across_a_restart_does_not_count_as_running_time(mortal):
         f"{V1}/executions/{execution}/stdin", {"data": "word\n"}).status == 200, 2, "stdin")
     result = session.result(execution)
     assert (result["status"], result["stdout"], result["result"]) == ("success", "up\nword\n", 3), result
+
+
+@pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no freezer of his own")
+@pytest.mark.parametrize("last", ["pause", "resume"])
+def test_no_answer_is_ahead_of_the_engine(mortal, last):
+    """The daemon is killed while its engine has done nothing of a resume and a pause. What was answered must be true."""
+    session = Session(Client(mortal.socket), mode="persistent", language="shell")
+    verbs = ["resume", "pause"] if last == "pause" else ["pause", "resume"]
+    states = {"resume": "ready", "pause": "paused"}
+    session.run("x=3")
+    if last == "pause":
+        session.act("pause")
+    engine, answers = mortal.engine_pid, {}
+
+    def act(verb):
+        with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(Client(mortal.socket)) as client:
+            answers[verb] = client.post(f"{session.path}/{verb}", {}).status
+
+    acts = [threading.Thread(target=act, args=(verb,)) for verb in verbs]
+    os.kill(engine, signal.SIGSTOP)
+    try:
+        for verb, thread in zip(verbs, acts, strict=True):
+            thread.start()
+            session.wait_for(states[verb])  # the daemon has the request
+        time.sleep(0.5)  # a daemon that does not wait for its engine answers now
+        mortal.kill()
+    finally:
+        os.kill(engine, signal.SIGCONT)
+    for thread in acts:
+        thread.join()
+    assert answers == {}
+    mortal.start()
+    session.client = Client(mortal.socket)
+    assert session.info()["state"] == states[verbs[0]]  # the second was never sent
+    session.act(last)
+    reborn(mortal, session)
+    assert session.info()["state"] == states[last]
+    if last == "pause":
+        session.act("resume")
+    assert session.run("echo $x")["stdout"] == "3\n"
 
 
 @pytest.mark.alone
@@ -389,7 +465,10 @@ def test_ephemeral_sessions_continue_and_report_losses(mortal):
     execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(60)")
     queued = session.start("6 * 7")
     session.wait_for_output(execution, "up")
-    time.sleep(0.5)  # an unwritten one would be run anew, which cannot be seen from here
+    with contextlib.closing(sqlite3.connect(mortal.home / "state" / "millibox.db")) as db:
+        # One of which the store has no start would be run anew.
+        host.wait_until(lambda: db.execute("SELECT status FROM executions WHERE id = ?", (execution,)).fetchone() == ("running",),
+                        20, "its start is written")
     reborn(mortal, session)
     assert session.result(execution)["status"] == "crashed"
     assert session.result(queued)["result"] == 42
@@ -397,7 +476,7 @@ def test_ephemeral_sessions_continue_and_report_losses(mortal):
 
 
 def test_without_a_next_daemon_nothing_is_left():
-    mortal = Daemon(env={"MILLIBOX_SESSIONS_SURVIVE": "1s"})
+    mortal = Daemon(env={"MILLIBOX_SESSIONS_SURVIVE": "4s"})
     mortal.start()
     Session(Client(mortal.socket), mode="persistent").run("1")
     engine = mortal.engine_pid

@@ -126,7 +126,7 @@ def test_the_unit_is_sound_and_has_no_more_than_it_needs():
     status = pathlib.Path(f"/proc/{show('MainPID')}/status").read_text()
     assert "CapEff:\t0000000000000000" in status
     for pid in engines():
-        # Host ids of the engine and its guard; nobody of ours is root with a capability there.
+        # Host ids of the engine and its guard; none of ours is root with a capability there.
         assert os.stat(f"/proc/{pid}").st_uid != 0 or "CapEff:\t0000000000000000" in pathlib.Path(f"/proc/{pid}/status").read_text()
 
 

@@ -23,7 +23,7 @@ await client.connect(connect(process.argv.slice(2)));
 const call = (name, args, options) => client.callTool({ name, arguments: args }, undefined, options);
 const text = (result) => result.content.find((item) => item.type === 'text').text;
 
-// The client checks structured results against the schemas that the list told.
+// The client checks structured results against the schemas of the list.
 const tools = (await client.listTools()).tools;
 assert.ok(tools.length === 8 && tools.every((t) => t.description && t.inputSchema.type === 'object'));
 

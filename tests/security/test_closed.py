@@ -45,7 +45,7 @@ def test_another_user_is_refused_over_tcp_in_every_dialect(daemon):
     answers = second_user.ask(daemon.tcp_address(), [request for request, _ in DIALECTS.values()])
     assert {name: status for name, (status, _) in zip(DIALECTS, answers)} == {name: 401 for name in DIALECTS}
     for _, text in answers:
-        assert f"this is user {second_user.UID}" in text and "millibox key create" in text, text
+        assert f"this is user {second_user.UID}" in text and "POST /api/v1/keys" in text, text
         assert daemon.socket in text
 
 

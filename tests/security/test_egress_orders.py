@@ -5,72 +5,16 @@ sense are refused, and idle connections cost little."""
 import contextlib
 import os
 import socket
-import struct
-import subprocess
 
 import pytest
 from support import host
-from support.daemon import BUILD, is_sanitized
+from support.daemon import is_sanitized
 from support.egress import OPEN, Resolver, Server, connect, get, read_all
+from support.proxy import AUTHORITY, CLOSE, OPEN_BOX, RULES, Proxy
 
 pytestmark = pytest.mark.phases("system", "user")
 
-OPEN_BOX, RULES, CLOSE, DENIED, USED, CLOSED_BOX = 1, 2, 3, 4, 5, 6
-ORDER = "=IIIIQ" + 2 * "IIIIQQ"
-EVENT = "=IIIHH254s256s2xQQQQ"
 ADDRESS, NO_HOST, NO_TLS = 8, 3, 9
-
-
-class Proxy:
-    """One millibox-egress, and a listener for each box that it serves."""
-
-    def __init__(self, resolver):
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        def place():
-            os.dup2(theirs.fileno(), 3)
-            os.set_inheritable(3, True)
-
-        command = [BUILD / "millibox-egress", "--resolver", f"{OPEN}:{resolver.port}"]
-        self.process = subprocess.Popen(command, close_fds=False, preexec_fn=place, stderr=subprocess.DEVNULL)
-        theirs.close()
-        self.starter = ours
-        self.listeners = []
-        self.take()
-
-    def take(self):
-        """The socket of the proxy that serves now."""
-        self.starter.settimeout(20)
-        _, fds, _, _ = socket.recv_fds(self.starter, 1, 1)
-        self.control = socket.socket(fileno=fds[0])
-        self.control.settimeout(20)
-
-    def order(self, op, number, rules=(), connections=64, listener=None, count=None, cut=None):
-        limits = (connections, 60000, 0, 0, 0, 0)
-        data = struct.pack(ORDER, op, number, 1, len(rules) if count is None else count, 0, *limits, *limits)
-        data += b"".join(rule.encode() + b"\0" for rule in rules)
-        socket.send_fds(self.control, [data[:cut]], [listener.fileno()] if listener else [])
-
-    def open(self, number, rules, **kw):
-        """Return: the address of a new box's listener."""
-        listener = socket.create_server((OPEN, 0), backlog=2048)
-        self.listeners.append(listener)
-        self.order(OPEN_BOX, number, rules, listener=listener, **kw)
-        return listener.getsockname()
-
-    def denial(self):
-        """(reason, host, detail) of the next event DENIED."""
-        while True:
-            op, _, reason, _, _, name, detail = struct.unpack(EVENT, self.control.recv(4096))[:7]
-            if op == DENIED:
-                return reason, name.split(b"\0")[0].decode(), detail.split(b"\0")[0].decode()
-
-    def pid(self):
-        return host.children(self.process.pid)[0]
-
-    def close(self):
-        for sock in [self.starter, self.control, *self.listeners]:
-            sock.close()
-        assert self.process.wait(20) == 0
 
 
 @pytest.fixture
@@ -153,6 +97,12 @@ def test_orders_that_make_no_sense_are_refused(place):
         proxy.order(OPEN_BOX, 3, ["a.test"], listener=listener, count=2**32 - 1)
         proxy.order(OPEN_BOX, 3, ["a.test"], listener=listener, cut=-1)
         proxy.order(OPEN_BOX, 3, ["not a rule!"], listener=listener)
+        proxy.order(OPEN_BOX, 3, ["a.test"], listener=listener, secrets=1)
+        proxy.order(OPEN_BOX, 3, ["a.test"], listener=listener, secrets=2**32 - 1)
+        proxy.order(OPEN_BOX, 3, ["a.test"], listener=listener, more=b"more")
+        proxy.order(AUTHORITY, 0, more=b"\xff" * 8)
+        proxy.order(AUTHORITY, 0, more=bytes(8))
+        proxy.order(AUTHORITY, 0)
         proxy.order(RULES, 9, ["a.test"])
         proxy.order(RULES, 1, ["not a rule!"])  # the old ones stay
         proxy.order(99, 1)

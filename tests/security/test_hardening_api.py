@@ -78,7 +78,7 @@ def answer_largely(daemon, feed):
 
 @pytest.mark.parametrize("source", ["/dev/zero", "/dev/urandom"])
 def test_a_large_answer_does_not_stop_the_others(daemon, source):
-    """The loop serves nobody while it serialises: escaped output costs a few times as much as text, not the dozens of
+    """The loop serves no request while it serialises: escaped output costs a few times as much as text, not the dozens of
     times of one call per character."""
     text = answer_largely(daemon, "yes 'a line of text'")
     assert answer_largely(daemon, f"cat {source}") < 10 * text

@@ -108,7 +108,7 @@ def test_the_engine_holds_the_daemon_to_the_maxima(build, over):
     limits = struct.pack(
         "=QQQQIIII", asked["memory"], asked["disk"], asked["tmp"], 1 << 20, 100, 100, asked["pids"], asked["cpu"]
     )
-    request = struct.pack("=II32s", OP_CREATE, 7, b"bmaxima") + limits + struct.pack("=II65s65s6x", 0, 0, b"", b"")
+    request = struct.pack("=II32s", OP_CREATE, 7, b"bmaxima") + limits + struct.pack("=II65s65s65s5x", 0, 0, b"", b"", b"")
     options = [word for name, value in most.items() for word in (f"--max-{name}", str(value))]
     op, seq = struct.unpack_from("=II", ask_engine(build, request, *options))
     assert (op, seq) == (OP_FAILED, 7)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FS-8: nobody in a box on an image can change its system directories; its overlay belongs to the box and names no path
+"""FS-8: no program in a box on an image can change its system directories; its overlay belongs to the box and names no path
 of the host."""
 
 import ctypes

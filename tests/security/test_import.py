@@ -472,7 +472,7 @@ def group_file(pid, controller, name):
 def test_imports_have_a_group_with_limits():
     daemon = Daemon(config="imports:\n  max: 2\n  memory: 96Mi\n").start()
     try:
-        importer = next(pid for pid in host.children(daemon.pid) if b"millibox-import" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes())
+        importer = host.child_named(daemon.pid, "millibox-import")
         held = oci.HeldImport(daemon.socket, "held")
         try:
             host.wait_until(lambda: [c for p in host.children(importer) for c in host.children(p)], 10, "the process that unpacks")

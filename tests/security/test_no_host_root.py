@@ -203,6 +203,13 @@ def test_with_subordinate_ids_it_can_do_nothing_either(subid_daemon, role):
     assert found <= (set() if role == "zygote" else {"roots"}), found
 
 
+@pytest.mark.skipif(host.landlock_abi() < 6, reason="needs Landlock of Linux 6.12")
+def test_the_engine_of_network_host_can_do_nothing_either(make_daemon):
+    """It differs from the other in its network only (see test_host_network.py)."""
+    d = make_daemon(env={"MILLIBOX_HOST_NETWORK_ENABLED": "true"}).start()
+    assert d.host_engine_pid and not any(probe(d.host_engine_pid).values())
+
+
 def test_the_engine_has_the_roots_that_it_cannot_unlock(daemon):
     """Otherwise the probe above would look for nothing."""
     assert os.path.isdir(f"/proc/{daemon.engine_pid}/root/roots/0")
@@ -267,5 +274,5 @@ def test_when_the_guard_is_killed_the_engine_and_its_boxes_end(make_daemon):
     host.wait_until(lambda: not host.is_alive(engine), 10, "the engine has ended")
     d.process.wait(20)
     assert d.process.returncode != 0
-    # Nobody was left to remove the groups; the next start does.
+    # No process was left to remove the groups; the next start does.
     assert d.start().stop() == 0

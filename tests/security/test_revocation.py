@@ -90,7 +90,7 @@ def test_a_stream_does_not_outlive_its_key(own):
         revoke_all(admin, "acme")
         rest = read_to_end(streams["acme"])
         assert b'"end"' not in rest and b'"data":"599' not in rest
-        assert b"stdout" in read_until(streams["other"], b"stdout")  # nobody else is disturbed
+        assert b"stdout" in read_until(streams["other"], b"stdout")  # other callers are not disturbed
 
 
 def read_until(sock, word):
@@ -114,7 +114,7 @@ def test_an_expired_key_ends_its_streams(own):
     """As if it had been revoked at that moment; a stream with another key goes on."""
     with own.client() as admin:
         make_tenant(admin, "acme")
-        short, long = make_key(admin, "acme", expires_in=3), make_key(admin, "acme")
+        short, long = make_key(admin, "acme", expires_in=6), make_key(admin, "acme")
         body = json.dumps({"language": "shell", "code": "echo up; sleep 60", "stream": True})
         streams = {}
         for key in (short, long):

@@ -120,10 +120,10 @@ def test_the_audit_log_names_the_key(keyed):
     made = admin.post(f"{V1}/keys", {"tenant": "alice", "scopes": ["sessions", "execute"]}).json
     with contextlib.closing(KeyClient(daemon.tcp_address(), made["key"])) as alice:
         assert alice.get(f"{V1}/templates").status == 403
-        assert alice.post(f"{SE}/execute/told", {"command": "true"}).json["exit_code"] == 0
+        assert alice.post(f"{SE}/execute/named", {"command": "true"}).json["exit_code"] == 0
         handler = {"handler_code": "def handler(event, context):\n    return 1", "event": {}, "context": {}}
         assert alice.post(f"{SE}/v2/execute_code", handler).status == 200
-        assert alice.request("DELETE", f"{SE}/session/told").status == 200
+        assert alice.request("DELETE", f"{SE}/session/named").status == 200
     whose = {"tenant": "alice", "key_id": made["id"]}
     for action, count in (("request.refuse", 1), ("session.create", 1), ("execution.end", 2)):
         host.wait_until(lambda a=action, n=count: len(audit_of(daemon, a, **whose)) == n, 10,

@@ -62,8 +62,8 @@ def test_privileged_call_is_refused(inside, name):
 def test_refusals_are_listed_in_the_result(daemon, syscalls):
     with daemon.client() as c:
         r = syscalls.inside(c, "mount", "bpf", "bpf")
-    told = {d["what"]: d for d in r["denials"] if d["kind"] == "syscall"}
-    assert told["mount"]["rule"] == "seccomp" and told["bpf"]["count"] == 2
+    denials = {d["what"]: d for d in r["denials"] if d["kind"] == "syscall"}
+    assert denials["mount"]["rule"] == "seccomp" and denials["bpf"]["count"] == 2
 
 
 @pytest.mark.parametrize("name", ["mount", "chroot", "unshare_user", "kcmp", "modify_ldt", "process_vm_readv", "pidfd_getfd", "keyctl", "personality", "clone_newuser", "clone3", "int80", "fsopen", "open_tree", "netlink_audit", "prlimit_other", "bpf", "perf_event_open"])  # fmt: skip

@@ -56,7 +56,7 @@ GROWTH_KIB = {"daemon": 24 * 1024, "engine": 2 * 1024}
 # From acknowledgement to end: queue, run time, a restart.
 PATIENCE = 60
 # What the daemon keeps in its state directory, with the files that SQLite puts beside its own.
-STATE_FILES = ("millibox.db", "lock", "roots", "audit.log")
+STATE_FILES = ("millibox.db", "lock", "roots", "audit.log", "secrets.key", "receipt.key")
 
 # Rows of lists, and the counts that triggers keep of them.
 COUNTED = "SELECT {names}, {word}, no >> 10, count(*) FROM {table} GROUP BY {names}, {word}, no >> 10"

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the adapters do with the real frameworks. Usage: frameworks.py NAME, with MILLIBOX_SOCKET; prints JSON of what was seen."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+
+import millibox
+
+
+def langchain():
+    from langchain_core.messages import AIMessage
+    from millibox.adapters.langchain import python_tool
+
+    with millibox.Sandbox() as box:
+        tool = python_tool(box)
+        calls = ["x = 41", "x + 1", "print('out'); 1 / 0"]
+        messages = []
+        for number, code in enumerate(calls):
+            asked = AIMessage("", tool_calls=[{"name": tool.name, "args": {"code": code}, "id": str(number), "type": "tool_call"}])
+            messages.append(tool.invoke(asked.tool_calls[0]))
+        later = asyncio.run(tool.ainvoke({"code": "x"}))
+        return {"schema": sorted(tool.args), "texts": [message.content for message in messages], "later": later,
+                "value": messages[1].artifact.json, "ids": [message.tool_call_id for message in messages]}
+
+
+def openai_agents():
+    from agents import Agent, ModelResponse, Runner, Usage, set_tracing_disabled
+    from agents.models.interface import Model
+    from millibox.adapters.openai_agents import python_tool
+    from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+
+    set_tracing_disabled(True)
+
+    class Scripted(Model):
+        """A model whose answers are fixed."""
+
+        def __init__(self):
+            self.seen = []
+
+        async def get_response(self, system_instructions, input, *args, **kw):
+            outputs = [item["output"] for item in input if isinstance(item, dict) and item.get("type") == "function_call_output"]
+            self.seen = outputs
+            codes = ["x = 20", "x * 2 + 2"]
+            if len(outputs) < len(codes):
+                call = ResponseFunctionToolCall(arguments=json.dumps({"code": codes[len(outputs)]}), call_id=f"c{len(outputs)}",
+                                                name="run_python", type="function_call")
+                return ModelResponse(output=[call], usage=Usage(), response_id=None)
+            text = ResponseOutputText(annotations=[], text=f"the answer is {outputs[-1]}", type="output_text")
+            said = ResponseOutputMessage(id="m", content=[text], role="assistant", status="completed", type="message")
+            return ModelResponse(output=[said], usage=Usage(), response_id=None)
+
+        def stream_response(self, *args, **kw):
+            raise NotImplementedError
+
+    async def main():
+        async with millibox.AsyncSandbox() as box:
+            tool = python_tool(box)
+            model = Scripted()
+            done = await Runner.run(Agent(name="a", model=model, tools=[tool]), "what is it?")
+            return {"answer": done.final_output, "seen": model.seen, "required": tool.params_json_schema["required"]}
+
+    return asyncio.run(main())
+
+
+def smolagents():
+    from millibox.adapters.smolagents import MilliboxExecutor
+    from smolagents import CodeAgent, Model, tool
+    from smolagents.models import ChatMessage, MessageRole
+
+    @tool
+    def shout(text: str) -> str:
+        """Make a text loud.
+
+        Args:
+            text: what to shout
+        """
+        return text.upper()
+
+    class Scripted(Model):
+        """A model whose answers are fixed."""
+
+        steps = ["x = shout('hi')\nprint('in', __import__('os').getcwd())", "no_such_name", "final_answer({'said': x, 'n': given})"]
+
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def generate(self, messages, **kw):
+            self.seen.append(str(messages[-1].content))
+            code = self.steps[len(self.seen) - 1]
+            return ChatMessage(role=MessageRole.ASSISTANT, content=f"Thought: go on\n<code>\n{code}\n</code>")
+
+    with millibox.Sandbox() as box:
+        model = Scripted()
+        agent = CodeAgent(tools=[shout], model=model, executor=MilliboxExecutor(box), verbosity_level=0)
+        answer = agent.run("say hi", additional_args={"given": 7})
+        return {"answer": answer, "first": model.seen[1], "second": model.seen[2]}
+
+
+def jupyter():
+    """A kernel that is installed and started as Jupyter does."""
+    import subprocess
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as prefix:
+        subprocess.run([sys.executable, "-m", "millibox.jupyter", "install", "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
+        os.environ["JUPYTER_PATH"] = str(Path(prefix, "share/jupyter"))
+        from jupyter_client.kernelspec import KernelSpecManager
+        from jupyter_client.manager import start_new_kernel
+
+        listed = KernelSpecManager().get_all_specs()["millibox"]["spec"]["display_name"]
+        manager, client = start_new_kernel(kernel_name="millibox", startup_timeout=60)
+        try:
+            return {"listed": listed, **hold_conversation(manager, client)}
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel()
+
+
+def hold_conversation(manager, client):
+    def run(code, **kw):
+        seen = []
+        reply = client.execute_interactive(code, timeout=60, output_hook=lambda message: seen.append(message), **kw)
+        return reply["content"], [(message["msg_type"], message["content"]) for message in seen]
+
+    def of(seen, kind):
+        return [content for name, content in seen if name == kind]
+
+    _, printed = run("import sys\nx = 41\nprint('out')\nprint('err', file=sys.stderr)")
+    _, valued = run("x + 1")
+    failed, wrong = run("1 / 0")
+    _, figure = run("import matplotlib.pyplot as plt; plt.plot([1]); plt.show()")
+    _, shell = run("%%bash\necho $((6 * 7))")
+    started = threading.Event()
+
+    def interrupt(message):
+        if message["msg_type"] == "stream" and not started.is_set():
+            started.set()
+            manager.interrupt_kernel()
+
+    stopped = client.execute_interactive("print('go', flush=True)\nimport time; time.sleep(600)", timeout=60, output_hook=interrupt)
+    _, after = run("x")
+    complete = []
+    for code in ("for i in x:", "x = 1", "x = = 1"):
+        client.is_complete(code)
+        while True:
+            reply = client.get_shell_msg(timeout=60)
+            if reply["msg_type"] == "is_complete_reply":
+                break
+        complete.append(reply["content"]["status"])
+    return {
+        "streams": sorted((content["name"], content["text"]) for content in of(printed, "stream")),
+        "value": of(valued, "execute_result")[0]["data"]["text/plain"],
+        "error": [failed["ename"], of(wrong, "error")[0]["evalue"]],
+        "figure": sorted(of(figure, "display_data")[0]["data"]),
+        "shell": "".join(content["text"] for content in of(shell, "stream")),
+        "interrupted": stopped["content"]["ename"],
+        "after": [content["data"]["text/plain"] for content in of(after, "execute_result")],
+        "complete": complete,
+    }
+
+
+def ray():
+    import ray
+
+    from millibox.compat.rayai import remote
+
+    ray.init(num_cpus=2, include_dashboard=False, logging_level="error", log_to_driver=False,
+             runtime_env={"env_vars": {"MILLIBOX_SOCKET": os.environ["MILLIBOX_SOCKET"], "PYTHONPATH": os.environ["PYTHONPATH"]}})
+    try:
+        first = ray.get(remote.execute_code.remote("x = 42", session_id="ray"))
+        second = ray.get(remote.execute_code.remote("print(x)", session_id="ray"))
+        upload = ray.get(remote.upload_file.remote("f", b"bytes", "ray"))
+        shell = ray.get(remote.execute_shell.remote("cat f", session_id="ray"))
+        stats = ray.get(remote.get_session_stats.remote("ray"))
+        both = ray.get([remote.execute_code.remote(f"print({n})", session_id=f"ray{n}") for n in range(4)])
+        for name in ["ray", *(f"ray{n}" for n in range(4))]:
+            assert ray.get(remote.cleanup_session.remote(name))["status"] == "success"
+        actor = remote.get_executor("actor", lifetime=None)
+        ray.get(actor.execute_code.remote("y = 1"))
+        same = ray.get(remote.get_executor("actor", lifetime=None).execute_code.remote("print(y)"))
+        counted = ray.get(actor.get_session_stats.remote())["execution_count"]
+        ended = ray.get(actor.cleanup.remote())
+        return {"first": first["status"], "second": second["stdout"], "upload": upload["size"], "shell": shell["stdout"],
+                "count": stats["execution_count"], "both": [done["stdout"] for done in both], "actor": same["stdout"],
+                "counted": counted, "ended": ended["status"]}
+    finally:
+        ray.shutdown()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    print(json.dumps(globals()[sys.argv[1]]()))
