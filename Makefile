@@ -16,7 +16,7 @@ RELEASE  := build-release
 CLANG    := build-clang
 SANITIZE := -Db_sanitize=address,undefined -Db_lundef=false
 
-.PHONY: all run with-tests quick t test check lint openapi ci asan fuzz bench bench-compare soak test-vm install dist clean help setup-%
+.PHONY: all run with-tests quick t test check lint openapi man ci asan fuzz bench bench-compare soak test-vm install dist clean help setup-%
 
 all: $(BUILD)/build.ninja ## build everything into ./build
 	meson compile -C $(BUILD)
@@ -60,6 +60,9 @@ lint: setup-lint ## layers, style, format, clang-tidy, clang's warnings, cppchec
 
 openapi: all ## write docs/api/openapi.yaml from the tables of the API and openapi.in.yaml
 	@$(PYTHON) tools/make-openapi.py $(BUILD)/tools/openapi-tables.json docs/api/openapi.in.yaml --write docs/api/openapi.yaml
+
+man: all ## write docs/man/millibox.1.scd from the tables of millibox and millibox.1.in.scd
+	@$(PYTHON) tools/make-man.py $(BUILD)/tools/cli-tables.json docs/man/millibox.1.in.scd --write docs/man/millibox.1.scd
 
 ci: setup-test setup-lint ## all tests and lint at the same time
 	@$(MAKE) --no-print-directory with-tests $(CLANG)/build.ninja

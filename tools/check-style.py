@@ -16,26 +16,30 @@ import tempfile
 from pathlib import Path
 
 FILE_LINES, HEADER_LINES = 800, 300
+# A header for programs of others, which is the one of its library and has its reference.
+PUBLIC_LINES, PUBLIC_MARK = 500, '#ifdef __cplusplus'
 # Columns. Rows of tables do not count: lists (.def), initialisers, and what a comment has taken
 # from clang-format; nor do tests, which carry tables, whole programs and requests as literals.
-LINE_COLUMNS = {".c": 100, ".h": 100, ".py": 120}
+LINE_COLUMNS = {".c": 100, ".h": 100, ".py": 120, ".ts": 120}
 TABLE_ROW = re.compile(r"^\s*[{[]|\},?$")
 FUNCTION_LINES, COMPLEXITY = 80, 15
 
 CODE = {".c", ".h", ".def"}
 # Files that carry an SPDX line: what people write, not data.
-SPDX = CODE | {".py", ".sh", ".build", ".yaml", ".service", ".scd"}
+SPDX = CODE | {".py", ".ts", ".mjs", ".sh", ".build", ".yaml", ".service", ".scd"}
 SPDX_TAG = "SPDX-License-Identifier: Apache-2.0"
 
 # Calls with one home. Rule, files where it is at home, pattern, what to do instead. dup2 and dup3
-# make none: they put a descriptor where a new program expects it.
+# make none: they put a descriptor where a new program expects it. The addon links nothing of ours.
 MAKERS = ("open|openat|openat2|creat|socket|socketpair|pipe|pipe2|accept|accept4|dup|eventfd|"
           "epoll_create|epoll_create1|memfd_create|signalfd|timerfd_create|inotify_init|"
           "inotify_init1|pidfd_open|fopen|fdopen|opendir|mkstemp|mkostemp")
 CALLS = [
-    ("descriptor", {"lib/base/fd.c"}, MAKERS, "make descriptors through base/fd.h"),
-    ("number", {"lib/base/parse.c"}, "strtou?ll?|strto(?:f|d|ld|imax|umax)|v?[fs]?scanf",
+    ("descriptor", {"lib/base/fd.c", "src/addon/node.c"}, MAKERS, "make descriptors through base/fd.h"),
+    ("number", {"lib/base/parse.c", "lib/json/json_dump.c"}, "strtou?ll?|strto(?:f|d|ld|imax|umax)|v?[fs]?scanf",
      "parse numbers through base/parse.h"),
+    ("json", {"lib/json/json_dump.c"}, "json_dumps|json_dumpb|json_dumpf|json_dumpfd|json_dump_file|json_dump_callback",
+     "write JSON through json/json_dump.h"),
     ("exit", set(), "exit|quick_exit", "only a main.c ends its process"),
 ]
 CALL_PATTERNS = [(rule, homes, re.compile(rf"(?<![\w.>*])({names})\s*\("), advice)
@@ -59,6 +63,8 @@ def is_product(path):
 
 def check_sizes(path, lines):
     limit = HEADER_LINES if path.suffix == ".h" else FILE_LINES
+    if path.suffix == ".h" and PUBLIC_MARK in lines:
+        limit = PUBLIC_LINES
     if len(lines) > limit:
         yield 1, "file-size", f"{len(lines)} lines, at most {limit}"
     columns = LINE_COLUMNS.get(path.suffix)
@@ -130,7 +136,7 @@ def check_file(root, path):
     except UnicodeDecodeError:
         return
     yield from check_text(path, text, root)
-    if path.suffix in CODE or path.suffix == ".py":
+    if path.suffix in CODE or path.suffix in (".py", ".ts"):
         yield from check_sizes(path, text.splitlines())
     if path.suffix in (".c", ".h"):
         yield from check_header(path, text.splitlines())
@@ -199,6 +205,8 @@ CASES = [
     ("no licence", "src/core/a.c", "int a;\n", "spdx"),
     ("long file", "src/core/a.c", HEAD + "int a;\n" * 800, "file-size"),
     ("long header", "src/core/a.h", HEAD + "#pragma once\n" + "int a;\n" * 300, "file-size"),
+    ("public header", "src/core/a.h", HEAD + "#pragma once\n#ifdef __cplusplus\n" + "int a;\n" * 400, ""),
+    ("long public header", "src/core/a.h", HEAD + "#pragma once\n#ifdef __cplusplus\n" + "int a;\n" * 500, "file-size"),
     ("long line", "src/core/a.c", HEAD + "int " + "a" * 100 + ";\n", "line-length"),
     ("long row of a table", "src/core/a.c", HEAD + "\t{" + "a" * 100 + "},\n", ""),
     ("header without pragma", "src/core/a.h", HEAD + "int a;\n", "pragma-once"),
@@ -208,6 +216,7 @@ CASES = [
     ("open in a comment", "src/core/a.c", HEAD + "/* open() */ char *b = \"open(\";\n", ""),
     ("a member named open", "src/core/a.c", HEAD + "int a = ops->open(p) + fd_open(p);\n", ""),
     ("strtol", "src/core/a.c", HEAD + "long a = strtol(p, 0, 10);\n", "number"),
+    ("json_dumps", "src/core/a.c", HEAD + "char *a = json_dumps(j, 0);\n", "json"),
     ("exit", "src/core/a.c", HEAD + "void f(void)\n{\n\texit(1);\n}\n", "exit"),
     ("_exit in a child", "src/core/a.c", HEAD + "void f(void)\n{\n\t_exit(1);\n}\n", ""),
     ("long function", "src/core/a.c", HEAD + LONG, "function-size"),
