@@ -28,7 +28,7 @@
 /* For the report of proxy or bridge: at once, between two looks, together. */
 #define NETWORK_WAIT_US  2000
 #define NETWORK_PAUSE_US 2000
-#define NETWORK_TIME_US  (500 * 1000ULL)
+#define NETWORK_TIME_US  (1000 * 1000ULL)
 
 static const char *const state_names[] = {
 	[RUN_QUEUED] = "queued",       [RUN_WAITING] = "waiting",   [RUN_STARTING] = "starting",

@@ -58,9 +58,10 @@ enum run_stop {
 };
 
 /* A resident runner has RUN_GRACE_US to end an interrupted run; then it is killed, and the agent
- * has RUN_KILL_US to report that. Together below the promised 2 s. */
-#define RUN_GRACE_US (500 * 1000ULL)
-#define RUN_KILL_US  (1000 * 1000ULL)
+ * has RUN_KILL_US to report that. Together below the promised 2 s. The grace is most of it: a
+ * killed runner loses the session's variables, and a busy host may not run it for half a second. */
+#define RUN_GRACE_US (1000 * 1000ULL)
+#define RUN_KILL_US  (800 * 1000ULL)
 
 /* Where the box comes from. Its events arrive through run_started ... run_done. */
 struct run_place {
