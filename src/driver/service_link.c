@@ -166,6 +166,7 @@ static void on_starter(void *ctx, int events)
 		lose_starter(l);
 		return;
 	}
+	service_link_receive_all(l); /* the last events of the process before it */
 	drop_process(l);
 	l->process = fds[0];
 	l->generation++;
