@@ -191,7 +191,7 @@ class Daemon:
     def rest(self, seconds=5):
         """Wait until its pools are full, so that counts of its descriptors can be compared: each box in a pool has some.
         Only for a while: a test's policies may leave a pool empty."""
-        deadline, engine = time.monotonic() + seconds, self.engine_pid if host.POOLED else None
+        deadline, engine = time.monotonic() + seconds * host.PATIENCE, self.engine_pid if host.POOLED else None
         while engine and not self.restless and host.count_spares(engine) < self.SPARES:
             if time.monotonic() > deadline:
                 self.restless = True
@@ -205,7 +205,7 @@ class Daemon:
 
     def kill(self):
         self.process.kill()
-        self.process.wait(20)
+        self.process.wait(20 * host.PATIENCE)
 
     def remove(self):
         if self.process and self.process.poll() is None:

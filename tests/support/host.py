@@ -308,7 +308,7 @@ def strays(instances, homes=""):
             number = str((uid - UID_BASE) // UIDS_PER_INSTANCE)
             if number not in instances if is_root() else uid != os.getuid():
                 continue
-            if is_root() and (uid - UID_BASE) % UIDS_PER_INSTANCE == 0:  # the engine, its helper and zygotes
+            if (uid - UID_BASE) % UIDS_PER_INSTANCE == 0 if is_root() else _is_zygote(pid):  # or, of root, engine and helper
                 continue
             net = os.readlink(f"/proc/{pid}/ns/net")
         except OSError:
@@ -318,6 +318,11 @@ def strays(instances, homes=""):
     # A daemon in a network of its own starts its helpers there, some of them late.
     theirs = _networks_of_daemons() if found else set()
     return {(pid, net) for pid, net in found if net not in theirs}
+
+
+def _is_zygote(pid):
+    """Whether it is a zygote of an engine that lives: some start long after their daemon."""
+    return comm(pid) == "millibox-zygote" and comm((proc_stat(pid) or (0,))[0]) == "millibox-engine"
 
 
 def _networks_of_daemons():
