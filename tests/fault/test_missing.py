@@ -186,7 +186,8 @@ def test_state_directory_on_a_full_disk_is_reported(make_daemon):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=1", "none", str(full)], check=True)
     try:
         r = subprocess.run([str(d.command()[0]), "--listen", "", "--socket", d.socket, "--state-dir", str(full / "state")],
-                           capture_output=True, text=True, timeout=20, env={"MILLIBOX_RUNTIME_DIR": str(d.home / "run"), "PATH": "/usr/bin"})  # fmt: skip
+                           capture_output=True, text=True, timeout=20 * host.PATIENCE,
+                           env={"MILLIBOX_RUNTIME_DIR": str(d.home / "run"), "PATH": "/usr/bin"})  # fmt: skip
         assert r.returncode != 0
         assert "No space left" in r.stderr and "state" in r.stderr
     finally:

@@ -133,7 +133,7 @@ class Trace:
             self.ended.set()
             self.releaser.join()
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(10 * host.PATIENCE)
         self.process.stderr.close()
         # A stop that strace caused as it ended is not in its file.
         for pid in {self.engine, *host.descendants(self.engine), *self.stopped()}:
@@ -155,8 +155,8 @@ def is_box_of(engine, pid):
 def request(daemon, answers):
     def work():
         try:
-            with daemon.client(timeout=20) as c:
-                answers.append(c.post("/api/v1/execute", {"language": "shell", "code": "true", "timeout": 10}))
+            with daemon.client(timeout=20 * host.PATIENCE) as c:
+                answers.append(c.post("/api/v1/execute", {"language": "shell", "code": "true", "timeout": 60}))
         except Exception as e:  # the callee was just killed
             answers.append(e)
 
@@ -196,7 +196,7 @@ def stop_at(daemon, place):
     answers = []
     thread = request(daemon, answers)
     seen = 0
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 20 * host.PATIENCE
     while time.monotonic() < deadline:
         stops = trace.stopped()
         for pid in stops[seen:]:
@@ -226,7 +226,7 @@ def check(daemon, victim, answers, pids):
         assert answer.status >= 500 or answer.json["status"] in ("crashed", "failed", "success")
     else:
         if victim == "engine":
-            assert daemon.process.wait(20) != 0
+            assert daemon.process.wait(20 * host.PATIENCE) != 0
         host.wait_until(
             lambda: not any(map(host.is_alive, pids)),
             10,
@@ -250,7 +250,7 @@ def test_killed_at(step, places, make_daemon):
         trace, thread, answers = stop_at(d, places[step])
         pids = host.descendants(d.pid)
         kill(d, victim, trace)
-        thread.join(30)
+        thread.join(30 * host.PATIENCE)
         assert not thread.is_alive()
         trace.end()
         check(d, victim, answers, pids)

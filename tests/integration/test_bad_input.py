@@ -287,9 +287,8 @@ def test_a_badly_framed_upload_leaves_no_file(client, daemon):
 def test_endless_bytes_that_are_not_http_are_cut_in_time(make_daemon):
     """The first bytes of TLS on a port without it."""
     d = make_daemon(tcp=True, config="http:\n  request_timeout: 1s\n  idle_timeout: 2s\n").start()
-    start = time.monotonic()
+    # Earlier than the default of http.request_timeout, 30 seconds.
     received = raw_exchange(d.tcp_address(), b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", timeout=20)
-    assert time.monotonic() - start < 8
     assert not received or received.split(b" ")[1][:1] == b"4", received[:200]
     with d.client() as c:
         assert c.get("/healthz").status == 200
@@ -299,14 +298,10 @@ def test_slow_client_is_cut_in_time(make_daemon):
     d = make_daemon(tcp=True, config="http:\n  request_timeout: 1s\n  idle_timeout: 2s\n").start()
     with socket.create_connection(d.tcp_address()) as sock:
         sock.settimeout(20)
-        start = time.monotonic()
-        try:
-            for byte in b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 200:
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            for byte in b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 350:  # 20 seconds
                 sock.send(bytes([byte]))
                 time.sleep(0.05)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
-        assert time.monotonic() - start < 8
     with d.client() as c:
         assert c.get("/healthz").status == 200
 
@@ -329,23 +324,28 @@ def test_a_full_queue_answers_429_with_retry_after(make_daemon):
     import threading
 
     d = make_daemon(config="admission:\n  max_running: 1\n  max_queued: 1\n").start()
-    answers = []
+    answers, threads = [], []
 
-    def work():
+    def work(code):
         with d.client() as c:
-            answers.append(c.post("/api/v1/execute", {"language": "shell", "code": "sleep 1"}))
+            answers.append(c.post("/api/v1/execute", {"language": "shell", "code": code}))
 
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for t in threads:
-        t.start()
+    def counts():
+        state = client.get("/readyz").json
+        return state["running"], state["queued"]
+
+    with d.client() as client:
+        for code, expected in (("sleep 8", (1, 0)), ("true", (1, 1))):
+            threads.append(threading.Thread(target=work, args=(code,)))
+            threads[-1].start()
+            host.wait_until(lambda: counts() == expected, 10, lambda: f"{counts()} become {expected}")
+        for _ in range(4):
+            refusal = client.post("/api/v1/execute", {"language": "shell", "code": "true"})
+            assert refusal.status == 429 and int(refusal.headers["Retry-After"]) >= 1, refusal
+            assert refusal.json["error_code"] == "Sandbox.TooManyRequests"
     for t in threads:
         t.join()
-    codes = sorted(a.status for a in answers)
-    assert codes.count(200) >= 2 and 429 in codes
-    for a in answers:
-        if a.status == 429:
-            assert int(a.headers["Retry-After"]) >= 1
-            assert a.json["error_code"] == "Sandbox.TooManyRequests"
+    assert [a.status for a in answers] == [200, 200], answers
 
 
 @pytest.mark.boxes

@@ -57,7 +57,7 @@ def start(daemon):
     for process in started:
         if process.poll() is None:
             process.kill()
-        process.wait(20)
+        process.wait(20 * host.PATIENCE)
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream:
                 stream.close()
@@ -102,7 +102,7 @@ def test_a_traceback_is_on_stderr(run):
 
 
 def test_the_streams_keep_their_order(start):
-    code = "for i in 1 2 3; do echo out$i; sleep 0.4; echo err$i >&2; sleep 0.4; done"
+    code = "for i in 1 2 3; do echo out$i; sleep 1; echo err$i >&2; sleep 1; done"
     process = start("-l", "shell", "-c", code, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     out, _ = process.communicate(timeout=60)
     assert out.split() == [b"out1", b"err1", b"out2", b"err2", b"out3", b"err3"]
@@ -113,7 +113,7 @@ def test_output_arrives_while_the_program_runs(start):
     assert process.stdout.readline() == b"first\n"
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 130
+    assert process.wait(20 * host.PATIENCE) == 130
     assert process.stderr.read() == b""
 
 
@@ -252,7 +252,7 @@ def test_the_limit_that_was_reached_is_named(run, options, language, code, statu
 
 
 def test_output_before_a_time_out_is_kept(run):
-    done = run("-t", "2s", "-l", "shell", "-c", "echo before; sleep 60")
+    done = run("-t", "10s", "-l", "shell", "-c", "echo before; sleep 60")
     assert (done.returncode, done.stdout) == (124, b"before\n")
 
 
@@ -420,7 +420,7 @@ def test_a_signal_cancels_the_run(daemon, start, signo):
     assert process.stdout.readline() == b"up\n"
     assert daemon.box_pids()
     process.send_signal(signo)
-    assert process.wait(20) == 128 + signo
+    assert process.wait(20 * host.PATIENCE) == 128 + signo
     daemon.settle()
 
 
@@ -428,7 +428,7 @@ def test_a_closed_reader_cancels_the_run(daemon, start):
     process = start("-l", "shell", "-c", "while echo line; do sleep 0.01; done", stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"line\n"
     process.stdout.close()
-    assert process.wait(20) == 128 + signal.SIGPIPE
+    assert process.wait(20 * host.PATIENCE) == 128 + signal.SIGPIPE
     daemon.settle()
 
 
@@ -436,7 +436,7 @@ def test_a_signal_interrupts_a_write_to_a_stuck_reader(daemon, start):
     process = start("--max-output", "16Mi", "-c", "print('x' * 8000000)", stdout=subprocess.PIPE)
     assert process.stdout.read(1) == b"x"
     process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 130
+    assert process.wait(20 * host.PATIENCE) == 130
     daemon.settle()
 
 
@@ -444,7 +444,7 @@ def test_kill_9_of_the_client_ends_the_box(daemon, start):
     process = start("-l", "shell", "-c", "echo up; sleep 60", stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"up\n"
     process.kill()
-    process.wait(20)
+    process.wait(20 * host.PATIENCE)
     daemon.settle()
 
 

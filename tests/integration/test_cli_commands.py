@@ -371,5 +371,6 @@ def use_owned_things(use, folder):
     assert key in use("key list")
     use("key revoke", key)
     use("tenant delete", "acme")
-    assert "tenant.delete" in use("audit tail")
+    # A thread of the daemon writes the log.
+    host.wait_until(lambda: "tenant.delete" in use("audit tail"), 10, "the record of tenant.delete")
     use("audit verify")

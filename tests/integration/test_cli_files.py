@@ -44,7 +44,7 @@ def start(daemon):
     for process in started:
         if process.poll() is None:
             process.kill()
-        process.wait(20)
+        process.wait(20 * host.PATIENCE)
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream:
                 stream.close()
@@ -214,7 +214,7 @@ def test_large_files_are_streamed_in_constant_memory(make, start, cli, tmp_path)
     seen = peak_kib(up)  # nearly all data has passed through, and it waits for EOF
     assert seen > 0
     up.stdin.close()
-    assert up.wait(60) == 0
+    assert up.wait(60 * host.PATIENCE) == 0
     assert json.loads(cli("stat", "--json", session.id, "big").stdout)["size"] == size
     down = start("get", session.id, "big", stdout=subprocess.PIPE)
     digest, left = hashlib.sha256(), size
@@ -225,7 +225,7 @@ def test_large_files_are_streamed_in_constant_memory(make, start, cli, tmp_path)
     late = peak_kib(down)  # likewise: the last chunk is larger than a pipe
     assert late > 0
     digest.update(down.stdout.read())
-    assert down.wait(60) == 0
+    assert down.wait(60 * host.PATIENCE) == 0
     assert digest.digest() == hashlib.sha256(block * (size // MIB)).digest()
     assert is_sanitized() or max(seen, late) < 32 * 1024, (seen, late)
 
@@ -250,7 +250,7 @@ def test_an_interrupted_upload_leaves_nothing(start, cli, py):
     up.stdin.flush()
     host.wait_until(lambda: b".part" in cli("ls", py.id).stdout, 10, "the upload to start")
     up.send_signal(signal.SIGINT)
-    assert up.wait(20) == 130 and up.stderr.read() == b""
+    assert up.wait(20 * host.PATIENCE) == 130 and up.stderr.read() == b""
     host.wait_until(lambda: cli("ls", py.id).stdout == b"", 10, "the partial file to be removed")
 
 
@@ -266,7 +266,7 @@ def test_a_failed_download_keeps_the_old_file(cli, start, make, tmp_path):
     down.send_signal(signal.SIGSTOP)
     session.delete()
     down.send_signal(signal.SIGCONT)
-    assert down.wait(20) == 125 and down.stderr.read() != b""
+    assert down.wait(20 * host.PATIENCE) == 125 and down.stderr.read() != b""
     assert [p.name for p in tmp_path.iterdir()] == ["f"] and (tmp_path / "f").read_bytes() == b"mine"
 
 
@@ -275,7 +275,7 @@ def test_a_closed_reader_ends_the_download(start, py):
     down = start("get", py.id, "large", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert len(down.stdout.read(1000)) == 1000
     down.stdout.close()
-    assert down.wait(20) == 128 + signal.SIGPIPE
+    assert down.wait(20 * host.PATIENCE) == 128 + signal.SIGPIPE
     assert down.stderr.read() == b""
 
 

@@ -13,6 +13,7 @@ import urllib.request
 
 import pytest
 
+from support import host
 from support.daemon import BUILD
 from support.ports import serve
 
@@ -33,7 +34,9 @@ class Page(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
     def log_message(self, *_):
         pass
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 8080), Page)
+class Server(http.server.ThreadingHTTPServer):
+    request_queue_size = 128  # 5 by default: of more at once the kernel drops some, and they try again after seconds
+server = Server(("127.0.0.1", 8080), Page)
 import threading
 threading.Thread(target=server.serve_forever, daemon=True).start()
 """
@@ -56,7 +59,7 @@ def forwarding(daemon, session, *words):
         yield process, [int(re.match(r"(?:127\.0\.0\.1|\[::1\]):(\d+) -> port \d+ of session ", line)[1]) for line in lines]
     finally:
         process.kill()
-        process.wait(20)
+        process.wait(20 * host.PATIENCE)
         process.stdout.close()
         process.stderr.close()
 
@@ -75,7 +78,7 @@ def test_a_web_server_is_reached(daemon, py):
         with concurrent.futures.ThreadPoolExecutor(50) as pool:
             assert list(pool.map(lambda i: get(port, f"/{i}"), range(50))) == [f"hello /{i}".encode() for i in range(50)]
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(20 * host.PATIENCE) == 0
 
 
 def test_ends_are_passed_on(daemon, py):
@@ -123,7 +126,7 @@ def test_a_deleted_session_ends_the_command(daemon, make):
                 s.recv(1)
         with socket.create_connection(("127.0.0.1", port), 30) as s, pytest.raises(ConnectionResetError):
             s.recv(1)
-        assert process.wait(20) == 125
+        assert process.wait(20 * host.PATIENCE) == 125
         assert "session" in process.stderr.read().lower()
 
 
@@ -134,7 +137,7 @@ def test_its_processes_end_with_it(daemon, py):
             s.sendall(b"x")
             assert s.recv(1) == b"x"
             process.kill()
-            process.wait(20)
+            process.wait(20 * host.PATIENCE)
             assert s.recv(1) == b""
 
 

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from support import host
 from support.daemon import BUILD
 from test_cli import FAILING, environment, millibox
 
@@ -162,8 +163,8 @@ def test_logs_are_the_output_so_far(cli, background, py):
     following = background("execution logs", "--follow", execution)
     assert following.stdout.readline() == b"up\n"
     cli("execution cancel", execution)
-    assert following.wait(20) == 0
-    assert process.wait(20) == 125
+    assert following.wait(20 * host.PATIENCE) == 0
+    assert process.wait(20 * host.PATIENCE) == 125
     assert cli("execution logs", execution).stdout == b"up\n"
     # The session continues.
     assert cli("session exec", py.id, "-c", "6*7").stdout == b"42\n"
@@ -183,7 +184,7 @@ def test_a_pending_execution_has_no_log(cli, background, py, client):
     assert cli("execution logs", queued).stdout == b""
     cli("execution cancel", queued)
     cli("session interrupt", py.id)
-    first.wait(20)
+    first.wait(20 * host.PATIENCE)
 
 
 @pytest.mark.parametrize("verb", ["show", "logs", "cancel"])

@@ -82,7 +82,7 @@ def test_a_shell_in_tmux(daemon, client, tmux):
     assert tmux.screen() == "~$ stty size; tty\n14 70\n/dev/pts/0\n~$"
     # A new size reaches the program, and Ctrl-C what is in the foreground.
     tmux.run("resize-window", "-x", "60", "-y", "10")
-    tmux.type("clear; echo $LINES $COLUMNS; stty size", "Enter")
+    tmux.type("until [ \"$(stty size)\" = '10 60' ]; do sleep 0.1; done; clear; echo $LINES $COLUMNS; stty size", "Enter")
     tmux.wait(lambda s: re.match(r"10 60\n10 60\n~\$$", s))
     tmux.type("clear; sh -c 'echo going; exec sleep 1000'", "Enter")
     tmux.wait(lambda s: s == "going")

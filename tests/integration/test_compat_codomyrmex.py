@@ -9,6 +9,13 @@ KEYS = {"stdout": str, "stderr": str, "exit_code": int, "execution_time": (int, 
 
 
 @pytest.fixture
+def client(daemon):
+    """Compilers take long on a busy host."""
+    with daemon.client(timeout=180) as made:
+        yield made
+
+
+@pytest.fixture
 def execute(client):
     """Call the tool; no program, and no lack of one, is an HTTP error. Return: its result."""
 
@@ -79,7 +86,7 @@ def test_codomyrmex_languages(client, execute, language):
     found = {name: item for item in client.get("/api/v1/languages").json["languages"] for name in (item["name"], *item["aliases"])}
     if not found[language]["available"]:
         pytest.skip(f"{found[language]['missing']} is not installed")
-    result = execute(language=language, code=LANGUAGES[language], stdin="19 23\n", timeout=30)
+    result = execute(language=language, code=LANGUAGES[language], stdin="19 23\n", timeout=120)
     assert (result["status"], result["exit_code"], result["stdout"]) == ("success", 0, "42\n"), result
 
 
@@ -97,26 +104,26 @@ env | grep PATH
 
 
 def test_codomyrmex_error(execute):
-    result = execute(language="python", code="print(\"Preparing to divide...\")\nx = 10\ny = 0\nresult = x / y \nprint(f\"Result: {result}\")", timeout=5)
+    result = execute(language="python", code="print(\"Preparing to divide...\")\nx = 10\ny = 0\nresult = x / y \nprint(f\"Result: {result}\")", timeout=30)
     assert result["status"] == "execution_error" and result["exit_code"] == 1 and result["stdout"] == "Preparing to divide...\n"
     assert "line 4" in result["stderr"] and "ZeroDivisionError: division by zero" in result["stderr"] and result["error_message"]
     assert execute(language="bash", code="exit 3")["status"] == "execution_error"
 
 
 def test_codomyrmex_timeout(execute):
-    result = execute(language="python", timeout=3, code="import time\nprint(\"Starting long task...\")\nwhile True:\n    time.sleep(0.5)")
+    result = execute(language="python", timeout=10, code="import time\nprint(\"Starting long task...\")\nwhile True:\n    time.sleep(0.5)")
     assert (result["status"], result["exit_code"], result["stdout"]) == ("timeout", -1, "Starting long task...\n")
-    assert result["error_message"] == "Execution timed out after 3 seconds."
+    assert result["error_message"] == "Execution timed out after 10 seconds."
 
 
 @pytest.mark.parametrize("timeout, note", [(0, None), (-5, None), (None, None), (1, None), (300, None), (301, None),
                                            (100000, "timeout: 100000 was requested, 3600 is granted"), (1e300, "timeout")])
 def test_codomyrmex_timeouts_are_clamped(client, execute, timeout, note):
     """It never refuses a time-out: 0 is one second, none is the default. The text names what is cut."""
-    result = execute(language="python", code="print(1)", timeout=timeout)
+    result = execute(language="bash", code="echo 1", timeout=timeout)  # begins within a second on a busy host, too
     assert result["status"] == "success" and result["stdout"] == "1\n", result
     if note:
-        text = client.post("/mcp/tools/execute_code", {"language": "python", "code": "1", "timeout": timeout}).json["text"]
+        text = client.post("/mcp/tools/execute_code", {"language": "bash", "code": "true", "timeout": timeout}).json["text"]
         assert note in text, text
 
 

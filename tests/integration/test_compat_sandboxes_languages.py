@@ -40,6 +40,13 @@ TOOLS = {
 
 
 @pytest.fixture
+def client(daemon):
+    """Compilers take long on a busy host."""
+    with daemon.client(timeout=180) as made:
+        yield made
+
+
+@pytest.fixture
 def runner(client):
     return Runner(client)
 

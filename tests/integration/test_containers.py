@@ -58,6 +58,8 @@ def test_ephemeral_sessions_have_no_lasting_container(make):
 
 def test_lists_can_be_read_in_parts(make, client):
     sessions = [make() for _ in range(3)]
+    for session in sessions:
+        session.wait_for("ready")
     whole = client.get(f"{V1}/containers?limit=200").json
     part = client.get(f"{V1}/containers?limit=1&offset=1").json
     assert part["containers"][0]["container_id"] == whole["containers"][1]["container_id"]

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.phases("system", "user")
 
 def run(*args, env=None):
     return subprocess.run(
-        [str(BUILD / "milliboxd"), *args], capture_output=True, text=True, timeout=30,
+        [str(BUILD / "milliboxd"), *args], capture_output=True, text=True, timeout=30 * host.PATIENCE,
         env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **isolation.environment(), **(env or {})},
     )  # fmt: skip
 
@@ -153,7 +153,7 @@ def test_two_daemons_never_share_host_ids(make_daemon):
     clients, threads = [], []
     for d in daemons:
         clients.append(d.client())
-        threads.append(threading.Thread(target=clients[-1].shell, args=("sleep 3",)))
+        threads.append(threading.Thread(target=clients[-1].shell, args=("sleep 10",)))
         threads[-1].start()
     seen = []
     for d in daemons:
@@ -168,12 +168,12 @@ def test_two_daemons_never_share_host_ids(make_daemon):
 
 
 def test_sigterm_lets_running_work_end(make_daemon):
-    d = make_daemon().start()
+    d = make_daemon(config="admission: {drain_timeout: 60s}\n").start()
     got = []
 
     def work():
         with d.client() as c:
-            got.append(c.shell("echo start; sleep 1; echo end"))
+            got.append(c.shell("echo start; sleep 5; echo end"))
 
     t = threading.Thread(target=work)
     t.start()
@@ -250,7 +250,7 @@ def test_daemon_memory_is_flat(make_daemon):
 
 def test_control_a_live_box_counts_as_left_over(daemon):
     """Control of nothing_is_left: it detects a live box."""
-    t = threading.Thread(target=lambda: daemon.client().shell("sleep 2"))
+    t = threading.Thread(target=lambda: daemon.client().shell("sleep 10"))
     t.start()
     host.wait_until(lambda: any(host.comm(p) == "sleep" for p in daemon.box_pids()), 10, "running")
     if host.is_root():

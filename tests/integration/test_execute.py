@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+from support import host
 from support.daemon import BUILD
 from support.mcp import Mcp
 
@@ -99,7 +100,7 @@ def test_a_shell_gets_its_user_from_the_password_file(client):
 
 
 def test_stdin_is_empty_when_not_given(client):
-    assert client.shell("cat | wc -c", timeout=5)["stdout"].strip() == "0"
+    assert client.shell("cat | wc -c", timeout=30)["stdout"].strip() == "0"
 
 
 def test_large_stdin_arrives_complete(client):
@@ -182,7 +183,7 @@ def test_background_child_neither_delays_nor_survives(client):
     start = time.monotonic()
     r = client.shell("setsid sleep 300 & (sleep 301 &) ; echo done", timeout=60)
     assert r["stdout"] == "done\n" and r["status"] == "success"
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 10 * host.PATIENCE
 
 
 def test_a_disconnected_client_ends_its_run(daemon):
@@ -192,17 +193,19 @@ def test_a_disconnected_client_ends_its_run(daemon):
         body=json.dumps({"language": "shell", "code": "sleep 3000", "timeout": 3600}),
         headers={"Content-Type": "application/json"},
     )  # fmt: skip
-    from support import host
-
     host.wait_until(lambda: any(host.comm(p) == "sleep" for p in daemon.box_pids()), 10, "running")
     c.connection.sock.close()
     c.close()
     daemon.settle()
 
 
+#: What Matplotlib logs if making its cache of fonts takes more than five seconds, as on a busy host.
+FONTS = "Matplotlib is building the font cache; this may take a moment.\n"
+
+
 def test_figures_are_returned_unrequested(client):
     r = client.python("import matplotlib.pyplot as plt\nplt.plot([1, 4, 9])\nplt.show()\n5", timeout=60, resources={"memory": "1Gi"})
-    assert (r["status"], r["result"], r["stderr"]) == ("success", 5, ""), r
+    assert (r["status"], r["result"], r["stderr"].replace(FONTS, "")) == ("success", 5, ""), r
     assert r["results"][0]["text/plain"] == "5"
     pictures = [base64.b64decode(b["image/png"]) for b in r["results"][1:]]
     assert len(pictures) == 1 and pictures[0].startswith(b"\x89PNG\r\n\x1a\n") and len(pictures[0]) > 2000

@@ -87,7 +87,7 @@ def test_sleeping_programs_run_at_the_same_time(make_daemon):
             neighbour = KeyClient(daemon.socket, other)
             assert neighbour.python("print(42)")["stdout"] == "42\n"
             neighbour.close()
-            assert counts(client) == (MANY, 0)
+            wait_for(client, (MANY, 0))
         wait_for(client, (0, 0))
 
 
@@ -108,7 +108,7 @@ def test_a_tenant_at_its_quota_keeps_only_its_own_waiting(make_daemon):
             host.wait_until(lambda: own.get(path).json["state"] == "ready", 30, "the session ready")
             assert own.request("DELETE", path).status in (200, 204)
             own.close()
-            assert counts(client) == (2, 4)
+            wait_for(client, (2, 4))
         wait_for(client, (0, 0))
 
 
@@ -124,7 +124,8 @@ def test_memory_that_is_short_makes_executions_wait(make_daemon):
 
 
 def audited_limits(daemon):
-    records = [json.loads(line) for line in (daemon.home / "state" / "audit.log").read_text().splitlines()]
+    # Whole lines: the last one may just be being written.
+    records = [json.loads(line) for line in (daemon.home / "state" / "audit.log").read_text().split("\n")[:-1]]
     return [record["detail"]["limit"] for record in records if record["action"] == "execution.end" and record["tenant"] == "greedy"]
 
 
@@ -151,7 +152,7 @@ def test_a_host_short_of_memory_ends_the_largest_box_of_who_uses_most(make_daemo
             result = session.result(execution)
             assert (result["status"], result["limit"]) == ("failed", "host_memory"), result
             assert "the host ran short of memory" in result["error_message"]
-            assert counts(client) == (2, 0)  # what the neighbour runs, and what is small
+            wait_for(client, (2, 0))  # what the neighbour runs, and what is small
             found = metrics.read(client)
             assert [found.value("sandbox_host_memory_ends_total", what=what) for what in ("execution", "session")] == [1, 1]
             host.wait_until(lambda: audited_limits(daemon) == ["host_memory"] * 2, 10, "both ends are in the audit log")
@@ -198,7 +199,15 @@ def test_a_small_quota_does_not_slow_the_zygote(make_daemon):
 
 
 def count_boxes(daemon, name):
-    return sum(bool((box / "cgroup.procs").read_text()) for group in tenant_groups(daemon, name) for box in group.glob("box-*"))
+    return sum(bool(members(box)) for group in tenant_groups(daemon, name) for box in group.glob("box-*"))
+
+
+def members(group):
+    """Of a group that may be removed meanwhile: the engine makes some ahead, for the latest tenant."""
+    try:
+        return (group / "cgroup.procs").read_text()
+    except OSError:
+        return ""
 
 
 def tenant_groups(daemon, name):

@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -186,8 +187,12 @@ def test_headers_come_from_secrets():
 
 
 def test_an_http_server_that_is_not_there_breaks_the_circuit():
-    with serve_http() as server:
-        url = server.url
+    with socket.socket() as held:  # bound and not listening: no other program can get the port meanwhile
+        held.bind(("127.0.0.1", 0))
+        check_broken_circuit(f"http://127.0.0.1:{held.getsockname()[1]}/mcp")
+
+
+def check_broken_circuit(url):
     with Gateway({"remote": {"url": url, "timeout": "20s"}}) as gateway:
         host.wait_until(lambda: gateway.info("remote")["state"] == "broken", 30, "broken")
         said = gateway.ask("remote", "echo", {"text": "x"}, mcp=["remote"])["error"]

@@ -32,9 +32,16 @@ IGNORE = {"terminateSession"}
 @pytest.fixture(scope="module")
 def daemon():
     d = Daemon(config=CONFIG).start()
+    wait_for_servers(d)
     yield d
     assert d.stop() == 0, d.log()
     d.remove()
+
+
+def wait_for_servers(daemon):
+    """The state of the MCP server, which is listed, changes for the last time some time after the start."""
+    with daemon.client() as client:
+        host.wait_until(lambda: client.get(f"{V1}/mcp/servers/bench").json["state"] == "broken", 20, "the MCP server is broken")
 
 
 #: WebSockets: any other request is a 426, see test_openapi.py.
@@ -73,7 +80,13 @@ class Still:
 
     def __init__(self, bench):
         self.bench = bench
+        host.wait_until(self._are_imports_at_rest, 10, "imports are those of this case, and have what was sent")
         self.before = self._look()
+
+    def _are_imports_at_rest(self):
+        """A closed one is listed until the daemon has noticed; the bytes of a new one are counted after it is listed."""
+        listed = self.bench.client.get(f"{V1}/imports").json["items"]
+        return sorted((item["id"], item["received_bytes"] > 0) for item in listed) == sorted((held.id, True) for held in self.bench.imports)
 
     def _look(self):
         lists = {}

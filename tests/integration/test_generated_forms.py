@@ -16,7 +16,7 @@ from support.daemon import Daemon
 from support.identity import KeyClient, make_key, make_tenant
 from support.openapi import Bench, Description, unique
 from support.sessions import V1
-from test_generated import SE, Case, Still, beyond, each, fields, generated, put, types_of, variants, wrong_types
+from test_generated import SE, Case, Still, beyond, each, fields, generated, put, types_of, variants, wait_for_servers, wrong_types
 
 pytestmark = pytest.mark.phases("system")
 
@@ -27,6 +27,7 @@ BOUNDARY = "line-of-the-test"
 @pytest.fixture(scope="module")
 def daemon():
     d = Daemon(tcp=True, config="limits: {memory: 256Mi, disk: 16Mi}\ngateway: {servers: {bench: {command: [/bin/true], env: {X: \"${secret:absent/none}\"}}}}\n").start()
+    wait_for_servers(d)
     yield d
     assert d.stop() == 0, d.log()
     d.remove()

@@ -114,7 +114,8 @@ def test_a_plain_root_is_a_template(make_daemon, first, pack):
 def test_bad_roots_are_refused(daemon, alice, entries, words):
     answer = do_import(alice, "bad", oci.tar(entries))
     assert answer.status == 400 and words in answer.json["error_detail"], answer
-    assert roots(daemon) == [] and alice.get(f"{TEMPLATES}/bad").status == 404
+    assert alice.get(f"{TEMPLATES}/bad").status == 404
+    host.wait_until(lambda: roots(daemon) == [], 10, "nothing of it is left")
 
 
 @pytest.mark.parametrize("limits, entries, setting", [

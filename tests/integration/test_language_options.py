@@ -74,6 +74,13 @@ ROWS = [
 FILES = {"-tags=special": {"other.go": "//go:build special\n\npackage main\n\nconst name = \"special\"\n"}}
 
 
+@pytest.fixture
+def client(daemon):
+    """On a busy host a compiler and its program together may take more than the usual minute."""
+    with daemon.client(timeout=240) as made:
+        yield made
+
+
 def run(client, language, code, options, **more):
     found = {item["name"]: item for item in client.get("/api/v1/languages").json["languages"]}
     if not found[language]["available"]:

@@ -81,6 +81,13 @@ CHECKS = {
 }
 
 
+@pytest.fixture
+def client(daemon):
+    """On a busy host a compiler and its program together may take more than the usual minute."""
+    with daemon.client(timeout=240) as made:
+        yield made
+
+
 def request(language, mode, **more):
     name, files, _ = LANGUAGES[language]
     body = {

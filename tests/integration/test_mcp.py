@@ -541,7 +541,7 @@ def test_open_streams_do_not_delay_the_shutdown(make_daemon):
     next(stream)
     daemon.process.terminate()
     assert list(stream) == []
-    assert daemon.process.wait(20) == 0
+    assert daemon.process.wait(20 * host.PATIENCE) == 0
 
 
 def test_pages_from_other_origins_are_refused(make_daemon):

@@ -171,7 +171,7 @@ def test_the_mcp_session_ends_with_the_bridge(daemon, client):
         s.initialize()
         assert sessions() == before + 1
         s.finish()
-    assert sessions() == before
+    host.wait_until(lambda: sessions() == before, 10, "the session to end")  # the bridge waits for that 2 s at most
     with Stdio("--socket", daemon.socket) as s:
         s.initialize()
         s.process.send_signal(signal.SIGTERM)
@@ -197,12 +197,18 @@ def test_several_bridges_and_misbehaving_clients(daemon, client):
         codes = [noisy.read()["error"]["code"] for _ in range(100)]
         assert set(codes) <= {-32700, -32600}, codes
         assert noisy.result("ping") == {}
-        # A late reader gets everything.
-        assert [deaf.answer(n)["id"] for n in range(2, 22)] == list(range(2, 22))
+        # A late reader gets everything, in any order: several requests are in flight.
+        came = set()
+        while len(came) < 20:
+            message = deaf.read()
+            if "method" not in message:
+                assert "result" in message and message["id"] not in came, message
+                came.add(message["id"])
+        assert came == set(range(2, 22))
         assert metrics.read(client).total("sandbox_mcp_sessions") == before + len(every)
         for s in every:
             assert s.finish()[0] == 0
-    assert metrics.read(client).total("sandbox_mcp_sessions") == before
+    host.wait_until(lambda: metrics.read(client).total("sandbox_mcp_sessions") == before, 10, "the sessions to end")
 
 
 def test_a_revoked_key_is_rejected(make_daemon):

@@ -128,7 +128,7 @@ def test_the_form_without_sessions(mcp):
     failed = mcp.call("execute_code", language="python", code="import sys\nsys.exit(3)")
     assert failed["isError"] and failed["structuredContent"]["status"] == "execution_error"
     assert failed["structuredContent"]["outcome"] == "failed" and failed["structuredContent"]["exit_code"] == 3
-    late = mcp.call("execute_code", language="python", code="print('early', flush=True)\nwhile True: pass", timeout=3)
+    late = mcp.call("execute_code", language="python", code="print('early', flush=True)\nwhile True: pass", timeout=6)
     body = late["structuredContent"]
     assert late["isError"] and body["status"] == "timeout" and body["timed_out"] and body["exit_code"] == -1
     assert body["stdout"] == "early\n" and "timed out after" in text(late)

@@ -282,7 +282,7 @@ def registry_rules(*names):
     for name in names:
         try:
             address = socket.getaddrinfo(hosts[name], 443, type=socket.SOCK_STREAM)[0][4][0]
-            socket.create_connection((address, 443), 5).close()
+            socket.create_connection((address, 443), 20).close()
         except OSError as error:
             pytest.skip(f"needs the registry {name}: {error}")
         rules.append(f"{address}/32" if ":" not in address else f"[{address}/128]")
@@ -435,7 +435,7 @@ def test_a_new_proxy_gets_the_sockets_of_many_boxes(server):
             for session in sessions:
                 assert session.run("true")["exit_code"] == 0
             starter = host.child_named(daemon.pid, "millibox-egress")
-            [proxy] = host.children(starter)
+            [proxy] = host.wait_until(lambda: host.children(starter), 10, "the starter has started the proxy")
             subprocess.run(["kill", "-9", str(proxy)], check=True)
             assert [session.run(code)["stdout"] for session in sessions] == ["200"] * len(sessions)
 

@@ -201,7 +201,7 @@ def test_a_package_of_the_public_archive():
         pytest.skip("needs a Debian host with the keys of its archive")
     try:
         address = socket.getaddrinfo("deb.debian.org", 80, socket.AF_INET, socket.SOCK_STREAM)[0][4][0]
-        socket.create_connection((address, 80), 5).close()
+        socket.create_connection((address, 80), 20).close()
     except OSError as error:
         pytest.skip(f"deb.debian.org does not answer: {error}")
     files = {f"etc/apt/trusted.gpg.d/{key.name}": key.read_bytes() for key in keys}

@@ -41,7 +41,7 @@ def registry_rules(name):
     """Rules for a registry, with its address where that is not public; or a reason to skip."""
     try:
         address = socket.getaddrinfo(name, 443, socket.AF_INET, socket.SOCK_STREAM)[0][4][0]
-        socket.create_connection((address, 443), 5).close()
+        socket.create_connection((address, 443), 20).close()
     except OSError as error:
         pytest.skip(f"the registry {name} does not answer: {error}")
     return [f"{address}/32"]

@@ -147,7 +147,7 @@ PROGRAMS = {
     "gc": {"code": "import gc\nclass A:\n    def __del__(self):\n        print('gone')\na = A()\na.a = a\ndel a\nprint(gc.isenabled(), gc.get_threshold())"},
     "gc freeze": {"code": "import gc\nclass A:\n    def __del__(self):\n        print('gone')\na = A()\ngc.freeze()"},
     "trace": {"code": "import sys\nsys.settrace(lambda *a: None)\nprint('traced')"},
-    "time-out": {"code": "import time\nprint('begin')\ntime.sleep(60)", "timeout": 1},
+    "time-out": {"code": "import time\nprint('begin')\ntime.sleep(60)", "timeout": 5},  # time enough to start on a busy host
     "output limit": {"code": "print('x' * 100000)", "resources": {"max_output": 1000}},
     "memory limit": {"code": "print('begin')\nx = bytearray(1 << 30)", "resources": {"memory": "64Mi"}},
     "own variable": {"code": "import os\nprint(os.environ['MINE'])", "env_vars": {"MINE": "1"}},
@@ -259,7 +259,7 @@ def test_unread_code_runs_in_another_box(own, language):
         host.wait_until(lambda: of_python(client)["hits"] == 1, 10, "it was handed out")
         wait_for_member(client)  # another; by then it has its request
         os.kill(victim, signal.SIGKILL)
-        result = answer.result(20).json
+        result = answer.result(20 * host.PATIENCE).json
         assert (result["status"], result["stdout"]) == ("success", "x line\n")
         assert not result["isolation"]["pooled"]
         assert takes(client) == (0, 1)
@@ -278,7 +278,7 @@ def test_code_that_has_started_is_never_run_again(own):
             "language": "python", "code": "import time\nopen('begun', 'w').close()\ntime.sleep(60)"}))
         host.wait_until(begun.exists, 10, "its first line")
         os.kill(victim, signal.SIGKILL)
-        result = answer.result(20).json
+        result = answer.result(20 * host.PATIENCE).json
         assert (result["status"], result["signal"]) == ("failed", 9), result
         assert result["isolation"]["pooled"]
         assert takes(client) == (1, 0)
@@ -309,7 +309,7 @@ def test_a_shape_requested_twice_gets_a_pool_until_idle(own):
 
 @pytest.mark.alone
 def test_target_follows_the_demand(own):
-    d = own(MILLIBOX_POOLS_FLOOR="1", MILLIBOX_POOLS_IDLE="2s")
+    d = own(MILLIBOX_POOLS_FLOOR="1", MILLIBOX_POOLS_IDLE="8s")  # longer than a busy host needs to make a box
     with d.client() as client:
         wait_for_member(client)
         with concurrent.futures.ThreadPoolExecutor(8) as threads:
@@ -357,7 +357,7 @@ def test_nothing_is_left_of_a_full_pool(own, victim):
     engine = d.engine_pid
     assert len(members) >= 8
     os.kill(d.pid if victim == "daemon" else engine, signal.SIGKILL)
-    d.process.wait(20)
+    d.process.wait(20 * host.PATIENCE)
     host.wait_until(lambda: not [pid for pid in members if host.is_alive(pid)], 10, "members gone")
     host.wait_until(lambda: not host.is_alive(engine), 10, "engine gone")
 

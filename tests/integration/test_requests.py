@@ -51,8 +51,8 @@ def test_the_longest_id_is_accepted(client):
 
 def test_every_response_has_its_process_time(client):
     answer = client.post(f"{V1}/execute", {"language": "shell", "code": "sleep 0.2"})
-    assert 0.2 <= float(answer.headers["X-Process-Time"]) < 5
-    assert float(client.get("/nowhere").headers["X-Process-Time"]) < 1
+    assert 0.2 <= float(answer.headers["X-Process-Time"]) < 5 * host.PATIENCE
+    assert float(client.get("/nowhere").headers["X-Process-Time"]) < 1 * host.PATIENCE
 
 
 def test_a_request_can_be_followed_through_the_log(make_daemon):

@@ -83,8 +83,9 @@ def test_invalid_command_lines(run, args):
 
 def test_version_and_settings_file(run):
     assert run("--version").stdout == "sandbox-run 1.0.0\n"
-    (run.folder / ".sandboxrc.json").write_text('{"cli": {"default_format": "json", "default_timeout": 1}}')
+    (run.folder / ".sandboxrc.json").write_text('{"cli": {"default_format": "json", "default_timeout": 60}}')
     assert json.loads(run("script.py").stdout)["exit_code"] == 0
+    (run.folder / ".sandboxrc.json").write_text('{"cli": {"default_format": "json", "default_timeout": 1}}')
     assert run("script.py", code="import time\ndef handler(event): time.sleep(30)").returncode == 4
 
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from support import sanitizer
+from support import host, sanitizer
 from support.daemon import Daemon
 
 pytestmark = pytest.mark.phases("system")
@@ -53,12 +53,14 @@ def test_a_program_without_a_fault_reports_nothing(watched, tmp_path):
     assert watched.take() == ""
 
 
-def ask_agent(program):
-    """The daemon whose box had this agent; it has ended."""
+def ask_agent(program, said=""):
+    """The daemon whose box had this agent; it has ended, after it has logged what is @said."""
     d = Daemon(env={"MILLIBOX_AGENT_PATH": str(program)}).start()
     with d.client() as c:
         answer = c.post("/api/v1/execute", {"language": "shell", "code": "true"})
         assert (answer.status, answer.json["error_code"]) == (503, "Sandbox.AgentLost")
+    # The response does not wait for the engine, which reports how the agent ended.
+    host.wait_until(lambda: said in d.log(), 10, d.log)
     assert d.stop() == 0
     return d
 
@@ -66,7 +68,7 @@ def ask_agent(program):
 @pytest.mark.parametrize(("body", "end"), [("return 99;", "status 99"), ("__builtin_trap();", "signal 4")])
 def test_a_faulty_agent_fails_the_test_of_its_box(body, end, tmp_path):
     """It has no stderr: its end is in the daemon's log."""
-    d = ask_agent(compile_c(tmp_path, body, "-static"))
+    d = ask_agent(compile_c(tmp_path, body, "-static"), f"the agent ended ({end}")
     with pytest.raises(AssertionError, match=f"the agent ended .{end}"):
         d.remove()
 

@@ -440,7 +440,7 @@ def test_a_killed_execution_ends_its_children_and_not_the_upload(files, py, daem
         other.connection.putheader("Content-Length", "10")
         other.connection.endheaders(b"hello")
         host.wait_until(lambda: any(".part" in n for n in files.names()), 10, "the upload to begin")
-        execution = py.start(code, timeout=4 if end == "timeout" else 60)  # long enough to be seen running
+        execution = py.start(code, timeout=8 if end == "timeout" else 60)  # long enough to be seen running
         py.wait_for_output(execution, "up")
         # The shell returns before its child executes "sleep".
         host.wait_until(lambda: any("54321" in host.cmdline(pid) for pid in daemon.box_pids()), 3, "its daemon")

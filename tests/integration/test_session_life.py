@@ -33,12 +33,13 @@ def test_sessions_of_a_daemon_that_keeps_none(make_daemon):
 
 @needs_freezer
 def test_a_paused_session_does_not_run(py):
-    running = py.start("import time\nprint('go', flush=True)\nend = time.monotonic() + 60\nn = 0\nwhile n < 20:\n    time.sleep(0.05); n += 1; print(n, flush=True)", timeout=5)
+    running = py.start("import time\nprint('go', flush=True)\nend = time.monotonic() + 60\nn = 0\n"
+                       "while n < 20:\n    time.sleep(0.05); n += 1; print(n, flush=True)", timeout=8)
     py.wait_for_output(running, "go")
     assert py.act("pause")["status"] == "paused"
     queued = py.start("'after'")
     before = text_of_now(py, running)
-    time.sleep(5)
+    time.sleep(8)
     assert text_of_now(py, running) == before
     assert py.act("pause", 409)["error_code"] == "Sandbox.StateConflict"
     assert py.client.get(f"{V1}/executions/{queued}/status").json["status"] == "pending"

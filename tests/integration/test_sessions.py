@@ -142,13 +142,14 @@ def test_a_session_survives_abuse_or_reports_a_reset(py, name):
     assert bad["status"] in ("success", "failed", "timeout"), bad
     # Needs no builtins: user code may break them.
     after = py.run("'alive'")
-    reset = bad["session_reset"] or after["session_reset"]
     assert after["result"] == "alive", (bad, after)
+    results = [bad, after]
     if "builtins" not in name:
-        assert py.run("print('alive')")["stdout"] == "alive\n"
-    # Variables persist, or their loss was reported.
-    last = py.run("kept")
-    assert last["result"] == "kept" or reset, (bad, after, last)
+        results.append(py.run("print('alive')"))
+        assert results[-1]["stdout"] == "alive\n", results
+    # Variables persist, or their loss was reported: threads may exhaust the box at any time, and the next run reports it.
+    results.append(py.run("kept"))
+    assert results[-1]["result"] == "kept" or any(result["session_reset"] for result in results), results
     assert py.info()["state"] == "ready"
 
 
@@ -190,9 +191,9 @@ def test_a_time_out_keeps_the_variables(py):
 
 def test_code_that_ignores_the_interrupt_is_killed_and_reported_as_reset(py):
     py.run("x = 5")
-    r = py.run("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\nwhile True: pass", timeout=1)
+    r = py.run("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\nwhile True: pass", timeout=3)
     assert (r["status"], r["limit"], r["session_reset"]) == ("timeout", "time", True)
-    assert r["execution_time"] < 3 * host.PATIENCE
+    assert r["execution_time"] < 5 * host.PATIENCE
     r = py.run("'x' in globals()")
     assert r["result"] is False and r["session_reset"] is False
 
@@ -319,7 +320,7 @@ def test_the_later_spellings_do_the_same(py):
     by_name = f"{V1}/executions/sessions/{py.id}"
     answer = py.client.post(f"{by_name}/execute", {"code": "1", "language": "python"})
     assert answer.status == 201 and set(answer.json) >= {"execution_id", "session_id", "status", "created_at"}
-    answer = py.client.post(f"{by_name}/execute-sync?poll_interval=0.1&sync_timeout=10", {"code": "6 * 7", "language": "python"})
+    answer = py.client.post(f"{by_name}/execute-sync?poll_interval=0.1&sync_timeout=60", {"code": "6 * 7", "language": "python"})
     assert answer.status == 200 and answer.json["return_value"] == 42
     assert py.client.get(f"{by_name}/executions").json["total"] == 2
 
@@ -357,7 +358,8 @@ def test_a_reconnecting_client_loses_nothing(py):
         seen = []
         for event in stream:
             seen.append(event)
-            if len([e for e in seen if e["event"] == "stdout"]) == 3:
+            # Lines come together from a busy host: all of them may be there before the third event.
+            if len([e for e in seen if e["event"] == "stdout"]) == 3 or "\n199 " in "\n" + event.get("data", ""):
                 break
         execution_id = seen[0]["execution_id"]
     # The client has disconnected; the execution continues.
@@ -368,7 +370,7 @@ def test_a_reconnecting_client_loses_nothing(py):
     numbers = [e["id"] for e in seen + rest if "id" in e]
     assert numbers == sorted(set(numbers))
     # From any number, also after the end.
-    for after in (0, numbers[5], numbers[-2], numbers[-1]):
+    for after in (0, numbers[len(numbers) // 2], numbers[-2], numbers[-1]):
         again = list(events(py.client, execution_id, after=after))
         assert [e["id"] for e in again if "id" in e] == [n for n in numbers if n > after]
     assert text_of(events(py.client, execution_id)) == expected
@@ -509,7 +511,7 @@ def test_a_program_beside_a_runner_ends_completely(py, daemon, how):
     host.wait_until(lambda: asleep() == ["71001", "71002"], 20, asleep)
     code = "sleep 71003 & setsid sleep 71004 & (setsid sh -c 'setsid sleep 71005 & sleep 71006' &)\n"
     code += "while [ ! -e go ]; do sleep 0.01; done" if how == "ends" else "sleep 60"
-    body = {"sandbox_id": py.id, "code": code, "timeout": 30 if how == "ends" else 2}
+    body = {"sandbox_id": py.id, "code": code, "timeout": 30 if how == "ends" else 6}  # long enough for all to be seen
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         answer = pool.submit(lambda: Client(daemon.socket, timeout=60).post("/mcp/tools/run_shell", body))
         host.wait_until(lambda: len(asleep()) == 6, 20, lambda: (asleep(), answer.done() and answer.result()))

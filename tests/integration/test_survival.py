@@ -27,7 +27,7 @@ SESSIONS = int(os.environ.get("MILLIBOX_SCALE", "50"))
 @pytest.fixture
 def mortal():
     """A daemon that may be killed; nothing of it is left afterwards."""
-    made = Daemon(config="sessions:\n  max: 2048\n  survive: 30s\nadmission:\n  max_running: 64\n")
+    made = Daemon(config="sessions:\n  max: 2048\n  survive: 120s\nadmission:\n  max_running: 64\n")
     made.start()
     yield made
     if made.process.poll() is None:
@@ -208,7 +208,8 @@ def test_a_stream_continues_where_it_was_cut(mortal):
     with contextlib.closing(Client(mortal.socket)) as reader:
         for event in events(reader, execution):
             seen.append(event)
-            if len(seen) == 8:
+            # Lines come together from a busy host: all of them may be there before the eighth event.
+            if len(seen) == 8 or "39\n" in event.get("data", ""):
                 break
     client = reborn(mortal, session)
     last = max(event["id"] for event in seen if event.get("id"))
@@ -242,12 +243,12 @@ def test_runs_that_ended_meanwhile_are_readable(mortal):
 def test_deadlines_count_from_the_start(mortal):
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("x = 1")
-    execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(60)", timeout=3)
+    execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(60)", timeout=5)
     session.wait_for_output(execution, "up")
     started = time.monotonic()
     reborn(mortal, session)
     result = session.result(execution)
-    assert result["status"] == "timeout" and time.monotonic() - started < 10
+    assert result["status"] == "timeout" and time.monotonic() - started < 10 * host.PATIENCE
     assert not result["session_reset"] and session.run("x")["result"] == 1
 
 
@@ -307,8 +308,15 @@ def init_of(mortal, word):
 def test_a_dead_idle_runner_is_reported(mortal):
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("x = 1")
-    (runner,) = [pid for agent in mortal.box_pids() if "keep" in host.cmdline(agent) for pid in host.children(agent)]
-    session.run("import os, threading, time\nthreading.Thread(target=lambda: (time.sleep(0.5), os._exit(1))).start()")
+
+    def programs():
+        return [pid for agent in mortal.box_pids() if "keep" in host.cmdline(agent) for pid in host.children(agent)]
+
+    # What has listed the run's files may still be about to exit.
+    host.wait_until(lambda: len(programs()) == 1, 10, "only its runner")
+    (runner,) = programs()
+    # Long enough for the daemon to be killed first.
+    session.run("import os, threading, time\nthreading.Thread(target=lambda: (time.sleep(3), os._exit(1))).start()")
     mortal.kill()
     host.wait_until(lambda: not host.is_alive(runner), 10, "its end")
     mortal.start()
@@ -354,18 +362,18 @@ def test_a_paused_session_is_not_taken_for_a_new_one(mortal):
 
 @pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no freezer of his own")
 def test_a_pause_across_a_restart_does_not_count_as_running_time(mortal):
-    """Five seconds to run, paused for longer, first by one daemon and then by its death."""
+    """Ten seconds to run, paused for longer, first by one daemon and then by its death."""
     session = Session(Client(mortal.socket), mode="persistent")
     session.run("x = 3")
     execution = session.start("import time\nprint('up', flush=True)\nend = time.monotonic() + 60\n"
-                              "print(input())\nx", timeout=5, stdin_open=True)
+                              "print(input())\nx", timeout=10, stdin_open=True)
     session.wait_for_output(execution, "up")
     session.act("pause")
-    time.sleep(3)
+    time.sleep(6)
     session.act("resume")
     session.act("pause")
     mortal.kill()
-    time.sleep(3)
+    time.sleep(6)
     mortal.start()
     session.client = Client(mortal.socket)
     assert session.info()["status"] == "paused"
@@ -424,10 +432,11 @@ def test_earlier_usage_does_not_count_for_a_resumed_run(mortal):
     session = Session(Client(mortal.socket), mode="persistent")
     burn = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass\n"
     session.run(burn.format(0.8))
-    execution = session.start(burn.format(0.2) + "print('up', flush=True)\ntime.sleep(1)")
+    execution = session.start(burn.format(0.2) + "print('up', flush=True)\ntime.sleep(1)\ninput()", stdin_open=True)
     session.wait_for_output(execution, "up")
     client = reborn(mortal, session)
     assert client.get(f"{V1}/executions/{execution}/status").json["status"] == "running"
+    host.wait_until(lambda: client.post(f"{V1}/executions/{execution}/stdin", {"data": "\n"}).status == 200, 10, "stdin")
     metrics = session.result(execution)["metrics"]
     assert 200 <= metrics["cpu_time_ms"] < 800, metrics
     assert metrics["duration_ms"] >= 1000
@@ -500,7 +509,8 @@ def test_an_unreachable_engine_ends_before_its_lease():
     d.kill()
     engine = d.engine_pid
     assert engine and d.box_pids()
-    shutil.rmtree(d.home / "run")
+    shutil.rmtree(d.home / "run", ignore_errors=True)  # the engine removes its socket when its lock is gone
+    assert not (d.home / "run").exists()
     host.wait_until(lambda: not host.is_alive(engine), 20, "the engine has ended")
     d.remove()
 

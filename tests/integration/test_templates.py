@@ -336,7 +336,7 @@ def test_a_session_keeps_its_template_as_it_was(mode):
 def test_a_missing_directory_is_an_invalid_setting():
     daemon = Daemon(config="templates:\n  dirs: [/no/such/place]\n")
     daemon.start(ready=False)
-    assert daemon.process.wait(20) != 0 and "templates.dirs" in daemon.log()
+    assert daemon.process.wait(20 * host.PATIENCE) != 0 and "templates.dirs" in daemon.log()
     daemon.remove()
 
 

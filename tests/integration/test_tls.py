@@ -140,8 +140,14 @@ def test_a_new_certificate_is_loaded_without_a_restart(make_daemon, tmp_path, au
             reload(d, expect=TAKEN)
             assert serial(d, tmp_path) == new
         host.wait_until(lambda: gauge("process_open_fds") <= fds, 10, "nothing is left of what was")
-    records = [json.loads(line) for line in (d.home / "state/audit.log").read_text().splitlines()]
-    assert [r["result"] for r in records if r["action"] == "config.reload"] == ["failed"] * 3 + ["ok"] * 6
+
+    def reloads():
+        # A line is written by another thread after the log reports the reload; the last may still be incomplete.
+        lines = (d.home / "state/audit.log").read_text().split("\n")[:-1]
+        return [r["result"] for r in map(json.loads, lines) if r["action"] == "config.reload"]
+
+    host.wait_until(lambda: len(reloads()) >= 9, 10, reloads)
+    assert reloads() == ["failed"] * 3 + ["ok"] * 6
 
 
 def curl(authority, *words, ok=True):
@@ -185,7 +191,7 @@ def test_a_websocket_over_tls(served, authority):
 
 @pytest.mark.boxes
 def test_a_stream_arrives_as_it_is_written(served, authority):
-    body = json.dumps({"language": "python", "code": "import time\nfor i in range(4):\n print(i, flush=True); time.sleep(0.4)"})
+    body = json.dumps({"language": "python", "code": "import time\nfor i in range(4):\n print(i, flush=True); time.sleep(1)"})
     process = subprocess.Popen(
         ["curl", "-sSN", "--noproxy", "*", "--cacert", str(authority / "ca.pem"), f"{served.url}{V1}/execute",
          "-H", "Accept: application/x-ndjson", *POST, body],
@@ -194,9 +200,9 @@ def test_a_stream_arrives_as_it_is_written(served, authority):
     times = {}
     for line in process.stdout:
         event = json.loads(line)
-        times.setdefault(event.get("data", event["event"]), time.monotonic())
+        times.setdefault(event["event"], time.monotonic())
     assert process.wait(10) == 0
-    assert times["end"] - times["0\n"] > 1
+    assert times["end"] - times["stdout"] > 1
 
 
 @pytest.mark.boxes
@@ -320,7 +326,7 @@ def test_invalid_files_are_reported_and_nothing_is_served(make_daemon, authority
     (authority / "open.pem").chmod(0o644)
     change = {k: v.replace("{dir}", str(authority)) for k, v in change.items()}
     d = make_daemon(tcp=True, env=settings(authority, **change)).start(ready=False)
-    assert d.process.wait(20) == 3, d.log()
+    assert d.process.wait(20 * host.PATIENCE) == 3, d.log()
     assert why in d.log()
 
 

@@ -18,6 +18,7 @@ V2 = pathlib.Path("/sys/fs/cgroup/cgroup.stat")
 
 pytestmark = [
     pytest.mark.phases("system"),
+    pytest.mark.alone,  # what is counted is the whole host's
     pytest.mark.skipif(not host.is_root(), reason="needs root: makes a group of its own as a control"),
     pytest.mark.skipif(is_sanitized(), reason="a sanitized agent needs the host's libraries"),
 ]

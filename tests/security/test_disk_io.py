@@ -94,11 +94,10 @@ def test_reads_of_a_tenant_are_limited(make_daemon, file):
 
 def commands(group):
     """Names of the processes in the group and in those beneath."""
-    pids = [pid for path in [group, *group.glob("box-*")] for pid in (path / "cgroup.procs").read_text().split()]
     names = []
-    for pid in pids:
+    for path in [group, *group.glob("box-*")]:
         with contextlib.suppress(OSError):  # it is gone
-            names.append(host.comm(pid))
+            names += [host.comm(pid) for pid in (path / "cgroup.procs").read_text().split()]
     return names
 
 
@@ -115,7 +114,7 @@ def test_every_tenant_has_its_own_limit(make_daemon, file):
                 host.wait_until(lambda c=own: c.python("0")["isolation"]["start"] == "zygote", 60, "a zygote")
                 group = io_groups(daemon)[f"t-{name}"]
                 assert limit_of(group, file.disk()) == (str(RATE), "10000")
-                assert not any("python" in command for command in commands(group)), "control: nothing runs yet"
+                host.wait_until(lambda g=group: not any("python" in command for command in commands(g)), 10, "control: nothing runs yet")
                 session = Session(own, mode="persistent")
                 session.run("1")
                 assert any("python" in command for command in commands(group))

@@ -25,9 +25,12 @@ SECRET = "sesame-of-the-server"
 @pytest.fixture(scope="module")
 def gateway():
     policies = {"tools": 'mcp: {servers: ["*"]}', "few": "mcp: {servers: [toy]}"}
-    settings = {"call_timeout": "2s", "max_calls": 4, "max_calls_per_tenant": 6}
+    settings = {"call_timeout": "5s", "max_calls": 4, "max_calls_per_tenant": 6}
     servers = {"toy": {"env": {"TOKEN": SECRET}}, "other": "toy"}
     with Gateway(servers, policies=policies, settings=settings) as made:
+        # Calls wait for a server that starts, but not longer than their time.
+        for name in servers:
+            host.wait_until(lambda name=name: made.info(name)["state"] == "ready", 20, f"{name} is ready")
         yield made
 
 
@@ -91,7 +94,7 @@ def test_calls_beside_a_stopped_daemon_are_counted(gateway):
     with gateway.daemon.client() as client:
         session = Session(client, language="python", mode="persistent", mcp=["toy/echo"])
         session.run(SPEAK)
-        execution = session.start("print('ready', flush=True)\nprint(sum('rule' in ask('toy', 'env') for _ in range(2000)))")
+        execution = session.start("print('ready', flush=True)\nprint(sum('rule' in ask('toy', 'env') for _ in range(2000)))", timeout=600)
         session.wait_for_output(execution, "ready", 30)
         os.kill(gateway.daemon.pid, signal.SIGSTOP)
         try:
@@ -159,7 +162,7 @@ print(json.dumps([too_large, exactly, beyond, empty, nothing, deep, control]))
 
 
 def test_bytes_in_memory_are_bounded_per_box():
-    with Gateway({"toy": "toy"}, settings={"max_bytes": "1Mi", "call_timeout": "5s"}) as gateway:
+    with Gateway({"toy": "toy"}, settings={"max_bytes": "1Mi"}) as gateway:
         said = gateway.value(
             SPEAK
             + """
@@ -253,7 +256,7 @@ time.sleep(600)
 def test_calls_have_a_time_limit_and_a_slow_server_is_not_restarted(gateway):
     starts = gateway.info("toy")["starts"]
     said = gateway.ask("toy", "sleep", {"seconds": 20})
-    assert said["error"] == "Timeout: MCP server 'toy' did not answer within 2s"
+    assert said["error"] == "Timeout: MCP server 'toy' did not answer within 5s"
     assert echo(gateway) == "ok"
     assert gateway.info("toy")["starts"] == starts
 

@@ -181,7 +181,7 @@ def test_its_name_servers_are_those_of_the_setting(client):
 def test_a_wrong_name_server_is_refused_at_the_start():
     daemon = Daemon(env={**ON, "MILLIBOX_HOST_NETWORK_RESOLVERS": "ns.example.com"})
     try:
-        daemon.start(ready=False).process.wait(20)
+        daemon.start(ready=False).process.wait(20 * host.PATIENCE)
         assert "host_network.resolvers: 'ns.example.com' is not an address" in daemon.log()
     finally:
         daemon.remove()
@@ -191,8 +191,12 @@ def test_audit_and_log_name_it():
     with running(env=ON) as daemon, daemon.client() as client:
         assert "network host is enabled" in daemon.log()
         run(client, "1")
-        events = [json.loads(line) for line in (daemon.home / "state" / "audit.log").read_text().splitlines()]
-        assert [e["object"] for e in events if e.get("action") == "daemon.host_network"] == ["enabled"], events
+
+        def objects():
+            events = [json.loads(line) for line in (daemon.home / "state" / "audit.log").read_text().splitlines()]
+            return [e["object"] for e in events if e.get("action") == "daemon.host_network"]
+
+        assert host.wait_until(objects, 10, "a record, which a thread writes") == ["enabled"]
 
 
 def test_engine_knows_it():
@@ -356,10 +360,15 @@ def test_each_engine_makes_one_kind(daemon, client):
     found = {}
     for network in ("none", "host"):
         engine = daemon.host_engine_pid if network == "host" else daemon.engine_pid
+        host.wait_until(lambda pid=engine: not programs(pid), 20, "boxes of earlier tests are gone")
         with session_of(client, network=network) as session:
             session.run("1")
-            [found[network]] = {os.readlink(f"/proc/{pid}/ns/net") for pid in host.descendants(engine) if host.comm(pid) == "python3"}
+            [found[network]] = {os.readlink(f"/proc/{pid}/ns/net") for pid in programs(engine)}
     assert found["host"] == os.readlink("/proc/self/ns/net") != found["none"]
+
+
+def programs(engine):
+    return [pid for pid in host.descendants(engine) if host.comm(pid) == "python3"]
 
 
 def test_nothing_is_left_of_its_boxes(daemon, client):
@@ -428,7 +437,7 @@ def test_when_the_second_engine_is_killed_the_daemon_ends():
     """As with the first: its supervisor starts it anew."""
     with running(env=ON) as daemon:
         os.kill(daemon.host_engine_pid, signal.SIGKILL)
-        daemon.process.wait(20)
+        daemon.process.wait(20 * host.PATIENCE)
         assert daemon.process.returncode != 0
         daemon.start()
         with daemon.client() as client:
@@ -469,7 +478,7 @@ def test_not_with_the_id_of_the_user():
 
     daemon = SingleDaemon(env={**ON, "MILLIBOX_ISOLATION": "best-effort"})
     try:
-        daemon.start(ready=False).process.wait(30)
+        daemon.start(ready=False).process.wait(30 * host.PATIENCE)
         assert "network host needs root or subordinate ids" in daemon.log(), daemon.log()
     finally:
         daemon.remove()

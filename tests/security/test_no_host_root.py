@@ -68,7 +68,8 @@ def subid_daemon():
 
 def processes(d):
     helper = next(pid for pid in host.children(d.engine_pid) if host.comm(pid) == "millibox-nets")
-    return {"engine": d.engine_pid, "helper": helper, "zygote": d.zygote_pids()[0]}
+    zygotes = host.wait_until(d.zygote_pids, 20, "a zygote")  # none may be listed while boxes end
+    return {"engine": d.engine_pid, "helper": helper, "zygote": zygotes[0]}
 
 
 def status(pid):
@@ -151,8 +152,11 @@ def probe(pid=None, effective=None):
     """look_around() with the ids, namespaces and capabilities of process @pid, or of this process without."""
     effective = effective if effective is not None else int(status(pid)["CapEff"], 16)
     target = os.pidfd_open(pid) if pid else -1
-    descriptors = [call(SYS_PIDFD_GETFD, target, int(fd), 0) for fd in os.listdir(f"/proc/{pid}/fd")] if pid else []
-    if not pid:
+    if pid:
+        taken = [call(SYS_PIDFD_GETFD, target, int(fd), 0) for fd in os.listdir(f"/proc/{pid}/fd")]
+        descriptors = [fd for fd in taken if fd >= 0]  # it may close one meanwhile
+        assert descriptors and set(taken) - set(descriptors) <= {-errno.EBADF}, taken
+    else:
         descriptors = [os.open("/var", os.O_PATH)]
     reader, writer = os.pipe()
     child = os.fork()
@@ -272,7 +276,7 @@ def test_when_the_guard_is_killed_the_engine_and_its_boxes_end(make_daemon):
     engine = d.engine_pid
     os.kill(host.proc_stat(engine)[0], signal.SIGKILL)
     host.wait_until(lambda: not host.is_alive(engine), 10, "the engine has ended")
-    d.process.wait(20)
+    d.process.wait(20 * host.PATIENCE)
     assert d.process.returncode != 0
     # No process was left to remove the groups; the next start does.
     assert d.start().stop() == 0

@@ -2,6 +2,7 @@
 """FS-1..7, FD-1..3: what the payload sees, may write, and holds open."""
 
 import json
+import os
 import pathlib
 
 import pytest
@@ -43,12 +44,12 @@ for p in ('/etc/passwd', '/usr/bin/python3', '/opt/millibox/runners/python/run.p
 
 
 def test_host_files_are_not_there(client):
-    marker = pathlib.Path("/var/tmp/mbx-marker")
+    marker = pathlib.Path(f"/var/tmp/mbx-marker-{os.getpid()}")  # other test runs have their own
     marker.write_text("host")
     try:
-        code = """
+        code = f"""
 import os
-for p in ('/var/tmp/mbx-marker', '/etc/shadow', '/etc/machine-id', '/root', '/home', '/var/log', '/boot', '/run/dbus', '/run/systemd', '/srv', '/mnt', '/media', '/sys/kernel', '/var/lib', '/etc/ssh'):
+for p in ('{marker}', '/etc/shadow', '/etc/machine-id', '/root', '/home', '/var/log', '/boot', '/run/dbus', '/run/systemd', '/srv', '/mnt', '/media', '/sys/kernel', '/var/lib', '/etc/ssh'):
     try:
         os.stat(p); print('THERE', p)
     except FileNotFoundError: pass
@@ -165,6 +166,7 @@ def test_environment_is_built_from_nothing(make_daemon):
         env = dict(l.split("=", 1) for l in c.shell("env -0 | tr '\\0' '\\n'")["stdout"].splitlines())
         if host.is_root():
             assert b"MBX_SECRET=leak" in environ(daemon.pid)  # control: the daemon has it
+            daemon.settle()  # a process of the first box may be gone before it is looked at
             session = Session(c, mode="persistent")
             session.run("0")
             boxes = daemon.box_pids()

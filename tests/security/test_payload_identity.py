@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import threading
 
 import pytest
@@ -90,13 +91,15 @@ def test_own_group_is_the_root_of_what_it_sees(me):
 def test_two_boxes_at_once_have_two_host_ids(daemon):
     if not host.is_root():
         pytest.skip("needs root: only then boxes have host ids of their own")
-    threads = [threading.Thread(target=lambda: _run(daemon, "sleep 2")) for _ in range(2)]
+    threads = [threading.Thread(target=lambda: _run(daemon, "sleep 600", timeout=600)) for _ in range(2)]
     for t in threads:
         t.start()
     pids = host.wait_until(lambda: (p := [p for p in daemon.box_pids() if host.comm(p) == "sleep"]) and len(p) == 2 and p, 10, "two run")
     seen = {host.ids(p) for p in pids}
     # Read from the host, the second column is of host ids.
     mapped = [int(word) for p in pids for word in open(f"/proc/{p}/uid_map").read().split()[1::3]]
+    for p in pids:
+        os.kill(p, signal.SIGKILL)
     for t in threads:
         t.join()
     assert len(seen) == 2
@@ -104,9 +107,9 @@ def test_two_boxes_at_once_have_two_host_ids(daemon):
     assert mapped and min(mapped) >= 1879048192, mapped
 
 
-def _run(daemon, code):
+def _run(daemon, code, **fields):
     with daemon.client() as c:
-        c.shell(code)
+        c.shell(code, **fields)
 
 
 def test_set_uid_programs_have_no_effect(client):

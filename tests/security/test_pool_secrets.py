@@ -28,8 +28,13 @@ def prepared(client):
 def run(client, **body):
     answer = client.post("/api/v1/execute", {"language": "python", **body})
     assert answer.status == 200, answer.json
-    host.wait_until(lambda: client.get("/api/v1/pools").json["making"] == 0, 20, "pools rest")
+    host.wait_until(lambda: are_filled(client.get("/api/v1/pools").json), 20, "pools rest")
     return answer.json
+
+
+def are_filled(pools):
+    """The daemon begins to make a box only some time after one was taken."""
+    return pools["making"] == 0 and all(p["ready"] or not p["target"] for p in pools["pools"])
 
 
 def test_no_box_waits_with_a_tenants_variables(pooled):

@@ -6,6 +6,7 @@ import json
 import socket
 
 import pytest
+from support import host
 from support.daemon import Daemon
 from support.identity import V1, KeyClient, make_key, make_tenant
 
@@ -82,7 +83,7 @@ def test_a_stream_does_not_outlive_its_key(own):
             key = make_key(admin, tenant)
             client = KeyClient(own.tcp_address(), key)
             session = client.post(f"{V1}/sessions", {"mode": "persistent"}).json["session_id"]
-            execution = client.post(f"{V1}/sessions/{session}/execute", {"code": code}).json["execution_id"]
+            execution = client.post(f"{V1}/sessions/{session}/execute", {"code": code, "timeout": 600}).json["execution_id"]
             streams[tenant] = socket.create_connection(own.tcp_address(), 20)
             head = f"GET {V1}/executions/{execution}/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n"
             streams[tenant].sendall(head.encode())
@@ -114,11 +115,13 @@ def test_an_expired_key_ends_its_streams(own):
     """As if it had been revoked at that moment; a stream with another key goes on."""
     with own.client() as admin:
         make_tenant(admin, "acme")
-        short, long = make_key(admin, "acme", expires_in=6), make_key(admin, "acme")
-        body = json.dumps({"language": "shell", "code": "echo up; sleep 60", "stream": True})
-        streams = {}
+        # Long enough for a busy host to begin the stream.
+        short, long = make_key(admin, "acme", expires_in=5 * host.PATIENCE), make_key(admin, "acme")
+        body = json.dumps({"language": "shell", "code": "echo up; sleep 600", "stream": True, "timeout": 600})
+        streams, connections = {}, []
         for key in (short, long):
-            connection = http.client.HTTPConnection(*own.tcp_address(), timeout=30)
+            connection = http.client.HTTPConnection(*own.tcp_address(), timeout=30 * host.PATIENCE)
+            connections.append(connection)
             headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
             connection.request("POST", f"{V1}/execute", body, headers)
             streams[key] = connection.getresponse()
@@ -129,4 +132,6 @@ def test_an_expired_key_ends_its_streams(own):
         assert KeyClient(own.tcp_address(), short).get(f"{V1}/sessions").status == 401
         assert KeyClient(own.tcp_address(), long).get(f"{V1}/sessions").status == 200
         streams[long].close()
+        for connection in connections:
+            connection.close()
     own.settle()

@@ -91,7 +91,7 @@ def test_a_reload_takes_the_interface(pair):
         server = socket.create_server((PUBLIC, 7100))
     with server:
         # Nothing tells a cut connection that it is cut.
-        ids = [s.start(TALK.replace("SECONDS", seconds)) for s, seconds in ((kept, "120"), (taken, "8"))]
+        ids = [s.start(TALK.replace("SECONDS", seconds), timeout=300) for s, seconds in ((kept, "120"), (taken, "8"))]
         for session, execution in zip((kept, taken), ids):
             session.wait_for_output(execution, "connected")
         server.settimeout(20)
@@ -117,6 +117,7 @@ def test_a_reload_takes_the_interface(pair):
     # It does not come back, neither with the policy nor with another daemon.
     write(daemon, "taken", POLICIES["taken"])
     reload(daemon)
+    taken.result(taken.start("1"))  # a ticket promises that it and what came before it are on disk
     daemon.kill()
     daemon.start()
     with daemon.client() as other:
@@ -188,7 +189,7 @@ def test_policies_that_changed_while_no_daemon_ran(pair):
         assert [reached(s) for s in (third, kept, taken)] == [[PUBLIC, OPENED], [PUBLIC], []]
         assert [s.info()["network"] for s in (third, kept, taken)] == ["bridge", "bridge", "none"]
     assert [(session, lost) for session, lost, _ in losses(daemon, 1)] == [(taken.id, "bridge")]
-    assert len(world.links()) == 2
+    host.wait_until(lambda: len(world.links()) == 2, 10, lambda: f"two interfaces: {world.links()}")
 
 
 def test_a_tenant_gets_another_policy():

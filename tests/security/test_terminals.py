@@ -91,7 +91,7 @@ def test_control_unconfined_it_can_be_done():
 
 
 def test_terminals_of_two_sessions_are_apart(client, session):
-    with_terminal = session.start("print('up', flush=True); input()", tty={})
+    with_terminal = session.start("print('up', flush=True); input()", tty={}, timeout=300)
     session.wait_for_output(with_terminal, "up")
     other = Session(client, mode="persistent")
     try:
@@ -110,7 +110,7 @@ def test_a_box_of_one_execution_has_none(client):
 
 def test_a_program_without_a_terminal_has_no_controlling_one(session):
     code = "import os\ntry:\n    os.open('/dev/tty', os.O_RDWR)\nexcept OSError as e:\n    print(e.errno)"
-    held = session.start("print('up', flush=True); input()", tty={})
+    held = session.start("print('up', flush=True); input()", tty={}, timeout=300)
     session.wait_for_output(held, "up")
     assert session.result(session.start(code, background=True))["stdout"] == f"{errno.ENXIO}\n"
     # Nor can it make another's its own.

@@ -25,7 +25,7 @@ def frame(opcode, payload):
 
 def connect(daemon):
     s = socket.socket(socket.AF_UNIX)
-    s.settimeout(3)
+    s.settimeout(20 * host.PATIENCE)
     s.connect(daemon.socket)
     key = base64.b64encode(bytes(16)).decode()
     s.sendall(
@@ -48,12 +48,14 @@ def read_frame(reader):
 
 def flood(s, data):
     """Write until the daemon accepts no more, or a lot. Return: bytes accepted."""
-    sent = 0
+    sent, patience = 0, s.gettimeout()
+    s.settimeout(3)
     try:
         while sent < FLOOD:
             sent += s.send(data[sent % len(data) :])
     except TimeoutError:
         pass
+    s.settimeout(patience)
     return sent
 
 

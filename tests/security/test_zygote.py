@@ -201,23 +201,20 @@ def fresh_session_start(client):
     return start
 
 
-WAIT = "import sys, time\nprint('here', flush=True)\nsys.stdin.readline()\n"
-
-
-def outside(daemon, client):
+def outside(daemon):
     """What the host sees of a running program and its agent."""
-    code = "import os, time\nopen('/workspace/pid', 'w').write('x')\ntime.sleep(60)\n"
+    code = "import time\nprint('here', flush=True)\ntime.sleep(600)\n"
     before = set(daemon.box_pids())
     with daemon.client() as other:
         session = Session(other, mode="persistent")
         session.run("1")  # starts the runner
-        execution = session.start(code)
+        session.wait_for_output(session.start(code, timeout=600), "here")
 
         def programs():
             return [p for p in daemon.box_pids() if p not in before and host.comm(p) == "python3"]
 
-        pid = host.wait_until(lambda: (programs() or [None])[0], 20, "a program")
-        host.wait_until(lambda: json.loads(client.get(f"/api/v1/executions/{execution}").body)["status"] == "running", 20, "it runs")
+        # One that runs is always among them; those of boxes that are being made for a pool are there for a moment.
+        [pid] = host.wait_until(lambda: (found := programs()) and len(found) == 1 and found, 20, "one program")
         status = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status").read().splitlines() if ":\t" in line)
         agent = int(status["PPid"])
         facts = {
@@ -238,9 +235,8 @@ def outside(daemon, client):
 
 
 @pytest.mark.skipif(not host.is_root(), reason="an ordinary user may not look at undumpable processes")
-def test_everything_seen_from_the_host_is_the_same(daemon, client, cold_daemon):
-    with cold_daemon.client() as cold_client:
-        warm, cold = outside(daemon, client)[0], outside(cold_daemon, cold_client)[0]
+def test_everything_seen_from_the_host_is_the_same(daemon, cold_daemon):
+    warm, cold = outside(daemon)[0], outside(cold_daemon)[0]
     assert warm == cold
     assert "millibox" in warm["agent"] and all(warm["same"].values()) and all(warm["own"].values())
     assert warm["groups"] and warm["not_root"] and warm["seccomp"] == "2"
@@ -249,7 +245,7 @@ def test_everything_seen_from_the_host_is_the_same(daemon, client, cold_daemon):
 @pytest.mark.skipif(not host.is_root(), reason="needs to look at root's processes")
 def test_control_the_zygote_itself_is_privileged(daemon):
     """Control: on the zygote itself, the checks above find everything that they must not find."""
-    pid = daemon.zygote_pids()[0]
+    pid = host.wait_until(daemon.zygote_pids, 20, "a zygote")[0]
     status = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status").read().splitlines() if ":\t" in line)
     assert int(status["CapEff"], 16) != 0 and status["Uid"].split()[0] not in ("0", "1000")
     assert status["Seccomp"] == "2" and status["NoNewPrivs"] == "1"
@@ -442,7 +438,7 @@ def test_every_tenant_has_its_own_zygote(make_daemon):
     with contextlib.closing(one), contextlib.closing(two):
         assert hash_of(one) == hash_of(one)  # control: it is the zygote's
         assert hash_of(one) != hash_of(two)
-    assert len(d.zygote_pids()) >= 2  # pools have one more, of the tenant "default"
+    host.wait_until(lambda: len(d.zygote_pids()) >= 2, 20, "two zygotes")  # pools have one more, of the tenant "default"
 
 
 def test_an_old_zygote_is_replaced(make_daemon):
@@ -615,11 +611,10 @@ def test_zygotes_do_not_outlive_their_engine(make_daemon, who):
     d = make_daemon(env=ON).start()
     with d.client() as c:
         started(c)
-    zygotes, engine, number = d.zygote_pids(), d.engine_pid, d.instance()
-    assert zygotes
+    zygotes, engine, number = host.wait_until(d.zygote_pids, 20, "a zygote"), d.engine_pid, d.instance()
     os.kill(d.pid if who == "daemon" else engine, signal.SIGKILL)
     host.wait_until(lambda: not any(host.is_alive(p) for p in (*zygotes, engine)), 20, "all of them gone")
-    d.process.wait(20)
+    d.process.wait(20 * host.PATIENCE)
     # The next engine removes the groups of a killed one, including those of zygotes.
     left = zygote_groups(number)
     d.start()

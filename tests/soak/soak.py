@@ -346,7 +346,7 @@ class Soak:
 
     def run(self):
         self.daemon.start()
-        self.baseline = self.look()
+        self.baseline = self.first_look()
         threads = [threading.Thread(target=self.client_loop, args=(i,)) for i in range(self.args.clients)]
         threads += [threading.Thread(target=self.watch_memory), threading.Thread(target=self.check_loop)]
         killer = threading.Thread(target=self.kill_loop)
@@ -364,6 +364,15 @@ class Soak:
         for thread in threads:
             thread.join(90)
         self.check()
+
+    def first_look(self):
+        """Sockets to the daemon's helpers come some time after its start: look until nothing changes."""
+        looks = [self.look()]
+        while len(looks) < 10 or any(look != looks[-1] for look in looks[-10:]):
+            assert len(looks) < 1000, looks[-10:]
+            time.sleep(0.03)
+            looks.append(self.look())
+        return looks[-1]
 
     def look(self):
         """Descriptors of both programs and mounts of the engine, of an idle daemon."""

@@ -177,9 +177,9 @@ class Worker:
     def once(self, session):
         del session
         body = self.rng.choice([
-            {"language": "shell", "code": "echo hi", "timeout": 5},
-            {"language": "python", "code": "print(open('f').read())", "files": {"f": "given"}, "timeout": 5},
-            {"language": "python", "handler_code": "def handler(event):\n    return event['n'] + 1", "event": {"n": 1}},
+            {"language": "shell", "code": "echo hi", "timeout": 40},
+            {"language": "python", "code": "print(open('f').read())", "files": {"f": "given"}, "timeout": 40},
+            {"language": "python", "handler_code": "def handler(event):\n    return event['n'] + 1", "event": {"n": 1}, "timeout": 40},
         ])
         before = self.soak.attacks
         answer = self.call("once", "POST", f"{V1}/execute", body)

@@ -187,7 +187,7 @@ static void lose(void)
 	struct millibox_session *session = new_session();
 	/* The first event is a small one: it is whole before the cut. */
 	struct millibox_request *request = python("import time\n"
-	                                          "print('x', flush=True); time.sleep(1)\n"
+	                                          "print('x', flush=True); time.sleep(3)\n"
 	                                          "while True: print('x' * 100)");
 	struct millibox_result *result = NULL;
 	size_t used = 0;

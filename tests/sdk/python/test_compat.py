@@ -138,9 +138,12 @@ def test_codomyrmex_setup_errors(server, language, code, word):
 
 
 def test_codomyrmex_failures(server):
-    answer = codomyrmex.execute_code("python", "print('so far', flush=True)\nwhile True: pass", timeout=0)
-    assert (answer["status"], answer["exit_code"], answer["stdout"]) == ("timeout", -1, "so far\n")
+    answer = codomyrmex.execute_code("python", "while True: pass", timeout=0)
+    assert (answer["status"], answer["exit_code"]) == ("timeout", -1)
     assert answer["error_message"] == "Execution timed out after 1 seconds."
+    # A busy host may need more than a second to start an interpreter.
+    answer = codomyrmex.execute_code("python", "print('so far', flush=True)\nwhile True: pass", timeout=6)
+    assert (answer["status"], answer["stdout"]) == ("timeout", "so far\n")
     answer = codomyrmex.execute_code("python", "raise SystemExit(3)")
     assert (answer["status"], answer["exit_code"]) == ("execution_error", 3)
     assert "ValueError" in codomyrmex.execute_code("python", "raise ValueError('x')")["error_message"]

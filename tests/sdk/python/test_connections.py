@@ -90,7 +90,7 @@ def test_the_daemon_restarts_in_between(kind, make_daemon):
     served = make_daemon().start()
     with kind.Client(socket=served.socket) as client, kind.Sandbox(client) as box:
         box.run_code("x = 41")
-        restarted = threading.Thread(target=lambda: (served.kill(), served.start(ready=False)))
+        restarted = threading.Thread(target=lambda: (served.kill(), served.start()))
         seen = []
 
         def on_stdout(text):

@@ -23,7 +23,7 @@ def hold(daemon, tmp_path):
         env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT / "sdk/python/src"), "MILLIBOX_SOCKET": daemon.socket,
                "PYTHONDONTWRITEBYTECODE": "1", "RAY_USAGE_STATS_ENABLED": "0", "OPENAI_API_KEY": "none", "HF_HUB_OFFLINE": "1"}
         script = ROOT / "tests/sdk/python/frameworks.py"
-        done = subprocess.run([str(VENV / "bin/python"), str(script), name], capture_output=True, text=True, env=env, timeout=180,
+        done = subprocess.run([str(VENV / "bin/python"), str(script), name], capture_output=True, text=True, env=env, timeout=600,
                               cwd=tmp_path)
         assert done.returncode == 0, done.stderr[-4000:]
         return json.loads(done.stdout.splitlines()[-1])

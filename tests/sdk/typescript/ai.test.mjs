@@ -52,7 +52,7 @@ test('a conversation', async () => {
 });
 
 test('limits and other languages', async () => {
-  const shell = codeTool(box, { language: 'shell', timeout: 3, limit: 10 });
+  const shell = codeTool(box, { language: 'shell', timeout: 6, limit: 10 });
   const run = (code) => shell.execute({ code }, { toolCallId: '1', messages: [] });
   assert.equal(await run('echo $((6 * 7))'), '42');
   assert.equal(await run('exit 3'), '[failed] exit status 3');

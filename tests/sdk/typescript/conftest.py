@@ -19,11 +19,11 @@ class Workshop:
     def __init__(self, path):
         self.path = path
 
-    def run(self, *command, timeout=120, cwd=None, **env):
+    def run(self, *command, timeout=400, cwd=None, **env):
         return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=timeout,
                               cwd=cwd or self.path, env={**os.environ, "NO_COLOR": "1", **env})
 
-    def node(self, *words, timeout=120, **env):
+    def node(self, *words, timeout=400, **env):
         """Run Node.js. Return: what it printed."""
         done = self.run("node", *words, timeout=timeout, **env)
         assert done.returncode == 0, f"{done.stdout[-8000:]}\n{done.stderr[-4000:]}"
