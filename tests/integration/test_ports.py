@@ -259,6 +259,30 @@ def test_messages_count_as_requests(make_daemon):
             assert c.closed() == 1000
 
 
+def test_the_end_of_a_client_over_its_quota_is_passed_on_once(make_daemon):
+    """The daemon looks at the connection again when the quota allows it, while the program has not closed its side."""
+    daemon = make_daemon().start()
+    with daemon.client() as client:
+        session = Session(client, mode="persistent")
+        serve(session, 8000, "keep", before="kept, ended = [], []\ndef keep(connection):\n    kept.append(connection)\n"
+                                            "    while connection.recv(65536): pass\n    ended.append(1)")
+        with connect(daemon, session, 8000) as c:
+            quotas = {"quotas": {"requests_per_second": 5, "burst": 10}}
+            assert client.request("PATCH", "/api/v1/tenants/default", quotas).status == 200
+            for _ in range(20):
+                c.write(b"x")
+            c.finish()
+            # Longer than the messages cost.
+            host.wait_until(lambda: client.get(session.path).status == 429, 10, "they have used the quota")
+            host.wait_until(lambda: client.get(session.path).status == 200, 20, "they are paid for")
+            plenty = {"quotas": {"requests_per_second": 0}}
+            host.wait_until(lambda: client.request("PATCH", "/api/v1/tenants/default", plenty).status == 200, 20, "no limit")
+            host.wait_until(lambda: session.run("len(ended)").get("result") == 1, 20, "the program sees the end")
+            assert session.run("kept.pop().close()")["status"] == "success"
+            assert c.closed() == 1000
+        assert daemon.process.poll() is None, daemon.log()
+
+
 def test_connections_are_counted_and_logged(daemon, session):
     serve(session, 8000)
     with connect(daemon, session, 8000) as c:

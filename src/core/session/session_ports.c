@@ -232,6 +232,8 @@ size_t port_write(struct port_conn *conn, const char *data, size_t len)
 
 void port_finish(struct port_conn *conn)
 {
+	if (conn->finished)
+		return;
 	conn->finished = true;
 	box_port_finish(conn->port);
 }
@@ -252,8 +254,7 @@ void port_reset(struct port_conn *conn)
 void port_leave(struct port_conn *conn)
 {
 	conn->left = true;
-	if (!conn->finished)
-		port_finish(conn);
+	port_finish(conn);
 	timer_start(conn->timer, PORTS_LEAVE_US);
 }
 
