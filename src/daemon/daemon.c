@@ -498,7 +498,7 @@ static int start_http(struct daemon *d, struct error *err)
 	if (native_attach_loop(d->driver, d->loop, err) < 0)
 		return -1;
 	native_attach_egress(d->driver, TAKE_FD(d->helpers.egress.sock));
-	secret_setup_attach(&d->secrets, c, d->driver, d->sessions);
+	secret_setup_attach(&d->secrets, c, d->driver, d->sessions, d->loop);
 	native_attach_gateway(d->driver, TAKE_FD(d->helpers.gateway.sock),
 	                      catalog_events(d->catalog));
 	session_service_restore(d->sessions, d->saved);

@@ -103,24 +103,38 @@ static int send_server(int sock, const struct server_spec *spec, const struct se
 	return r;
 }
 
-int gateway_setup_send(int sock, const struct config *config, const struct secrets *secrets)
+/* RESET, each server, START. */
+int gateway_setup_send(int sock, const struct config *config, const struct secrets *secrets,
+                       size_t *step)
 {
-	static const uint32_t start = GATEWAY_START;
+	static const uint32_t reset = GATEWAY_RESET, start = GATEWAY_START;
+	struct server_spec *const *servers = config->servers;
+	size_t count = 0;
 	int r = 0;
 
-	for (struct server_spec *const *s = config->servers; *s && r >= 0; s++)
-		r = send_server(sock, *s, secrets);
-	return r < 0 ? r : fd_send(sock, &start, sizeof(start), NULL, 0);
+	while (servers[count])
+		count++;
+	for (; *step < count + 2; ++*step) {
+		if (*step == 0)
+			r = fd_send(sock, &reset, sizeof(reset), NULL, 0);
+		else if (*step <= count)
+			r = send_server(sock, servers[*step - 1], secrets);
+		else
+			r = fd_send(sock, &start, sizeof(start), NULL, 0);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
-static bool list_uses(char *const *list, const char *tenant)
+static bool list_uses(char *const *list, const char *tenant, const char *name)
 {
 	for (; *list; list++) {
 		const char *text = *list;
 		struct place p;
 
 		while (find_place(text, &p)) {
-			bool is_same = str_equal(p.tenant, tenant);
+			bool is_same = str_equal(p.tenant, tenant) && str_equal(p.name, name);
 
 			text = p.end;
 			place_done(&p);
@@ -131,10 +145,10 @@ static bool list_uses(char *const *list, const char *tenant)
 	return false;
 }
 
-bool gateway_setup_uses(const struct config *config, const char *tenant)
+bool gateway_setup_uses(const struct config *config, const char *tenant, const char *name)
 {
 	for (struct server_spec *const *s = config->servers; s && *s; s++)
-		if (list_uses((*s)->env, tenant) || list_uses((*s)->headers, tenant))
+		if (list_uses((*s)->env, tenant, name) || list_uses((*s)->headers, tenant, name))
 			return true;
 	return false;
 }

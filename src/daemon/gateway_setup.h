@@ -9,13 +9,16 @@
 
 #include "base/attr.h"
 #include <stdbool.h>
+#include <stddef.h>
 
 struct config;
 struct secrets;
 
-/** gateway_setup_send - all servers. @secrets NULL: there are none. Return: 0 or a negative errno.
+/**
+ * gateway_setup_send - all servers. @secrets NULL: there are none. @step: 0 at first; of a socket
+ * that does not block it says after -EAGAIN where to continue. Return: 0 or a negative errno.
  */
-int gateway_setup_send(int sock, const struct config *config,
-                       const struct secrets *secrets) attr_must_check;
-/** gateway_setup_uses - does a server use a secret of @tenant? */
-bool gateway_setup_uses(const struct config *config, const char *tenant);
+int gateway_setup_send(int sock, const struct config *config, const struct secrets *secrets,
+                       size_t *step) attr_must_check;
+/** gateway_setup_uses - does a server use secret @name of @tenant? */
+bool gateway_setup_uses(const struct config *config, const char *tenant, const char *name);

@@ -122,11 +122,12 @@ static int start_gateway(struct helper *h, const struct config *config,
 	                            "--log-format",
 	                            log_format_name(config->log_format),
 	                            NULL};
+	size_t step = 0;
 	int r = start_program(h, argv, err);
 
 	if (r < 0)
 		return r;
-	r = gateway_setup_send(h->sock, config, secrets);
+	r = gateway_setup_send(h->sock, config, secrets, &step);
 	return r < 0 ? error_set(err, ERR_SYSTEM, -r, "send the MCP servers to millibox-gateway")
 	             : 0;
 }

@@ -2,6 +2,7 @@
 #include "daemon/secret_setup.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "core/config/config.h"
 #include "core/identity/key.h"
@@ -11,9 +12,15 @@
 #include "daemon/gateway_setup.h"
 #include "driver/egress_link.h"
 #include "driver/native.h"
+#include "io/timer.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Changes within this time are one restart of the servers, which all tenants may use. */
+#define RENEWAL_US USEC_PER_SEC
+#define RETRY_US   (20 * USEC_PER_MS) /* the starter has not received everything */
 
 int secret_setup_read_key(struct secret_setup *s, const struct config *config, struct error *err)
 {
@@ -56,30 +63,45 @@ static int write_authority(const void *ctx, struct buf *to)
 	return secrets_write_authority(ctx, to);
 }
 
-/* Their variables and headers are new: they start again. */
-static void renew_servers(const struct secret_setup *s)
+/* Variables and headers of the servers are new: they start again. */
+static void on_renewal(void *ctx)
 {
+	struct secret_setup *s = ctx;
 	int sock = native_gateway_starter(s->driver);
-	int r = sock < 0 ? 0 : gateway_setup_send(sock, s->config, s->secrets);
+	int r = sock < 0 ? 0 : gateway_setup_send(sock, s->config, s->secrets, &s->renewal_step);
 
+	if (r == -EAGAIN) {
+		timer_start(s->renewal, RETRY_US);
+		return;
+	}
+	s->is_renewal_due = false;
 	if (r < 0)
 		log_err("MCP servers do not have a changed secret until a restart: %s",
 		        strerror(-r));
 }
 
-static void on_change(void *ctx, const char *tenant)
+static void renew_servers(struct secret_setup *s)
 {
-	const struct secret_setup *s = ctx;
+	s->renewal_step = 0;
+	if (!s->is_renewal_due)
+		timer_start(s->renewal, RENEWAL_US);
+	s->is_renewal_due = true;
+}
+
+static void on_change(void *ctx, const char *tenant, const char *name)
+{
+	struct secret_setup *s = ctx;
 
 	session_service_secrets_changed(s->sessions, tenant);
 	native_secrets_changed(s->driver, tenant);
-	if (gateway_setup_uses(s->config, tenant))
+	if (gateway_setup_uses(s->config, tenant, name))
 		renew_servers(s);
 }
 
 void secret_setup_attach(struct secret_setup *s, const struct config *config, struct driver *driver,
-                         struct session_service *sessions)
+                         struct session_service *sessions, struct loop *loop)
 {
+	s->renewal = timer_new(loop, on_renewal, s);
 	s->config = config;
 	s->driver = driver;
 	s->sessions = sessions;
@@ -102,6 +124,7 @@ int secret_setup_rotate(const struct config *config, struct error *err)
 
 void secret_setup_done(struct secret_setup *s)
 {
+	timer_free(s->renewal);
 	secrets_free(s->secrets);
 	keyring_free(s->keyring);
 }

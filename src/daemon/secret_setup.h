@@ -5,14 +5,18 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include <stdbool.h>
+#include <stddef.h>
 
 struct config;
 struct driver;
 struct keyring;
+struct loop;
 struct secrets;
 struct session_service;
 struct store;
 struct tenants;
+struct timer;
 
 struct secret_setup {
 	struct keyring *keyring; /* until the secrets have it */
@@ -20,6 +24,9 @@ struct secret_setup {
 	const struct config *config; /* borrowed, as the following */
 	struct driver *driver;
 	struct session_service *sessions;
+	struct timer *renewal; /* owned: the MCP servers get changed secrets */
+	bool is_renewal_due;
+	size_t renewal_step; /* see gateway_setup_send */
 };
 
 /** secret_setup_read_key - the operator's, if there is one; with the rights of the user who starts
@@ -31,7 +38,7 @@ int secret_setup_load(struct secret_setup *s, const struct config *config, struc
                       struct store *store, struct error *err) attr_must_check;
 /** secret_setup_attach - boxes get them, and every change. */
 void secret_setup_attach(struct secret_setup *s, const struct config *config, struct driver *driver,
-                         struct session_service *sessions);
+                         struct session_service *sessions, struct loop *loop);
 /** secret_setup_rotate - a new key in the state directory; the next daemon uses it. */
 int secret_setup_rotate(const struct config *config, struct error *err) attr_must_check;
 void secret_setup_done(struct secret_setup *s);

@@ -73,6 +73,13 @@ static int parse_options(int argc, char **argv)
 	return -1;
 }
 
+static void drop_servers(struct starter *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		spec_free(s->specs[i]);
+	s->count = 0;
+}
+
 /* Return: 1 if there are more, 0 after the last, or -1. */
 static int receive_server(struct starter *s, struct error *err)
 {
@@ -86,6 +93,10 @@ static int receive_server(struct starter *s, struct error *err)
 		__builtin_memcpy(&op, message, sizeof(op));
 	if (op == GATEWAY_START)
 		return 0;
+	if (op == GATEWAY_RESET) {
+		drop_servers(s);
+		return 1;
+	}
 	if (op != GATEWAY_SERVER || s->count == GATEWAY_SERVERS_MAX)
 		return error_set(err, ERR_INVALID, n < 0 ? (int)-n : 0, "the daemon's servers");
 	s->specs[s->count] = spec_read(message, (size_t)n, err);
@@ -208,19 +219,11 @@ static bool reap(const struct starter *s, struct spawner *spawner, pid_t pid, in
 	return is_over;
 }
 
-static void drop_servers(struct starter *s)
-{
-	for (size_t i = 0; i < s->count; i++)
-		spec_free(s->specs[i]);
-	s->count = 0;
-}
-
 /* All of them, up to START. Return: 0 or -1. */
 static int receive_servers(struct starter *s, struct error *err)
 {
 	int r;
 
-	drop_servers(s);
 	while ((r = receive_server(s, err)) > 0)
 		;
 	return r;

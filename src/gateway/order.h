@@ -5,8 +5,9 @@
  * DOC: messages between the daemon and millibox-gateway, one per packet of a SOCK_SEQPACKET socket.
  * Both programs come from the same build.
  *
- * To the starter, at descriptor GATEWAY_SOCKET_FD: one SERVER per configured server (spec.h), then
- * START. The starter sends a packet with a descriptor: the socket of a gateway that runs.
+ * To the starter, at descriptor GATEWAY_SOCKET_FD: RESET, one SERVER per configured server
+ * (spec.h), then START; or RESET again, if a secret changed in between. The starter sends a packet
+ * with a descriptor: the socket of a gateway that runs.
  *
  * To a gateway: a struct gateway_order, followed by .text_count texts (allow.h), each ended by NUL.
  * OPEN carries one descriptor: the socket that listens at the path of one box. What connects there
@@ -32,6 +33,7 @@
 
 enum gateway_op {
 	GATEWAY_OP_NONE,
+	GATEWAY_RESET, /* all servers follow */
 	GATEWAY_SERVER,
 	GATEWAY_START,
 	GATEWAY_OPEN,  /* serve a box */

@@ -175,14 +175,24 @@ def test_headers_come_from_secrets():
                 "cannot be read"
             )
             assert not server.authorizations
-            for value in ("first-value-of-it", "second-value-of-it"):
+
+            def put(name, value):
                 body = {"value": value, "hosts": ["api.example.com"]}
-                answer = client.request("PUT", "/api/v1/secrets/remote-token", body=json.dumps(body),
-                                        headers={"Content-Type": "application/json"})
+                answer = client.request("PUT", f"/api/v1/secrets/{name}", body=json.dumps(body), headers={"Content-Type": "application/json"})
                 assert answer.status == 200, answer
+
+            for value in ("first-value-of-it", "second-value-of-it"):
+                put("remote-token", value)
                 host.wait_until(lambda: f"Bearer {value}" in server.authorizations, 20, value)
                 said = gateway.ask("remote", "echo", {"text": value[:5]}, mcp=["remote"])
                 assert said["result"]["content"][0]["text"] == value[:5]
+            # Servers are for all tenants: a secret that none of them uses does not start them again, many changes do so once or twice.
+            put("another", "other-value-of-it")
+            for i in range(40):
+                put("remote-token", f"{i}-value-of-it")
+            host.wait_until(lambda: "Bearer 39-value-of-it" in server.authorizations, 20, "the last value")
+            assert gateway.daemon.log().count("the servers have changed") <= 2 + 2 + 2
+            assert gateway.ask("remote", "echo", {"text": "x"}, mcp=["remote"])["result"]
             assert "value-of-it" not in gateway.daemon.log()
 
 

@@ -85,8 +85,10 @@ struct secrets *secrets_new(const struct secrets_config *config) attr_owned(secr
 int secrets_load(struct secrets *s, struct error *err) attr_must_check;
 /** secrets_start - before the first change. */
 void secrets_start(struct secrets *s, struct loop *loop);
-/** secrets_watch - call @fn after each change of a tenant's secrets; @tenant is borrowed. */
-void secrets_watch(struct secrets *s, void (*fn)(void *ctx, const char *tenant), void *ctx);
+/* Secret @name of @tenant has changed; both are borrowed. */
+typedef void secrets_change_fn(void *ctx, const char *tenant, const char *name);
+/** secrets_watch - call @fn after each change. */
+void secrets_watch(struct secrets *s, secrets_change_fn *fn, void *ctx);
 
 /** secrets_find - NULL: there is none. */
 const struct secret *secrets_find(const struct secrets *s, const char *tenant, const char *name);

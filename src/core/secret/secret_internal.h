@@ -23,7 +23,7 @@ struct secrets {
 	struct list changes; /* that no store writes */
 	struct secret_authority authority;
 	char *bundle; /* NULL: none yet */
-	void (*on_change)(void *ctx, const char *tenant);
+	secrets_change_fn *on_change;
 	void *on_change_ctx;
 };
 

@@ -126,10 +126,10 @@ struct change {
 	const struct secret *made; /* to compare; NULL: a deletion */
 };
 
-static void notify(struct secrets *s, const char *tenant)
+static void notify(struct secrets *s, const char *tenant, const char *name)
 {
 	if (s->on_change)
-		s->on_change(s->on_change_ctx, tenant);
+		s->on_change(s->on_change_ctx, tenant, name);
 }
 
 /* Unless it was changed again. */
@@ -144,7 +144,7 @@ static void undo(struct change *c)
 	else
 		take_out(c->secrets, now);
 	secret_free(now);
-	notify(c->secrets, c->tenant);
+	notify(c->secrets, c->tenant, c->name);
 }
 
 static void on_written(void *ctx, const struct error *err)
@@ -208,7 +208,7 @@ void secrets_start(struct secrets *s, struct loop *loop)
 	s->config.loop = loop;
 }
 
-void secrets_watch(struct secrets *s, void (*fn)(void *ctx, const char *tenant), void *ctx)
+void secrets_watch(struct secrets *s, secrets_change_fn *fn, void *ctx)
 {
 	s->on_change = fn;
 	s->on_change_ctx = ctx;
@@ -261,7 +261,7 @@ int secrets_set(struct secrets *s, const char *tenant, const struct secret_spec 
 	c->before = before;
 	c->made = made;
 	*ret_secret = made;
-	notify(s, tenant);
+	notify(s, tenant, made->name);
 	return 0;
 }
 
@@ -280,7 +280,7 @@ int secrets_delete(struct secrets *s, const char *tenant, const char *name,
 	}
 	take_out(s, secret);
 	secret_free(secret);
-	notify(s, tenant);
+	notify(s, tenant, name);
 	return 0;
 }
 
