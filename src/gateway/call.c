@@ -15,8 +15,9 @@
  */
 
 #define METHOD_CALL "tools/call"
-#define TEXT_LEN    1024 /* of an error, for the caller */
-#define ID_TEXT_MAX 200  /* of a request of the server */
+#define TEXT_LEN    1024       /* of an error, for the caller */
+#define ID_TEXT_MAX 200        /* of a request of the server */
+#define ID_MAX      999999999u /* what scan_number takes */
 
 struct call {
 	struct server *server;
@@ -121,7 +122,7 @@ static int send_call(struct call *c)
 {
 	struct server *s = c->server;
 	cleanup_buf struct buf text = BUF_INIT(2 * (size_t)GATEWAY_FRAME_MAX);
-	uint32_t id = ++s->last_id;
+	uint32_t id = s->last_id = s->last_id % ID_MAX + 1;
 	int r = buf_addf(&text, "{\"jsonrpc\":\"2.0\",\"id\":%u,\"method\":\"%s\",\"params\":", id,
 	                 c->method);
 
@@ -194,6 +195,11 @@ static struct call *find_next(struct server *s)
 	return best;
 }
 
+static bool may_send(const struct server *s)
+{
+	return s->state == GATEWAY_READY && !s->is_doubted && s->active_count < s->spec->calls;
+}
+
 void call_pump(struct server *s)
 {
 	const struct call_result ready = {.outcome = GATEWAY_OK};
@@ -202,7 +208,7 @@ void call_pump(struct server *s)
 	LIST_FOREACH (c, &s->waiting, struct call, node)
 		if (s->state == GATEWAY_READY && !c->method) /* waits for the server only */
 			end_call(c, &ready);
-	while (s->state == GATEWAY_READY && s->active_count < s->spec->calls && (c = find_next(s)))
+	while (may_send(s) && (c = find_next(s)))
 		if (send_call(c) < 0)
 			refuse_later(c, "MCP server does not read its requests: try again later");
 }
@@ -247,7 +253,7 @@ struct call *server_call(struct server *s, uint32_t tenant, const char *tool,
 	c->tenant = tenant;
 	c->params = copy_arguments(tool, arguments);
 	add_waiting(c);
-	if (s->state == GATEWAY_READY && s->active_count < s->spec->calls && send_call(c) < 0)
+	if (may_send(s) && send_call(c) < 0)
 		refuse_later(c, "MCP server does not read its requests: try again later");
 	return c;
 }
@@ -321,14 +327,26 @@ void call_fail_waiting(struct server *s, const char *text)
 	fail_list(&s->waiting, text);
 }
 
-static struct call *find_active(struct server *s, uint32_t id)
+static struct call *find_active(const struct server *s, uint32_t id)
 {
 	struct call *c;
 
 	LIST_FOREACH (c, &s->active, struct call, node)
-		if (c->id == id)
+		if (id != 0 && c->id == id)
 			return c;
 	return NULL;
+}
+
+bool call_is_active(const struct server *s, uint32_t id)
+{
+	return find_active(s, id) != NULL;
+}
+
+bool call_is_own(const struct server *s, uint32_t id)
+{
+	const struct call *c = find_active(s, id);
+
+	return c && c->is_own;
 }
 
 void server_lost_message(struct server *s, uint32_t id)
@@ -399,7 +417,7 @@ static void take_notification(struct server *s, const struct scan_value *method)
 
 	if (scan_string(method, name, sizeof(name)) >= 0 &&
 	    str_equal(name, "notifications/tools/list_changed") && s->state == GATEWAY_READY)
-		tools_request(s);
+		tools_changed(s);
 }
 
 void server_received(struct server *s, const char *text, size_t len)

@@ -31,7 +31,10 @@
 #define ERROR_LEN        4096
 /* What a box asks the gateway itself. */
 #define OWN_URL   "millibox:tools"
-#define TEXT_BUSY "Too many bytes in calls of this box or its tenant: try again later"
+#define TEXT_BUSY "Too many bytes in calls of this box, its tenant or all: try again later"
+/* Of all tenants. A call has its bytes twice while it is sent, so this is far below what
+ * confine.c permits. */
+#define BYTES_MAX (512ULL << 20)
 
 enum client_state {
 	CLIENT_READ,
@@ -51,6 +54,7 @@ struct client {
 	struct buf input, output;
 	size_t sent;
 	uint64_t counted; /* bytes that the limits know of */
+	size_t asked;     /* length of a request that is no longer in @input */
 	uint64_t start_us;
 	struct call *call;
 	struct server *server; /* of the request; NULL: none, or the gateway itself */
@@ -63,6 +67,7 @@ static void count_bytes(struct client *c, uint64_t bytes)
 {
 	c->box->bytes = c->box->bytes - c->counted + bytes;
 	c->box->tenant->bytes = c->box->tenant->bytes - c->counted + bytes;
+	c->box->gateway->bytes = c->box->gateway->bytes - c->counted + bytes;
 	c->counted = bytes;
 }
 
@@ -71,7 +76,8 @@ static bool is_within_limits(const struct client *c, uint64_t more)
 	const struct box *box = c->box;
 
 	return box->bytes + more <= box->limits.bytes &&
-	       box->tenant->bytes + more <= box->tenant->limits.bytes;
+	       box->tenant->bytes + more <= box->tenant->limits.bytes &&
+	       box->gateway->bytes + more <= BYTES_MAX;
 }
 
 void client_free(struct client *c)
@@ -116,7 +122,7 @@ static void report_call(const struct client *c, enum gateway_outcome outcome, co
 		.box = c->box->id,
 		.outcome = outcome,
 		.duration_us = clock_us() - c->start_us,
-		.sent = c->input.len,
+		.sent = c->asked + c->input.len,
 		.received = c->output.len,
 	};
 
@@ -150,12 +156,18 @@ static void write_answer(struct client *c)
 	end_client(c);
 }
 
+static void drop_input(struct client *c)
+{
+	c->asked += c->input.len;
+	buf_done(&c->input);
+	buf_init(&c->input, GATEWAY_FRAME_MAX);
+}
+
 /* The answer is in c->output. Frees @c, or later. */
 static void send_answer(struct client *c, enum gateway_outcome outcome, const char *rule)
 {
 	report_call(c, outcome, rule);
-	buf_done(&c->input);
-	buf_init(&c->input, GATEWAY_FRAME_MAX);
+	drop_input(c);
 	c->state = CLIENT_WRITE;
 	count_bytes(c, c->output.len);
 	timer_start(c->timer, WRITE_TIMEOUT_US);
@@ -373,11 +385,13 @@ static void start_call(struct client *c, const struct request *request)
 		return;
 	}
 	rule = allow_tool(c->box->allowed, c->server->spec->name, c->tool);
-	if (rule)
+	if (rule) {
 		refuse_tool(c, rule);
-	else
-		c->call = server_call(c->server, c->box->tenant->id, c->tool, &request->arguments,
-		                      on_result, c);
+		return;
+	}
+	c->call = server_call(c->server, c->box->tenant->id, c->tool, &request->arguments,
+	                      on_result, c);
+	drop_input(c); /* the call has a copy */
 }
 
 /* All of the request is there. */

@@ -155,6 +155,13 @@ static int change_box(struct gateway *g, const struct message *m, size_t len, st
 	return 0;
 }
 
+/* Its places are free for others of its tenant. */
+static void close_box(struct gateway *g, uint32_t id)
+{
+	box_free(find_box(g, id));
+	box_resume_all(g);
+}
+
 static void obey(struct gateway *g, const struct message *m, size_t len, int fd)
 {
 	struct error err = {0};
@@ -167,7 +174,7 @@ static void obey(struct gateway *g, const struct message *m, size_t len, int fd)
 	else if (m->order.op == GATEWAY_ALLOW)
 		r = change_box(g, m, len, &err);
 	else if (m->order.op == GATEWAY_CLOSE)
-		box_free(find_box(g, m->order.box));
+		close_box(g, m->order.box);
 	else
 		r = error_set(&err, ERR_INVALID, 0, "order %u", m->order.op);
 	if (r < 0)

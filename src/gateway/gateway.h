@@ -43,6 +43,7 @@ struct gateway {
 	struct server *servers[GATEWAY_SERVERS_MAX];
 	size_t servers_count;
 	uint32_t clients, clients_max;
+	uint64_t bytes; /* of requests and answers in memory */
 };
 
 struct tenant {
@@ -110,10 +111,13 @@ struct server {
 	enum gateway_state state;
 	bool is_starting;
 	bool is_open;        /* the transport is */
-	struct timer *timer; /* of the next start, or bounds the present one */
+	struct timer *timer; /* of the next start or list, or bounds the present start */
 	bool is_pinged;      /* it was asked for a sign of life */
+	bool is_doubted;     /* a call did not reach it: no other is sent until it answers */
 	uint64_t heard_us;   /* when it sent something */
 	bool is_listing;     /* it was asked for its tools */
+	bool is_list_due;    /* the timer asks for them */
+	uint64_t listed_us;  /* when it sent them */
 	uint32_t starts, failures;
 	char detail[GATEWAY_DETAIL_LEN]; /* of the last failure */
 	struct list waiting, active;     /* struct call */
@@ -161,10 +165,16 @@ void call_pump(struct server *s);
 /** call_fail_active, call_fail_waiting - end calls with @text. */
 void call_fail_active(struct server *s, const char *text);
 void call_fail_waiting(struct server *s, const char *text);
+/** call_is_active - call @id was sent and has no answer. */
+bool call_is_active(const struct server *s, uint32_t id);
+/** call_is_own - such a call is of the protocol itself. */
+bool call_is_own(const struct server *s, uint32_t id);
 
 /* tools.c */
 /** tools_request - ask for the tools; they replace those known. */
 void tools_request(struct server *s);
+/** tools_changed - as tools_request, but not more often than once a second. */
+void tools_changed(struct server *s);
 void tools_free(struct tool *tools, size_t count);
 /** tools_is_name - can be called by a box. */
 bool tools_is_name(const char *text);
@@ -193,6 +203,8 @@ void server_lost_message(struct server *s, uint32_t id);
 /** server_lost_call - call @id got no answer. */
 void server_lost_call(struct server *s, uint32_t id, enum gateway_outcome outcome,
                       const char *text);
+/** server_doubt - a message, of call @id or 0, did not reach it. */
+void server_doubt(struct server *s, uint32_t id, const char *reason);
 /** server_fail - it has ended, or does not follow the protocol. It is started again later. */
 void server_fail(struct server *s, const char *fmt, ...) attr_printf(2, 3);
 

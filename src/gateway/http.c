@@ -17,13 +17,15 @@
 #define SESSION_LEN    256
 #define STATUS_MISSING 404
 #define STATUS_BAD     400
+#define POSTS_OVER_MAX 16 /* open beyond the calls in progress */
 
 struct remote {
 	struct server *server;
 	uint32_t generation; /* of the present start */
 	bool has_protocol;   /* initialize was answered */
 	char session[SESSION_LEN];
-	struct list posts;
+	struct list posts; /* struct post, the oldest first */
+	size_t posts_count;
 };
 
 struct post {
@@ -32,12 +34,14 @@ struct post {
 	uint32_t id; /* of the call, or 0 */
 	struct fetch *fetch;
 	bool is_stream, is_typed;
+	bool is_busy;       /* its function is being called */
 	struct lines lines; /* a stream */
 	struct buf body;    /* a JSON text, or the data of an event */
 };
 
 static void free_post(struct post *p)
 {
+	p->remote->posts_count--;
 	list_remove(&p->node);
 	lines_done(&p->lines);
 	buf_done(&p->body);
@@ -124,6 +128,7 @@ static int on_data(void *ctx, struct fetch *f, const char *data, size_t len)
 {
 	struct post *p = ctx;
 	const char *type = p->is_typed ? NULL : fetch_header(f, "content-type");
+	int r;
 
 	if (type)
 		p->is_stream = strncasecmp(type, "text/event-stream", 17) == 0;
@@ -133,7 +138,11 @@ static int on_data(void *ctx, struct fetch *f, const char *data, size_t len)
 	/* Before the first message, which leads to others. */
 	if (!p->remote->has_protocol)
 		keep_session(p->remote, f);
-	return p->is_stream ? take_stream(p, data, len) : buf_add(&p->body, data, len);
+	p->is_busy = true;
+	r = p->is_stream ? take_stream(p, data, len) : buf_add(&p->body, data, len);
+	if (r >= 0) /* else it is gone, or will be */
+		p->is_busy = false;
+	return r;
 }
 
 static void on_done(void *ctx, struct fetch *f, const struct error *err)
@@ -145,6 +154,7 @@ static void on_done(void *ctx, struct fetch *f, const struct error *err)
 	int status = fetch_status(f);
 	char text[GATEWAY_DETAIL_LEN];
 
+	p->is_busy = true;
 	if (!err && status < STATUS_BAD && !p->is_stream)
 		receive_body(p);
 	if (t->generation != generation)
@@ -153,7 +163,7 @@ static void on_done(void *ctx, struct fetch *f, const struct error *err)
 	if (err && err->code == ERR_TOO_LARGE) {
 		server_lost_message(s, id);
 	} else if (err) {
-		server_fail(s, "cannot be reached: %s", err->msg);
+		server_doubt(s, id, err->msg);
 	} else if (status == STATUS_MISSING && t->session[0]) {
 		server_fail(s, "has ended its session");
 	} else if (id) {
@@ -161,6 +171,22 @@ static void on_done(void *ctx, struct fetch *f, const struct error *err)
 		               s->spec->name, status,
 		               status < STATUS_BAD ? " and without a result" : "");
 		server_lost_call(s, id, GATEWAY_REFUSED, text);
+	}
+}
+
+/* A server may leave streams open after the answers to their calls, each with a connection. */
+static void end_old_posts(struct remote *t)
+{
+	size_t most = t->server->active_count + POSTS_OVER_MAX;
+	struct post *p;
+
+	LIST_FOREACH (p, &t->posts, struct post, node) {
+		if (t->posts_count <= most)
+			return;
+		if (!p->fetch || p->is_busy || call_is_active(t->server, p->id))
+			continue;
+		fetch_cancel(p->fetch);
+		free_post(p);
 	}
 }
 
@@ -184,6 +210,8 @@ int remote_send(struct remote *t, uint32_t id, const char *text, size_t len)
 	lines_init(&p->lines, GATEWAY_FRAME_MAX);
 	buf_init(&p->body, GATEWAY_FRAME_MAX);
 	list_append(&t->posts, &p->node);
+	t->posts_count++;
+	end_old_posts(t);
 	p->fetch = fetch_start(t->server->gateway->fetcher, &(struct fetch_request){
 								    .method = "POST",
 								    .url = spec->url,

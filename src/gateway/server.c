@@ -90,7 +90,8 @@ void server_fail(struct server *s, const char *fmt, ...)
 	(void)vsnprintf(s->detail, sizeof(s->detail), fmt, args);
 	va_end(args);
 	stop_transport(s);
-	s->is_starting = s->is_pinged = s->is_listing = false;
+	s->is_starting = s->is_pinged = s->is_doubted = false;
+	s->is_listing = s->is_list_due = false;
 	s->failures++;
 	log_warn("MCP server %s %s, restarting it in %.1f s", s->spec->name, s->detail,
 	         (double)backoff_of(s) / (double)USEC_PER_SEC);
@@ -117,6 +118,8 @@ static void on_server_timer(void *ctx)
 	if (s->is_starting)
 		server_fail(s, "did not start within %llu s",
 		            (unsigned long long)(START_TIMEOUT_US / USEC_PER_SEC));
+	else if (TAKE(s->is_list_due, false))
+		tools_request(s);
 	else
 		start_server(s);
 }
@@ -165,10 +168,12 @@ static void on_pong(void *ctx, const struct call_result *result)
 {
 	struct server *s = ctx;
 
-	s->is_pinged = false;
+	s->is_pinged = s->is_doubted = false;
 	if (s->is_open && result->outcome == GATEWAY_TIMEOUT &&
 	    clock_us() - s->heard_us >= PING_TIMEOUT_US)
 		server_fail(s, "does not respond");
+	else
+		call_pump(s);
 }
 
 /* A long call is no reason to end a server that others use; silence is. */
@@ -178,6 +183,27 @@ void server_suspect(struct server *s)
 		return;
 	s->is_pinged = true;
 	call_request(s, "ping", "{}", PING_TIMEOUT_US, on_pong);
+}
+
+/* A single call may be to blame, as one that the server finds too long: the others wait for the
+ * answer to a ping. */
+void server_doubt(struct server *s, uint32_t id, const char *reason)
+{
+	char text[GATEWAY_DETAIL_LEN + 256];
+
+	if (s->state != GATEWAY_READY || call_is_own(s, id)) {
+		server_fail(s, "cannot be reached: %s", reason);
+		return;
+	}
+	if (id && !call_is_active(s, id)) /* it has its answer */
+		return;
+	s->is_doubted = true;
+	(void)snprintf(text, sizeof(text),
+	               "Cannot connect: MCP server '%s' cannot be reached: %s; the call is not "
+	               "repeated",
+	               s->spec->name, reason);
+	server_suspect(s);
+	server_lost_call(s, id, GATEWAY_UNAVAILABLE, text);
 }
 
 struct server *server_new(struct gateway *g, struct server_spec *spec, size_t index)

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "gateway/allow.h"
 #include "gateway/gateway.h"
+#include "io/timer.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #define LIST_TIMEOUT_US (30 * USEC_PER_SEC)
+#define LIST_PAUSE_US   USEC_PER_SEC /* the daemon parses each list */
 #define PAGES_MAX       64
 #define CURSOR_MAX      1024
 
@@ -84,6 +86,7 @@ static void accept_list(struct server *s)
 	s->tools_count = s->listed_count;
 	s->listed_count = s->listed_bytes = s->pages = 0;
 	s->is_listing = false;
+	s->listed_us = clock_us();
 	publish_tools(s);
 	server_ready(s);
 }
@@ -111,21 +114,16 @@ static bool read_name(const struct scan_value *tool, char ret_name[GATEWAY_TOOL_
 	       scan_string(&member, ret_name, GATEWAY_TOOL_LEN) >= 0 && tools_is_name(ret_name);
 }
 
-static void warn_unnamed(const struct server *s)
-{
-	log_warn("%s has a tool without a usable name, ignoring", s->spec->name);
-}
-
 /* Return: 0, or -E2BIG. */
 static int take_page(struct server *s, const struct scan_value *tools)
 {
 	char name[GATEWAY_TOOL_LEN];
 	struct scan_value tool;
-	size_t pos = 0;
+	size_t pos = 0, unnamed = 0;
 
 	while (scan_next(tools, &pos, &tool)) {
 		if (!read_name(&tool, name)) {
-			warn_unnamed(s);
+			unnamed++;
 			continue;
 		}
 		if (s->listed_count == GATEWAY_TOOLS_MAX ||
@@ -133,6 +131,9 @@ static int take_page(struct server *s, const struct scan_value *tools)
 			return -E2BIG;
 		add_tool(s, name, &tool);
 	}
+	if (unnamed > 0)
+		log_warn("%s has %zu tools without a usable name, ignoring", s->spec->name,
+		         unnamed);
 	return 0;
 }
 
@@ -182,4 +183,16 @@ void tools_request(struct server *s)
 	tools_free(TAKE_PTR(s->listed), s->listed_count);
 	s->listed_count = s->listed_bytes = s->pages = 0;
 	request_page(s, &none);
+}
+
+void tools_changed(struct server *s)
+{
+	if (s->is_list_due)
+		return;
+	if (clock_us() - s->listed_us >= LIST_PAUSE_US) {
+		tools_request(s);
+		return;
+	}
+	s->is_list_due = true;
+	timer_start(s->timer, LIST_PAUSE_US);
 }

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from support import host
-from support.gateway import SPEAK, TOY, Gateway
+from support.gateway import SPEAK, TOY, Gateway, serve_http
 from support.identity import KeyClient, make_key, make_tenant
 from support.sessions import Session
 
@@ -289,6 +289,44 @@ def test_answers_with_hostile_bytes_harm_nobody(gateway, kind):
         assert said["error"].startswith("Timeout"), said
     assert echo(gateway) == "ok"
     assert (gateway.gateway_pid(), sorted(gateway.server_pids())) == (pid, servers)
+
+
+def test_a_server_that_always_has_new_tools_is_not_asked_all_the_time(gateway):
+    """The daemon parses every list."""
+    before = int(gateway.ask("toy", "lists")["result"]["content"][0]["text"])
+    news = '{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}\n' * 2000
+    begin = time.monotonic()
+    assert gateway.ask("toy", "raw", {"line": news + '{"jsonrpc": "2.0", "id": ID, "result": {"ok": 1}}'}) == {"result": {"ok": 1}}
+    asked = host.wait_until(lambda: int(gateway.ask("toy", "lists")["result"]["content"][0]["text"]) - before, 10, "control: it is asked")
+    assert asked <= 2 + (time.monotonic() - begin), asked
+
+
+def test_streams_that_a_server_leaves_open_are_bounded():
+    """Each has a connection, although its call has an answer."""
+    with serve_http() as server, Gateway({"remote": {"url": server.url}}) as gateway:
+        code = "print(json.dumps([ask('remote', 'linger', {'text': str(i)})['result']['content'][0]['text'] for i in range(60)]))"
+        assert gateway.value(SPEAK + code, mcp=["remote"], timeout=120) == [str(i) for i in range(60)]
+        host.wait_until(lambda: server.lingering <= 17, 20, lambda: f"streams end: {server.lingering}")
+        assert server.lingering > 1, "control: they stay open"
+        assert gateway.info("remote")["starts"] == 1
+
+
+def test_a_call_that_breaks_its_connection_harms_no_other():
+    """A server may not like one request. Others go on; only a server that does not answer a ping either is given up."""
+    with serve_http() as server, Gateway({"remote": {"url": server.url}}) as gateway, gateway.daemon.client() as client:
+        session = Session(client, mode="persistent", mcp=["remote"])
+        slow = session.start(SPEAK + "print(json.dumps(ask('remote', 'sleep', {'text': 'slow', 'seconds': 4})))", timeout=120)
+        host.wait_until(lambda: server.sleeping == 1, 20, "a call in progress")
+        for _ in range(6):  # more than open the circuit
+            assert "cannot be reached" in gateway.ask("remote", "reset", mcp=["remote"])["error"]
+            assert gateway.ask("remote", "echo", {"text": "x"}, mcp=["remote"])["result"]
+        assert json.loads(session.result(slow)["stdout"])["result"]["content"][0]["text"] == "slow"
+        info = gateway.info("remote")
+        assert (info["state"], info["starts"]) == ("ready", 1), info
+        server.is_dead = True
+        assert "cannot be reached" in gateway.ask("remote", "echo", {"text": "x"}, mcp=["remote"])["error"]
+        host.wait_until(lambda: gateway.info("remote")["state"] == "broken", 40, "control: it is given up")
+        session.delete()
 
 
 def test_results_are_passed_on_as_data_only(gateway):

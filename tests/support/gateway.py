@@ -8,8 +8,10 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import tempfile
 import threading
+import time
 
 from support import host
 from support.daemon import Daemon
@@ -135,6 +137,8 @@ class HttpServer:
 
     def __init__(self, stream):
         self.stream, self.sessions, self.authorizations = stream, set(), set()
+        self.lingering = self.sleeping = 0
+        self.is_dead = False
         owner = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -144,7 +148,12 @@ class HttpServer:
                 pass
 
             def do_POST(self):
-                owner.answer(self, json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if owner.is_dead or message.get("params", {}).get("name") == "reset":
+                    self.close_connection = True
+                    self.connection.shutdown(socket.SHUT_RDWR)
+                else:
+                    owner.answer(self, message)
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
@@ -163,6 +172,20 @@ class HttpServer:
         request.end_headers()
         request.wfile.write(body)
 
+    def linger(self, request, data):
+        """An answer, and a stream that does not end."""
+        event = f"data: {data}\r\n\r\n".encode()
+        request.send_response(200)
+        request.send_header("Content-Type", "text/event-stream")
+        request.send_header("Transfer-Encoding", "chunked")
+        request.end_headers()
+        request.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
+        self.lingering += 1
+        with contextlib.suppress(OSError):
+            request.rfile.read(1)  # until the client closes it
+        self.lingering -= 1
+        request.close_connection = True
+
     def answer(self, request, message):
         self.authorizations.add(request.headers.get("Authorization"))
         method, headers = message.get("method"), []
@@ -177,6 +200,8 @@ class HttpServer:
         elif "id" not in message:
             self.reply(request, 202)
             return
+        elif method == "ping":
+            result = {}
         elif method == "tools/list":
             names = ("echo", "fail", "http-error")
             result = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
@@ -188,8 +213,13 @@ class HttpServer:
             result = {"content": [{"type": "text", "text": arguments.get("text", "")}]}
             if name == "fail":
                 result["isError"] = True
+            if name == "sleep":
+                self.sleeping += 1
+                time.sleep(arguments["seconds"])
         data = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
-        if self.stream:
+        if message["method"] == "tools/call" and message["params"]["name"] == "linger":
+            self.linger(request, data)
+        elif self.stream:
             note = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
             body = f": hello\r\n\r\nevent: message\r\ndata: {note}\r\n\r\nid: 1\r\ndata: {data}\r\n\r\n".encode()
             self.reply(request, 200, body, "text/event-stream", headers)

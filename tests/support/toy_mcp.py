@@ -27,7 +27,7 @@ TOOLS = [
 ]
 
 lock = threading.Lock()
-cancelled = []
+cancelled, lists = [], []
 
 
 def send(message):
@@ -62,6 +62,8 @@ def call(ident, name, arguments):
         os._exit(3)
     if name == "fail":
         return {**text("it failed"), "isError": True}
+    if name == "lists":  # how often its tools were asked for
+        return text(str(len(lists)))
     if name == "cancelled":
         return text(json.dumps(cancelled))
     if name == "class":
@@ -75,6 +77,7 @@ def answer(message):
         result = {"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}},
                   "serverInfo": {"name": "toy", "version": "1"}}
     elif method == "tools/list":
+        lists.append(ident)
         result = {"tools": TOOLS}
     elif method == "tools/call":
         result = call(ident, message["params"]["name"], message["params"].get("arguments", {}))

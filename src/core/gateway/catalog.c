@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -161,12 +162,16 @@ static void on_state(void *ctx, const struct gateway_event *event)
 static json_t *read_tools(int fd)
 {
 	cleanup_buf struct buf text = BUF_INIT(2 * (size_t)GATEWAY_CATALOG_MAX);
+	struct stat st;
 	ssize_t n = 1;
 
+	/* A gateway that an outside server took over must not block the loop with a pipe. */
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return NULL;
 	while (n > 0) {
 		if (buf_reserve(&text, 64 * 1024) < 0)
 			return NULL;
-		n = read(fd, text.data + text.len, 64 * 1024);
+		n = pread(fd, text.data + text.len, 64 * 1024, (off_t)text.len);
 		if (n > 0)
 			text.len += (size_t)n;
 	}
