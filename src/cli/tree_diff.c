@@ -83,13 +83,13 @@ static bool is_word(const char *text, size_t len, const char *word)
 }
 
 /* What git runs, reads settings from, or finds such places by. */
+static const char *const git_settings[] = {"commondir", "config",  "config.worktree",
+                                           "hooks",     "modules", "worktrees"};
+
 static bool is_git_setting(const char *name, size_t len)
 {
-	static const char *const names[] = {"commondir", "config",  "config.worktree",
-	                                    "hooks",     "modules", "worktrees"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (is_word(name, len, names[i]))
+	for (size_t i = 0; i < ARRAY_SIZE(git_settings); i++)
+		if (is_word(name, len, git_settings[i]))
 			return true;
 	return false;
 }
@@ -104,18 +104,34 @@ static bool is_repository(int root, const char *path, size_t len)
 	return is_word(name, strlen(name), ".git") || tree_entry_mode(root, head) != 0;
 }
 
+/* A HEAD beside settings that an earlier run left makes a repository of them. The first @len bytes
+ * of @path name the directory. */
+static bool completes_repository(int root, const char *path, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(git_settings); i++) {
+		cleanup_free char *setting =
+			xasprintf("%.*s%s%s", (int)len, path, len > 0 ? "/" : "", git_settings[i]);
+
+		if (tree_entry_mode(root, setting) != 0)
+			return true;
+	}
+	return false;
+}
+
 /* A hook or a setting of git is a program that the user runs unaware. A file or link .git leads to
  * a repository that is elsewhere. */
-static const char *reason_to_keep(int after, const char *path, mode_t new_mode)
+static const char *reason_to_keep(int after, const char *path, mode_t old_mode, mode_t new_mode)
 {
 	const char *at = path;
 
 	while (*at) {
 		size_t len = strcspn(at, "/"), parent = at > path ? (size_t)(at - path) - 1 : 0;
-		bool is_pointer =
-			!at[len] && new_mode && !S_ISDIR(new_mode) && is_word(at, len, ".git");
+		bool is_file = !at[len] && new_mode && !S_ISDIR(new_mode);
 
-		if (is_pointer || (is_git_setting(at, len) && is_repository(after, path, parent)))
+		if ((is_file && is_word(at, len, ".git")) ||
+		    (is_file && old_mode == 0 && is_word(at, len, "HEAD") &&
+		     completes_repository(after, path, parent)) ||
+		    (is_git_setting(at, len) && is_repository(after, path, parent)))
 			return "git would run it as you";
 		at += len + (at[len] == '/');
 	}
@@ -126,8 +142,9 @@ static void add_change(struct tree_changes *changes, int after, enum tree_kind k
                        const char *path, mode_t old_mode, mode_t new_mode)
 {
 	changes->list = xrealloc_array(changes->list, changes->count + 1, sizeof(*changes->list));
-	changes->list[changes->count++] = (struct tree_change){
-		kind, xstrdup(path), old_mode, new_mode, reason_to_keep(after, path, new_mode)};
+	changes->list[changes->count++] =
+		(struct tree_change){kind, xstrdup(path), old_mode, new_mode,
+	                             reason_to_keep(after, path, old_mode, new_mode)};
 }
 
 static void compare_entry(int before, int after, const char *path, struct tree_changes *changes)

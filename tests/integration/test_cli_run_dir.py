@@ -134,6 +134,16 @@ def test_a_hostile_program_changes_nothing_outside_and_nothing_that_was_not_show
     assert {name for name in left if not name.startswith(".git")} <= shown
 
 
+def test_a_repository_in_two_parts(run, repo):
+    """Settings without a HEAD are files; the HEAD that would make them a repository is held back."""
+    settings = "import os; os.makedirs('x/hooks'); open('x/config', 'w').write('[core]\\nfsmonitor = evil\\n')"
+    run(repo, settings, "--apply")
+    assert (repo / "x/config").exists(), "control"
+    done = run(repo, "open('x/HEAD', 'w').write('ref: refs/heads/main\\n'); open('HEAD', 'w').write('a file')", "--apply", status=1)
+    assert "x/HEAD: git would run it as you" in done.stderr.decode() and not (repo / "x/HEAD").exists()
+    assert (repo / "HEAD").read_text() == "a file"
+
+
 CHAIN = """
 import os
 os.makedirs('a/b'); os.symlink('../..', 'a/b/top'); os.symlink('a/b/top/../outside', 'out'); os.symlink('a/b/top/src', 'in')
