@@ -13,6 +13,8 @@
 
 /* Written at most this often. */
 #define USED_MS (60 * 1000)
+/* Of a tenant: each costs time where layers are counted. */
+#define LAYERS_MAX 256
 
 struct layers {
 	struct list all; /* struct layer.node */
@@ -167,12 +169,23 @@ static struct layer *oldest_unused(const struct layers *all, const char *tenant)
 	return NULL;
 }
 
+static size_t count_of(const struct layers *all, const char *tenant)
+{
+	struct layer *layer;
+	size_t count = 0;
+
+	LIST_FOREACH (layer, &all->all, struct layer, node)
+		count += str_equal(layer->tenant, tenant);
+	return count;
+}
+
 /* @tenant NULL: of all. Return: whether @bytes fit below @max. */
 static bool make_room(struct layers *all, const char *tenant, uint64_t bytes, uint64_t max)
 {
 	struct layer *layer;
 
-	while (layers_bytes(all, tenant) + bytes > max) {
+	while (layers_bytes(all, tenant) + bytes > max ||
+	       (tenant && count_of(all, tenant) >= LAYERS_MAX)) {
 		layer = oldest_unused(all, tenant);
 		if (!layer)
 			return false;
@@ -209,8 +222,8 @@ struct layer *layers_add(struct layers *all, const struct layer_record *record, 
 		(void)error_set(err, ERR_QUOTA, 0,
 		                "the packages need %llu bytes on disk, and layers in use "
 		                "leave no room below packages.max_per_tenant or "
-		                "packages.max_total",
-		                (unsigned long long)image->bytes);
+		                "packages.max_total, or are %d already",
+		                (unsigned long long)image->bytes, LAYERS_MAX);
 		return NULL;
 	}
 	layer = NEW(struct layer);
