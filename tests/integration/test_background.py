@@ -230,17 +230,27 @@ def test_it_outlives_a_killed_daemon():
 
 # Terminals
 
-CURIOUS = """import os, signal, sys
+#: Waits in select(), at a pipe too: a signal that comes just before read() blocks would be handled only after it.
+CURIOUS = """import os, select, signal
 def note(what):
     def on_signal(*_):
         size = os.get_terminal_size()
         os.write(1, f'{what} {size.lines} {size.columns}\\n'.encode())  # print() may be what the signal interrupts
     return on_signal
+signals, wakeup = os.pipe()
+os.set_blocking(wakeup, False)
+signal.set_wakeup_fd(wakeup)
 signal.signal(signal.SIGWINCH, note('resized'))
 signal.signal(signal.SIGINT, note('interrupted'))
 print('up', flush=True)
-for line in sys.stdin:
-    print('line', line.strip(), flush=True)
+while True:
+    ready = select.select([0, signals], [], [])[0]
+    if signals in ready:
+        os.read(signals, 100)
+    elif line := os.read(0, 1000):
+        print('line', line.decode().strip(), flush=True)
+    else:
+        break
 print('eof')
 """
 
