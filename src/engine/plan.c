@@ -289,7 +289,7 @@ static const struct row rows[STEP_COUNT] = {
 	},
 	[STEP_RLIMITS] = {
 		.name = "rlimits", .phase = PLAN_BUILD,
-		.text = "no core dumps",
+		.text = "no core dumps, the usual priority",
 		.why = "late: small limits would break earlier steps",
 	},
 	[STEP_DESCRIPTORS] = {

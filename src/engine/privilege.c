@@ -41,6 +41,7 @@
 #define GETENT_UNKNOWN    2 /* exit status: no such user */
 #define EXIT_NOT_EXECUTED 127
 #define USER_MAX          256
+#define ENGINE_NICE       (-10) /* as the daemon's */
 /* pidfd, network namespace, its sockets for egress and gateway, status, agent and reattach sockets,
  * a directory per cgroup tree, one of its tenant. */
 #define FILES_PER_BOX  14
@@ -295,6 +296,9 @@ void privilege_raise_limits(void)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(shared); i++)
 		(void)setrlimit(shared[i], &infinite);
+	/* Every tenant waits for the engine: else it would weigh an eighth of what all boxes do
+	 * (cgroup.c). Boxes and zygotes take it back. */
+	(void)setpriority(PRIO_PROCESS, 0, ENGINE_NICE);
 }
 
 /*

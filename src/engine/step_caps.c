@@ -22,6 +22,7 @@ int step_rlimits(struct build *b attr_unused, struct error *err)
 	/* The agent sets the other limits for each payload. */
 	if (setrlimit(RLIMIT_CORE, &core) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "RLIMIT_CORE");
+	(void)setpriority(PRIO_PROCESS, 0, 0); /* the engine's is higher */
 	return 0;
 }
 

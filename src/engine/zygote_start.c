@@ -143,6 +143,7 @@ static int child_begin(struct build *b, struct error *err)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0 || setsid() < 0 ||
 	    setrlimit(RLIMIT_CORE, &core) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "begin");
+	(void)setpriority(PRIO_PROCESS, 0, 0); /* the engine's is higher */
 	/* The interpreter would leave ignored signals ignored. Raw calls: sigaction() rejects two
 	 * signals that libc reserves, and the daemon's parent may have ignored those too. */
 	for (int signo = 1; signo < NSIG; signo++)
