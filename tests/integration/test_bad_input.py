@@ -284,6 +284,20 @@ def test_a_badly_framed_upload_leaves_no_file(client, daemon):
     assert client.request("DELETE", f"/api/v1/sessions/{session}").status == 200
 
 
+@pytest.mark.boxes
+@pytest.mark.parametrize("length", range(76, 82))
+def test_a_warning_that_cuts_a_text_within_a_character(daemon, client, length):
+    """Warnings quote 80 bytes of what was requested."""
+    image = "sandbox-template-python-basic:" + "a" * (length - 30) + "\u00e9\u20ac"
+    made = client.post("/api/v1/templates", {"id": f"cut-{length}", "name": f"cut-{length}", "image": image})
+    assert made.status == 201 and any("nothing is pulled" in text for text in made.json["warnings"]), made
+    made = client.post("/mcp/tools/create_sandbox", {"workspace_dir": "/" + "a" * (length - 1) + "\u00e9\u20ac"})
+    assert made.status == 200, made
+    client.request("DELETE", f"/api/v1/sessions/{made.json['metadata']['sandbox_id']}")
+    assert client.request("DELETE", f"/api/v1/templates/cut-{length}").status in (200, 204)
+    assert daemon.process.poll() is None, daemon.log()
+
+
 def test_endless_bytes_that_are_not_http_are_cut_in_time(make_daemon):
     """The first bytes of TLS on a port without it."""
     d = make_daemon(tcp=True, config="http:\n  request_timeout: 1s\n  idle_timeout: 2s\n").start()

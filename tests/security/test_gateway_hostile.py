@@ -14,6 +14,7 @@ import pytest
 
 from support import host
 from support.gateway import SPEAK, TOY, Gateway, serve_http
+from support.mcp import Mcp
 from support.identity import KeyClient, make_key, make_tenant
 from support.sessions import Session
 
@@ -327,6 +328,14 @@ def test_a_call_that_breaks_its_connection_harms_no_other():
         assert "cannot be reached" in gateway.ask("remote", "echo", {"text": "x"}, mcp=["remote"])["error"]
         host.wait_until(lambda: gateway.info("remote")["state"] == "broken", 40, "control: it is given up")
         session.delete()
+
+
+def test_a_tool_without_a_schema_is_found():
+    """The protocol demands one, and a daemon must not depend on it."""
+    with serve_http() as server, Gateway({"remote": {"url": server.url}}) as gateway, Mcp(gateway.daemon.socket) as mcp:
+        host.wait_until(lambda: gateway.info("remote")["state"] == "ready", 20, "ready")
+        found = mcp.call("search_tools", query="bare")
+        assert "remote.bare" in found["content"][0]["text"], found
 
 
 def test_results_are_passed_on_as_data_only(gateway):

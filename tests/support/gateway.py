@@ -204,7 +204,7 @@ class HttpServer:
             result = {}
         elif method == "tools/list":
             names = ("echo", "fail", "http-error")
-            result = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
+            result = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names] + [{"name": "bare"}]}
         else:
             name, arguments = message["params"]["name"], message["params"].get("arguments", {})
             if name == "http-error":

@@ -168,9 +168,17 @@ json_t *json_text(const char *text, size_t len)
 	return j;
 }
 
+/* jansson makes no value of a text that is not UTF-8, as one that was cut within a character. A
+ * caller's bytes must not end the daemon: null stands for it. Texts of callers go through
+ * json_text(), which keeps the rest. */
+static json_t *value_or_null(json_t *value)
+{
+	return value ? value : json_null();
+}
+
 void json_set(json_t *object, const char *key, json_t *value)
 {
-	int r = json_object_set_new_nocheck(object, key, value);
+	int r = json_object_set_new_nocheck(object, key, value_or_null(value));
 
 	assert(r == 0);
 	(void)r;
@@ -178,7 +186,7 @@ void json_set(json_t *object, const char *key, json_t *value)
 
 void json_append(json_t *array, json_t *value)
 {
-	int r = json_array_append_new(array, value);
+	int r = json_array_append_new(array, value_or_null(value));
 
 	assert(r == 0);
 	(void)r;

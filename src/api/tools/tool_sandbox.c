@@ -12,6 +12,7 @@
 #include "core/config/config.h"
 #include "core/session/session.h"
 #include "core/template/templates.h"
+#include <string.h>
 
 /*
  * Theory of operation. A sandbox is a persistent session: files and interpreters stay until it is
@@ -214,7 +215,7 @@ static void add_note(struct buf *b, json_t *warnings, char *note)
 	if (!note)
 		return;
 	(void)!buf_addf(b, "\n%s", note);
-	json_append(warnings, json_string(note));
+	json_append(warnings, json_text(note, strlen(note)));
 	free(note);
 }
 

@@ -66,13 +66,14 @@ static void search_server(struct search *s, const struct box_rules *allowed,
 static json_t *view_found(const struct found *f)
 {
 	cleanup_buf struct buf line = BUF_INIT(TEXT_MAX);
+	const json_t *schema = json_object_get(f->tool, "inputSchema");
 	json_t *j = json_object();
 
 	mcp_tools_add_line(&line, f->server, f->tool);
 	json_set(j, "server", json_string(f->server));
 	json_set(j, "name", json_incref(json_object_get(f->tool, "name")));
 	json_set(j, "call", json_text(line.data, line.len ? line.len - 1 : 0));
-	json_set(j, "input_schema", json_deep_copy(json_object_get(f->tool, "inputSchema")));
+	json_set(j, "input_schema", schema ? json_deep_copy(schema) : json_object());
 	return j;
 }
 

@@ -15,6 +15,7 @@
 #include "core/template/templates.h"
 #include "http/server.h"
 #include "http/status.h"
+#include <string.h>
 
 static json_t *view_template(const struct router *r, const struct template *t)
 {
@@ -24,11 +25,14 @@ static json_t *view_template(const struct router *r, const struct template *t)
 /* A name of an image that stands for the host's root is accepted, but says so. */
 static void warn_of_image(struct http_request *req, const struct template *t)
 {
-	if (t->kind == TEMPLATE_ON_HOST && !str_equal(t->spec.image, TEMPLATE_HOST))
-		json_append(reply_warnings(req),
-		            json_sprintf("image: nothing is pulled; '%.80s' stands for the host's "
-		                         "root, whose programs may have other versions",
-		                         t->spec.image));
+	cleanup_free char *text = NULL;
+
+	if (t->kind != TEMPLATE_ON_HOST || str_equal(t->spec.image, TEMPLATE_HOST))
+		return;
+	text = xasprintf("image: nothing is pulled; '%.80s' stands for the host's root, whose "
+	                 "programs may have other versions",
+	                 t->spec.image);
+	json_append(reply_warnings(req), json_text(text, strlen(text)));
 }
 
 static struct templates_done done_of(struct durable_reply *reply)
