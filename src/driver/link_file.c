@@ -197,6 +197,9 @@ static int take_entry(struct box_file *file, const struct frame *frame, struct e
 	if (msg_file_entry_decode(frame, &msg) < 0 || msg.type >= WIRE_FILE_TYPE_COUNT ||
 	    (msg.sha256.len != 0 && msg.sha256.len != BOX_SHA256_LEN))
 		return link_violation(err, frame, "is malformed");
+	/* The reader's answer begins with the entry, or with the bytes of a tar. */
+	if (file->op == BOX_FILE_TAR || file->bytes > 0)
+		return link_violation(err, frame, "is out of order");
 	if (!use_grant(file, frame) || file->entries++ == file->entries_max)
 		return link_violation(err, frame, "exceeds the grant");
 	/* Consumed at once: return the credit. */

@@ -205,6 +205,26 @@ static void one_entry_is_enough_for_most(void **state)
 	recorder_expect(&rig->rec, "entry(1,,0,) failed(PROTOCOL) lost(PROTOCOL) ");
 }
 
+static void an_entry_after_bytes_is_a_breach(void **state)
+{
+	struct link_rig *rig = *state;
+
+	(void)opened(rig, BOX_FILE_READ);
+	SAY(rig, file_bytes, 1, .data = {"x", 1});
+	buf_reset(&rig->rec.text);
+	SAY(rig, file_entry, 1, .type = WIRE_FILE_REGULAR);
+	recorder_expect(&rig->rec, "failed(PROTOCOL) lost(PROTOCOL) ");
+}
+
+static void an_entry_of_a_tar_is_a_breach(void **state)
+{
+	struct link_rig *rig = *state;
+
+	(void)opened(rig, BOX_FILE_TAR);
+	SAY(rig, file_entry, 1, .type = WIRE_FILE_DIRECTORY);
+	recorder_expect(&rig->rec, "failed(PROTOCOL) lost(PROTOCOL) ");
+}
+
 static void malformed_entries_are_a_breach(void **state)
 {
 	struct link_rig *rig = *state;
@@ -353,6 +373,8 @@ int main(void)
 		TEST(a_write_without_its_end_cannot_be_done),
 		TEST(entries_are_bounded),
 		TEST(one_entry_is_enough_for_most),
+		TEST(an_entry_after_bytes_is_a_breach),
+		TEST(an_entry_of_a_tar_is_a_breach),
 		TEST(malformed_entries_are_a_breach),
 		TEST(digest_of_another_length_is_a_breach),
 		TEST(reader_gets_what_it_grants),
