@@ -174,6 +174,7 @@ static size_t count_of(const struct layers *all, const char *tenant)
 	struct layer *layer;
 	size_t count = 0;
 
+	/* NOLINTNEXTLINE: one that was freed has left the list */
 	LIST_FOREACH (layer, &all->all, struct layer, node)
 		count += str_equal(layer->tenant, tenant);
 	return count;
