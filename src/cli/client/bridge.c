@@ -81,6 +81,7 @@ struct call {
 	json_t *id; /* JSON-RPC id; NULL: none */
 	bool is_initialize, is_stream, answered;
 	bool counts; /* in flight: not a notification */
+	bool reads;  /* changes nothing: it may be sent again */
 	bool own;    /* the bridge's, not the client's: its response is not printed */
 	char *line;  /* owned; NULL: not the client's */
 	size_t line_len;
@@ -321,7 +322,8 @@ static void answer_failure(struct call *c, const char *why)
  */
 static bool lose_call(struct call *c, int status, const struct error *err)
 {
-	bool unseen = status == HTTP_NOT_FOUND || (err && err->sys == ECONNREFUSED);
+	bool unseen = status == HTTP_NOT_FOUND || (err && err->sys == ECONNREFUSED) ||
+	              (c->reads && !c->is_stream && c->body.len == 0);
 
 	lose_session(c->bridge);
 	if (unseen && c->id && c->line && c->kind == KIND_POST) {
@@ -537,6 +539,20 @@ static bool cancel_queued(struct bridge *b, const json_t *params)
 	return false;
 }
 
+/* @method NULL: none. */
+static bool only_reads(const char *method)
+{
+	static const char *const methods[] = {"ping",           "prompts/get",
+	                                      "prompts/list",   "resources/list",
+	                                      "resources/read", "resources/templates/list",
+	                                      "tools/list"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
+		if (method && str_equal(method, methods[i]))
+			return true;
+	return false;
+}
+
 static void handle_line(struct bridge *b, const char *line, size_t len)
 {
 	/* NULL: not JSON; the daemon reports that. */
@@ -554,6 +570,7 @@ static void handle_line(struct bridge *b, const char *line, size_t len)
 	c->is_initialize =
 		method && id && str_equal(method, "initialize") && !b->session[0] && !b->lost;
 	c->counts = !method || id;
+	c->reads = only_reads(method);
 	c->line = xmemdup0(line, len);
 	c->line_len = len;
 	b->initializing |= c->is_initialize;
