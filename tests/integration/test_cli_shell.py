@@ -5,65 +5,41 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
-import subprocess
-import uuid
 
 import pytest
 
-from support import host
+from support import host, tmux
 from support.daemon import BUILD
 from support.sessions import V1
-from test_cli import environment, millibox
+from test_cli import millibox
 
 pytestmark = pytest.mark.phases("system")
 
-needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+needs_tmux = pytest.mark.skipif(not tmux.is_installed(), reason="tmux is not installed")
 
 
-class Tmux:
+class Shell(tmux.Tmux):
     """A terminal of 70 columns and 14 lines, with a plain shell in it."""
 
-    def __init__(self, tmp_path):
-        self.name = f"millibox-{uuid.uuid4().hex[:8]}"
-        self.env = {**environment(), "TMUX_TMPDIR": str(tmp_path), "HOME": str(tmp_path), "PS1": "outside> ", "LANG": "C.UTF-8"}
-        self.run("-f", "/dev/null", "new-session", "-d", "-x", "70", "-y", "14", "env", "-i",
-                 *[f"{k}={v}" for k, v in self.env.items()], "TERM=screen", "bash", "--noprofile", "--norc", "-i")
-        self.wait(lambda screen: screen.endswith("outside>"))
-
-    def run(self, *words):
-        return subprocess.run(["tmux", "-L", self.name, *words], env=self.env, check=True, capture_output=True, text=True).stdout
-
-    def type(self, *keys):
-        self.run("send-keys", *keys)
-
-    def screen(self):
-        return self.run("capture-pane", "-p").rstrip("\n")
+    def __init__(self, folder):
+        super().__init__(folder, "bash", "--noprofile", "--norc", "-i", size=(70, 14), env={"PS1": "outside> "})
+        self.wait(lambda screen: screen == "outside>")
 
     def wait(self, condition, seconds=20):
-        last = ""
+        host.wait_until(lambda: condition(self.screen().rstrip("\n")), seconds, lambda: f"the screen, which is:\n{self.screen()}")
 
-        def seen():
-            nonlocal last
-            last = self.screen()
-            return condition(last)
-
-        try:
-            host.wait_until(seen, seconds, "the screen")
-        except AssertionError as e:
-            raise AssertionError(f"{e}\n{last}") from e
-        return last
-
-    def end(self):
-        subprocess.run(["tmux", "-L", self.name, "kill-server"], env=self.env, check=False, capture_output=True)
+    def clear(self, prompt):
+        """Clear the screen. The next text comes at the prompt: what is typed earlier appears on the screen twice."""
+        self.type("clear; echo cleared", "Enter")
+        self.wait(lambda screen: screen == f"cleared\n{prompt}")
 
 
 @pytest.fixture
-def tmux(tmp_path):
-    terminal = Tmux(tmp_path)
+def shell(tmp_path):
+    terminal = Shell(tmp_path)
     yield terminal
-    terminal.end()
+    terminal.close()
 
 
 def command(daemon, *words):
@@ -71,53 +47,50 @@ def command(daemon, *words):
 
 
 @needs_tmux
-def test_a_shell_in_tmux(daemon, client, tmux):
+def test_a_shell_in_tmux(daemon, client, shell):
     before = client.get(f"{V1}/sessions").json["total"]
-    tmux.type("clear; " + command(daemon), "Enter")
-    tmux.wait(lambda s: s.endswith("~$"))
-    tmux.type("clear", "Enter")
-    tmux.wait(lambda s: s == "~$")
-    tmux.type("stty size; tty", "Enter")
-    tmux.wait(lambda s: s.count("~$") == 2)
-    assert tmux.screen() == "~$ stty size; tty\n14 70\n/dev/pts/0\n~$"
+    shell.type("clear; " + command(daemon), "Enter")
+    shell.wait(lambda s: s == "~$")
+    shell.clear("~$")
+    shell.type("stty size; tty", "Enter")
+    shell.wait(lambda s: s == "cleared\n~$ stty size; tty\n14 70\n/dev/pts/0\n~$")
     # A new size reaches the program, and Ctrl-C what is in the foreground.
-    tmux.run("resize-window", "-x", "60", "-y", "10")
-    tmux.type("until [ \"$(stty size)\" = '10 60' ]; do sleep 0.1; done; clear; echo $LINES $COLUMNS; stty size", "Enter")
-    tmux.wait(lambda s: re.match(r"10 60\n10 60\n~\$$", s))
-    tmux.type("clear; sh -c 'echo going; exec sleep 1000'", "Enter")
-    tmux.wait(lambda s: s == "going")
-    tmux.type("C-c")
-    tmux.wait(lambda s: s == "going\n^C\n~$")
-    tmux.type("clear; printf '\\033[3;5Hhere\\033[1;1H'; exit 7", "Enter")
-    tmux.wait(lambda s: "outside>" in s)
-    tmux.type("s=$?; clear; echo status $s; stty -a | grep -o ' .\\?icanon'", "Enter")
-    tmux.wait(lambda s: s == "status 7\n icanon\noutside>")
+    shell.resize(60, 10)
+    shell.type("until [ \"$(stty size)\" = '10 60' ]; do sleep 0.1; done; clear; echo $LINES $COLUMNS; stty size", "Enter")
+    shell.wait(lambda s: re.match(r"10 60\n10 60\n~\$$", s))
+    shell.type("clear; sh -c 'echo going; exec sleep 1000'", "Enter")
+    shell.wait(lambda s: s == "going")
+    shell.type("C-c")
+    shell.wait(lambda s: s == "going\n^C\n~$")
+    shell.type("clear; printf '\\033[3;5Hhere\\033[1;1H'; exit 7", "Enter")
+    shell.wait(lambda s: "outside>" in s)
+    shell.type("s=$?; clear; echo status $s; stty -a | grep -o ' .\\?icanon'", "Enter")
+    shell.wait(lambda s: s == "status 7\n icanon\noutside>")
     host.wait_until(lambda: client.get(f"{V1}/sessions").json["total"] == before, 10, "its session is deleted")
 
 
 @needs_tmux
-def test_a_full_screen_program_in_tmux(daemon, tmux, sh):
+def test_a_full_screen_program_in_tmux(daemon, shell, sh):
     sh.run("seq 100 > lines")
-    tmux.type("clear; " + command(daemon, sh.id, "--", "less", "lines"), "Enter")
-    tmux.wait(lambda s: s == "\n".join(str(i) for i in range(1, 14)) + "\nlines")
-    tmux.type("G")
-    tmux.wait(lambda s: s == "\n".join(str(i) for i in range(88, 101)) + "\n(END)")
-    tmux.type("q")
-    tmux.wait(lambda s: s.endswith("outside>"))
+    shell.type("clear; " + command(daemon, sh.id, "--", "less", "lines"), "Enter")
+    shell.wait(lambda s: s == "\n".join(str(i) for i in range(1, 14)) + "\nlines")
+    shell.type("G")
+    shell.wait(lambda s: s == "\n".join(str(i) for i in range(88, 101)) + "\n(END)")
+    shell.type("q")
+    shell.wait(lambda s: s.endswith("outside>"))
     assert sh.run("cat lines | wc -l")["stdout"] == "100\n"
 
 
 @needs_tmux
-def test_a_closed_terminal_ends_the_program_and_restores_the_modes(daemon, client, tmux, sh):
-    tmux.type("clear; " + command(daemon, sh.id, "--", "sh", "-c", "echo going; exec sleep 1000"), "Enter")
-    tmux.wait(lambda s: s.endswith("going"))
+def test_a_closed_terminal_ends_the_program_and_restores_the_modes(daemon, client, shell, sh):
+    shell.type("clear; " + command(daemon, sh.id, "--", "sh", "-c", "echo going; exec sleep 1000"), "Enter")
+    shell.wait(lambda s: s == "going")
     execution = client.get(f"{sh.path}/executions").json["executions"][0]["execution_id"]
-    pid = int(tmux.run("list-panes", "-F", "#{pane_pid}"))
-    (child,) = host.children(pid)
-    os.kill(child, signal.SIGTERM)
-    tmux.wait(lambda s: "outside>" in s)
-    tmux.type("s=$?; clear; echo status $s; stty -a | grep -o ' .\\?icanon'", "Enter")
-    tmux.wait(lambda s: s == "status 143\n icanon\noutside>")
+    bash = host.child_named(shell.pid(), "bash")
+    os.kill(host.child_named(bash, "millibox"), signal.SIGTERM)
+    shell.wait(lambda s: "outside>" in s)
+    shell.type("s=$?; clear; echo status $s; stty -a | grep -o ' .\\?icanon'", "Enter")
+    shell.wait(lambda s: s == "status 143\n icanon\noutside>")
     assert sh.result(execution)["status"] == "cancelled"
     assert sh.run("echo on")["stdout"] == "on\n"
 

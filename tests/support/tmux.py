@@ -9,8 +9,6 @@ import subprocess
 
 from support import host
 
-WIDTH, HEIGHT = 80, 24
-
 #: What differs from run to run keeps its width, or its place on the right.
 MASKS = [
     (re.compile(r"\bsess_[a-z0-9]{16}\b"), lambda m: "sess_" + "X" * 16),
@@ -31,13 +29,13 @@ def mask(screen):
 class Tmux:
     """One program in one terminal, with a tmux server of its own."""
 
-    def __init__(self, folder, *words, env=None):
+    def __init__(self, folder, *words, size=(80, 24), env=None):
         self.socket, self.result = str(folder / "tmux"), folder / "tmux.status"
         variables = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8", **(env or {})}
         command = shlex.join(["env", "-i", "TERM=screen", *(f"{k}={v}" for k, v in variables.items()), *map(str, words)])
         # The screen stays after the program; tmux itself may miss its status.
         command += f"; echo $? > {shlex.quote(str(self.result))}; exec cat"
-        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(WIDTH), "-y", str(HEIGHT), command, ";",
+        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), command, ";",
                    "set-option", "-g", "status", "off")
 
     def _tmux(self, *words):
@@ -57,6 +55,10 @@ class Tmux:
 
     def resize(self, width, height):
         self._tmux("resize-window", "-x", str(width), "-y", str(height))
+
+    def pid(self):
+        """The shell that has started the program."""
+        return int(self._tmux("list-panes", "-F", "#{pane_pid}"))
 
     def status(self):
         """Wait for the end of the program. Return: its exit status."""
