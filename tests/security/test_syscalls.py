@@ -16,7 +16,7 @@ PRIVILEGED = [
     "sethostname", "iopl", "modify_ldt", "quotactl", "fanotify_init", "move_pages", "vhangup",
 ]  # fmt: skip
 # Calls that programs probe for: ENOSYS, so that they fall back.
-ABSENT = ["clone3", "io_uring_setup", "unknown"]
+ABSENT = ["clone3", "io_uring_setup", "sched_slice", "unknown"]
 FAMILIES = [
     "af_packet", "af_alg", "af_vsock", "af_key", "af_rxrpc", "af_tipc", "af_can", "af_bluetooth",
     "af_smc", "af_xdp", "af_inet_raw", "af_inet_icmp", "netlink_audit", "netlink_netfilter", "netlink_generic",
@@ -66,7 +66,7 @@ def test_refusals_are_listed_in_the_result(daemon, syscalls):
     assert denials["mount"]["rule"] == "seccomp" and denials["bpf"]["count"] == 2
 
 
-@pytest.mark.parametrize("name", ["mount", "chroot", "unshare_user", "kcmp", "modify_ldt", "process_vm_readv", "pidfd_getfd", "keyctl", "personality", "clone_newuser", "clone3", "int80", "fsopen", "open_tree", "netlink_audit", "prlimit_other", "bpf", "perf_event_open"])  # fmt: skip
+@pytest.mark.parametrize("name", ["mount", "chroot", "unshare_user", "kcmp", "modify_ldt", "process_vm_readv", "pidfd_getfd", "keyctl", "personality", "clone_newuser", "clone3", "sched_slice", "int80", "fsopen", "open_tree", "netlink_audit", "prlimit_other", "bpf", "perf_event_open"])  # fmt: skip
 def test_control_the_call_works_unconfined(outside, name):
     """Control: outside a box the same attempt succeeds or fails for another reason."""
     if not host.is_root() and name in ("bpf", "perf_event_open", "keyctl", "prlimit_other"):

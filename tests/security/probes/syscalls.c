@@ -56,6 +56,20 @@ static long try_clone_plain(void)
 	return try_clone(0);
 }
 
+/* A time slice of 100 ms. Kernels before 6.12 accept and ignore it. */
+static long try_sched_slice(void)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} attr = {.size = sizeof(attr), .runtime = 100000000};
+
+	return call(SYS_sched_setattr, 0, (long)&attr, 0, 0);
+}
+
 static long try_clone3(void)
 {
 	uint64_t args[11] = {0};
@@ -312,6 +326,7 @@ static const struct probe probes[] = {
 	PROBE(clone_newuser),
 	PROBE(clone_plain),
 	PROBE(clone3),
+	PROBE(sched_slice),
 	PROBE(process_vm_readv),
 	PROBE(process_vm_writev),
 	PROBE(kcmp),
