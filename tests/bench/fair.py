@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one tenant's load does to another tenant's print(42) in a fresh box.
 
-    MILLIBOX_BUILD=build tests/bench/fair.py [--seconds 10] [--pause 0.004] [--load NAME]
+    MILLIBOX_BUILD=build tests/bench/fair.py [--seconds 10] [--pause 0.004] [--load NAME] [--unlimited]
 
 Prints for each load p90 without and beside it, how many times the p90 grew, p50, and how many of the boxes
 were ready in a pool. The machine may do other work: each load is measured in rounds, right after a time
@@ -132,6 +132,7 @@ def read_options():
     parser.add_argument("--seconds", type=float, default=10, help="for each load (default 10)")
     parser.add_argument("--pause", type=float, action="append", help="seconds between two requests (default: 0.004, then 0.05)")
     parser.add_argument("--load", choices=LOADS, action="append", help="default: all")
+    parser.add_argument("--unlimited", action="store_true", help="the load has no quota of requests per second instead of the default one")
     return parser.parse_args()
 
 
@@ -140,8 +141,8 @@ def main():
     daemon = Daemon(env=WARM).start()
     try:
         with daemon.client() as admin:
-            for tenant in ("loud", "quiet"):
-                make_tenant(admin, tenant, quotas={"requests_per_second": 0})
+            make_tenant(admin, "loud", quotas={"requests_per_second": 0} if options.unlimited else {})
+            make_tenant(admin, "quiet", quotas={"requests_per_second": 0})
             loud, quiet = make_key(admin, "loud"), KeyClient(daemon.socket, make_key(admin, "quiet"))
             for pause in options.pause or PAUSES:
                 measure(quiet, 2, pause)

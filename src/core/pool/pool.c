@@ -30,7 +30,8 @@
 #define SEEN_MAX     64                  /* shapes without a pool */
 #define SEEN_US      (60 * USEC_PER_SEC) /* remembered */
 #define SHARED_PART  4                   /* part of the members for tenants below their share */
-#define MAKE_MAX     2                   /* members of a tenant at once */
+#define MAKE_MAX     2                   /* members at once */
+#define MAKE_BESIDE  6                   /* of a tenant beside others: each takes longer */
 #define DELAY_US     (2 * USEC_PER_MS)   /* after a member was taken */
 #define BUSY_US      (20 * USEC_PER_MS)  /* until there may be room */
 #define LOOK_US      (5 * USEC_PER_MS)   /* until programs may have ended */
@@ -489,8 +490,8 @@ static bool has_room(const struct pool *pool)
 }
 
 /* One at a time while all cores may be busy: members take the processor from programs of their
- * tenant, not from others, as the kernel gives each tenant its share. So each of several tenants
- * has places of its own; requests and slow members of one keep no other's pool empty. */
+ * tenant. Of several tenants each has places of its own, as the kernel gives each its share. These
+ * are more: beside the programs of others a member mostly waits for the processor. */
 static bool has_place(const struct pool *pool)
 {
 	const struct pools *p = pool->all;
@@ -500,7 +501,8 @@ static bool has_place(const struct pool *pool)
 
 	if (p->owners <= 1)
 		return own < (busy ? 1 : MAKE_MAX);
-	return own < MAKE_MAX && p->counts[MEMBER_MAKING] < MAKE_MAX * p->config.cores + (own == 0);
+	return own < MAKE_BESIDE &&
+	       p->counts[MEMBER_MAKING] < MAKE_BESIDE * p->config.cores + (own == 0);
 }
 
 /* Lacks the largest part of its target. *ret_wait_us: some pool can or must wait. */

@@ -451,12 +451,12 @@ static void slow_boxes_of_one_tenant_do_not_delay_another(void **state)
 	run_timers(f);
 	assert_int_equal(fake_box_count(f->driver), 1);
 	request(f, "modest", 8);
-	wait_for_boxes(f, 4);
+	wait_for_boxes(f, 12);
 	request(f, "modest", 2);
 	run_timers(f);
-	assert_int_equal(fake_box_count(f->driver), 4); /* two of each */
+	assert_int_equal(fake_box_count(f->driver), 12); /* six of each */
 	request(f, "third", 2);
-	wait_for_boxes(f, 5); /* one more for a tenant that has none */
+	wait_for_boxes(f, 13); /* one more for a tenant that has none */
 }
 
 /* The default tenant has one of four, so the greedy one is over its share at two. */
