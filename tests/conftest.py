@@ -146,6 +146,7 @@ def _await_helpers(daemon):
     """Sockets to the daemon's helpers come some time after its start: wait until their number stays the same."""
     if getattr(daemon, "is_steady", False) or daemon.process.poll() is not None:
         return
+    daemon.await_proxy()
     readings = []
     while len(readings) < 10 or len(set(readings[-10:])) > 1:
         readings.append(_descriptors(daemon)[0])

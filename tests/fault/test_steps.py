@@ -94,8 +94,8 @@ class Trace:
 
     def is_attached(self):
         assert self.process.poll() is None, self.process.stderr.read()
-        status = open(f"/proc/{self.engine}/status").read()
-        return f"TracerPid:\t{self.process.pid}\n" in status
+        # Its first line: the engine has a tracer before strace sees its calls.
+        return self.path.exists() and self.path.stat().st_size > 0
 
     def calls(self):
         """(who, name, call), in order; the engine's first child is the box."""

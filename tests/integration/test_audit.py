@@ -315,10 +315,11 @@ def test_a_kill_during_a_write_is_repaired_and_recorded(used):
 
 def test_a_log_killed_while_writing_continues_and_verifies(make_daemon):
     daemon = make_daemon().start()
-    for _ in range(3):
+    for starts in range(1, 4):
         with daemon.client() as client:
             for _ in range(10):
                 client.shell("true")
+        wait_for(daemon, "daemon.start", starts)  # a thread of the daemon writes the log
         daemon.kill()
         # The engine of a killed daemon releases the directory after its cleanup.
         host.wait_until(lambda: _starts(daemon), 30, "a new start")

@@ -270,9 +270,9 @@ def test_a_terminal_echoes_resizes_and_interrupts(sh):
     sh.wait_for_output(execution, "up")
     answer = sh.client.post(f"{V1}/executions/{execution}/resize", {"rows": 40, "cols": 90})
     assert answer.status == 200, answer
-    sh.wait_for_output(execution, "resized")
+    sh.wait_for_output(execution, "resized 40 90\r\n")
     write(sh, execution, "ab\n")
-    sh.wait_for_output(execution, "line ab")
+    sh.wait_for_output(execution, "line ab\r\n")
     write(sh, execution, "\x03")
     sh.wait_for_output(execution, "interrupted")
     write(sh, execution, "", end=True)

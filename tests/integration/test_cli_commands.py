@@ -10,6 +10,7 @@ import pytest
 
 from support import host
 from support.daemon import BUILD, ROOT
+from support.sessions import events
 from test_cli import environment, millibox
 
 pytestmark = pytest.mark.phases("system")
@@ -327,6 +328,9 @@ def use_without_sessions(use, folder):
     assert use("receipt key")
 
 
+WAITS = "print('up', flush=True); import time; time.sleep(600)"
+
+
 def use_sessions(use, daemon, folder):
     session = use("session create")
     assert session in use("session list") and session in use("session show", session)
@@ -338,8 +342,10 @@ def use_sessions(use, daemon, folder):
     assert session in use("stats", session)
     for command in ("session interrupt", "execution cancel"):
         with daemon.client() as client:
-            running = client.post(f"/api/v1/sessions/{session}/execute", {"code": "import time; time.sleep(600)"}).json["execution_id"]
-            host.wait_until(lambda: client.get(f"/api/v1/executions/{running}").json["status"] == "running", 20, "it runs")
+            running = client.post(f"/api/v1/sessions/{session}/execute", {"code": WAITS}).json["execution_id"]
+            # Its code runs: the runner ignores an interrupt that comes before that.
+            with daemon.client() as watcher:
+                next(event for event in events(watcher, running) if event["event"] == "stdout")
             use(command, session if command.startswith("session") else running)
             host.wait_until(lambda: client.get(f"/api/v1/executions/{running}").json["status"] != "running", 20, "it ended")
     use("session pause", session)

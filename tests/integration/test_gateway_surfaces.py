@@ -117,7 +117,8 @@ def test_calls_are_counted_and_audited_without_arguments(gateway):
     assert 'sandbox_mcp_server_ready{server="toy"} 1' in text
 
     def records():
-        lines = [json.loads(line) for line in open(path)]
+        with open(path) as file:
+            lines = [json.loads(line) for line in file.read().split("\n")[:-1]]  # whole lines
         return [line for line in lines if line.get("action") == "mcp.call"]
 
     def are_written():

@@ -134,8 +134,11 @@ def test_the_configuration_file_and_the_environment_file_count():
     CONFIG.write_text("log_format: json\nlog_level: error\n")
     start(MILLIBOX_LOG_LEVEL="info")
     # The variable overrides the file's level, and the file's format holds.
-    lines = [line for line in journal().splitlines() if line.startswith("{")]
-    assert [json.loads(line)["level"] for line in lines if "listening on" in line] == ["info"], journal()
+    def levels():
+        return [json.loads(line)["level"] for line in journal().splitlines() if line.startswith("{") and "listening on" in line]
+
+    host.wait_until(levels, SLOW, journal)
+    assert levels() == ["info"], journal()
 
 
 def test_a_wrong_configuration_is_reported_and_not_retried():
@@ -143,7 +146,7 @@ def test_a_wrong_configuration_is_reported_and_not_retried():
     ENVIRONMENT.write_text("")
     assert subprocess.run(["systemctl", "start", UNIT], capture_output=True, timeout=SLOW).returncode != 0
     assert show("ActiveState") == "failed" and show("NRestarts") == "0"
-    assert "millibox.yaml:1: 'isolation' must be strict or best-effort" in journal()
+    host.wait_until(lambda: "millibox.yaml:1: 'isolation' must be strict or best-effort" in journal(), SLOW, journal)
 
 
 def test_reload_loads_the_policies():

@@ -404,8 +404,10 @@ def test_chunks_that_are_malformed_end_the_connection(net):
     second = SECOND.replace(b"PORT", str(net.port).encode())
     chunks = [b"4;a=b\r\nbody\r\n0\r\n\r\n", b"0x4\r\nbody\r\n0\r\n\r\n", b"-1\r\n", b"4\nbody\n0\n\n", b"4\r\nbodyX0\r\n\r\n",
               b"0\r\nTrailer: x\r\n\r\n", b"ffffffffffffffffff\r\n", b" 4\r\nbody\r\n0\r\n\r\n"]  # fmt: skip
+    opened = net.server.opened
     got = net.talk(*([at(net, "/first", "Transfer-Encoding: chunked", body=body + second)] for body in chunks))
     assert not any("reached" in answers[0] for answers in got.answers), got.answers
+    host.wait_until(lambda: net.server.opened == opened + len(chunks), 20, "the server accepts every connection")
     assert not any(b"smuggled" in data for _, data in net.server.take())
     assert set(got.denials.values()) == {"network.request"}
 

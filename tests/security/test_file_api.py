@@ -212,7 +212,8 @@ def hunt():
                 refused += 1
             except OSError:
                 pass
-threading.Thread(target=hunt, daemon=True).start()
+hunter = threading.Thread(target=hunt, daemon=True)
+hunter.start()
 """
 
 
@@ -225,7 +226,7 @@ def test_a_program_that_kills_the_worker_harms_only_its_files(box):
         with contextlib.closing(Client(box.client.address)) as other:
             with contextlib.suppress(OSError, http.client.HTTPException):  # disconnected in the middle of the file
                 whole += len(call(box, "GET", "f", client=other).body) == 100 << 20
-    counted = box.run("open('stop', 'w').close()\nprint(killed, refused)")
+    counted = box.run("open('stop', 'w').close()\nhunter.join()\nprint(killed, refused)")
     assert counted["status"] == "success", counted
     killed, refused = map(int, counted["stdout"].split())
     assert killed + refused > 0, "it came to no worker"

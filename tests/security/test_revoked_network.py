@@ -52,7 +52,7 @@ def losses(daemon, count):
     found = []
 
     def are_written():
-        events = [json.loads(line) for line in (daemon.home / "state" / "audit.log").read_text().splitlines()]
+        events = [json.loads(line) for line in (daemon.home / "state" / "audit.log").read_text().split("\n")[:-1]]
         found[:] = [(e["object"], e["detail"]["lost"], e["detail"]["reason"]) for e in events if e.get("action") == "session.network"]
         return len(found) >= count
 

@@ -126,6 +126,11 @@ class Daemon:
     def _is_host_engine(self, pid):
         return self._is_any_engine(pid) and "--host-network" in host.cmdline(pid)
 
+    def await_proxy(self):
+        """Wait for the egress proxy, whose socket comes to the daemon some time after its start."""
+        starter = host.child_named(self.pid, "millibox-egress")
+        host.wait_until(lambda: host.listed_children(starter), 10, "the proxy has started")
+
     def box_pids(self):
         """Processes below the engine, without its helper for network namespaces, zygotes and boxes of pools."""
         engine, table = self.engine_pid, host.parents()
@@ -204,8 +209,11 @@ class Daemon:
         return self.process.returncode
 
     def kill(self):
+        """Also wait for its helpers, which have the listeners of boxes and would accept for a daemon that is gone."""
+        helpers = [pid for pid in host.descendants(self.pid) if host.comm(pid).startswith(("millibox-egress", "millibox-gatewa"))]
         self.process.kill()
         self.process.wait(20 * host.PATIENCE)
+        host.wait_until(lambda: not any(map(host.is_alive, helpers)), 10, "the helpers have ended with their daemon")
 
     def remove(self):
         if self.process and self.process.poll() is None:

@@ -19,7 +19,7 @@ after(async () => {
 });
 
 const LINES = 600; // some come together from a busy host, and all cuts must come before the end
-const CODE = `import time\nfor i in range(${LINES}): print('line', i, flush=True); time.sleep(0.002)\n'the end'`;
+const CODE = `import time\nfor i in range(${LINES}): print('line', i, '.' * 60, flush=True); time.sleep(0.002)\n'the end'`;
 
 async function listen(serve) {
   const path = join(top, `sock${count++}`);
@@ -77,7 +77,7 @@ for (const limits of [[2500], [2500, 700, 4000, 1500], [13000]]) {
       const rich = [];
       const result = await box.runCode(CODE, { onStdout: (text) => seen.push(text), onResult: (bundle) => rich.push(bundle) });
       assert.equal(seen.join(''), result.stdout);
-      assert.equal(result.stdout, Array.from({ length: LINES }, (_, number) => `line ${number}\n`).join(''));
+      assert.equal(result.stdout, Array.from({ length: LINES }, (_, number) => `line ${number} ${'.'.repeat(60)}\n`).join(''));
       assert.deepEqual([rich, result.text], [result.results, "'the end'"]);
     });
   });

@@ -327,6 +327,7 @@ def begin_upload(agent, name="up"):
     """A file operation that stays open until finish_upload."""
     agent.send(frame("FILE_OPEN", u8(WRITE) + u32(0) + text(name) + text("") + u64(0) + u64(1 << 20) + u32(0o644)
                      + u32(0), FILE), frame("FILE_DATA", text(b"first "), FILE))
+    agent.expect("FILE_ROOM")  # once, when the bytes are in the worker's pipe
 
 
 def finish_upload(agent):
@@ -513,7 +514,7 @@ while True: flood()
 
 
 def test_fork_bomb_leaves_the_agent_working(agent):
-    agent.send(agent.exec(["/bin/sh", "-c", "f() { f | f & }; f; sleep 0.5; echo over"]))
+    agent.send(agent.exec(["/bin/sh", "-c", "sleep 0.5 & p=$!; f() { f | f & }; f; wait $p; echo over"]))
     assert agent.collect(timeout=60)["done"]["status"] == 0
     assert sh(agent, "echo fine", 2)["stdout"] == b"fine\n"
 
@@ -556,8 +557,7 @@ def test_payload_with_the_agents_own_id_finds_its_directory_closed():
 
 def test_there_is_one_report_only_and_only_on_request(agent):
     run = python(agent, REPORT + """
-s.sendall(b'one'); s.close()
-import time; time.sleep(0.1)
+s.sendall(b'one'); s.shutdown(socket.SHUT_WR); s.recv(1)  # the agent has read it
 try: socket.socket(socket.AF_UNIX).connect('/run/millibox/report.sock')
 except OSError: print('refused')
 """, report=1000)

@@ -52,10 +52,11 @@ def run(runner, code, *args, stdin="", listen=True, **options):
 
     def serve():
         while True:
+            was_done = done.is_set()
             try:
                 conn, _ = listener.accept()
             except OSError:
-                if done.is_set():
+                if was_done:
                     return
                 continue
             data = b""
