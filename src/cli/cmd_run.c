@@ -93,9 +93,9 @@ static const struct option_row rows[] = {
 COMMAND(run, "run", "(FILE | -c CODE | --handler FILE | -) [ARGUMENT...]",
         "Run a program in a new box and print its output", run_program, rows, struct run_options,
         .options.program_word = 1, .options.has_program = run_request_has_program,
-        .text = "Options precede the program, '--' may stand between; all that follows the "
-                "program is passed to it. A pipe or file that is standard input becomes that of "
-                "the program. If no daemon listens "
+        .text = "Options precede FILE; all that follows it is passed to the program. After -c "
+                "CODE, put '--' before arguments that begin with '-'. A pipe or file that is "
+                "standard input becomes that of the program. If no daemon listens "
                 "at the default socket, one is started for this run (not with --dir, which "
                 "uses a session). --apply leaves alone what has changed meanwhile, links that "
                 "lead outside, and hooks and settings of git, and names them.\n");

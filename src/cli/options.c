@@ -122,6 +122,10 @@ static int refuse_unknown(const struct parser *p, const char *word, const char *
 	if (meant)
 		return error_set(err, ERR_INVALID, 0, "unknown option '%s'; did you mean '--%s'?",
 		                 word, meant);
+	if (p->options->program_word > 0 && p->options->has_program(p->values))
+		return error_set(err, ERR_INVALID, 0,
+		                 "unknown option '%s'; put '--' before arguments of the program",
+		                 word);
 	return error_set(err, ERR_INVALID, 0, "unknown option '%s'", word);
 }
 

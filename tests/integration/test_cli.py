@@ -304,6 +304,7 @@ def test_a_value_that_the_daemon_rejects_is_reported_as_an_option(run, args, mes
         (["secret", "set", "x", "--host", "a.example"], b"", "the value is empty"),
         (["package", "install", "--manager", "foo", "bar"], b"", "--manager: 'foo' is not a package manager; known: pip, npm,"),
         (["run", "--option", "nope=1", "-c", "1"], b"", "--option: nope: is not an option of python"),
+        (["run", "-c", "1", "--xyzzy"], b"", "unknown option '--xyzzy'; put '--' before arguments of the program"),
     ],
 )
 def test_a_refusal_names_the_option_and_what_is_known(daemon, words, stdin, message):

@@ -114,7 +114,7 @@ def test_a_request_may_select_strict_only(client):
     for name in ("permissive", "nobody"):
         answer = client.post("/api/v1/execute", {**body, "policy": name})
         assert answer.status == 403 and answer.json["error_code"] == "Sandbox.PolicyDenied"
-        assert answer.json["field"] == "policy" and "allowed: default, strict" in answer.json["error_detail"]
+        assert answer.json["field"] == "policy" and "selectable: default, strict" in answer.json["error_detail"]
     answer = client.post("/api/v1/execute", {**body, "policy": "strict", "resources": {"memory": "512Mi"}})
     assert answer.status == 403
     assert "policy strict: limits.memory.max: 512Mi is above the maximum of 256Mi" in answer.json["error_detail"]

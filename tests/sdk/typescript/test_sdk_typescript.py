@@ -23,10 +23,10 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", re.M | re.S)
 
 
 def snippets(path):
-    """TypeScript blocks, and the text blocks after them: what they print, or None."""
+    """TypeScript and JavaScript blocks, and the text blocks after them: what they print, or None."""
     blocks = BLOCK.findall(path.read_text())
     for (kind, code), following in zip(blocks, [*blocks[1:], ("", "")]):
-        if kind == "ts":
+        if kind in ("ts", "js"):
             yield code, following[1] if following[0] == "text" else None
 
 

@@ -692,12 +692,12 @@ static void requests_choose_only_what_they_may(void **state)
 	assert_int_equal(err.code, ERR_DENIED);
 	assert_string_equal(err.field, "policy");
 	assert_non_null(
-		strstr(err.msg, "policy 'permissive' may not be named; allowed: default, strict"));
+		strstr(err.msg, "policy 'permissive' cannot be selected; selectable: default, strict"));
 	error_clear(&err);
 	/* whether a policy of that name exists is not revealed */
 	assert_int_equal(policy_choose(all, NULL, "no\nsuch", &stack, &err), -1);
 	assert_int_equal(err.code, ERR_DENIED);
-	assert_non_null(strstr(err.msg, "policy 'no?such' may not be named"));
+	assert_non_null(strstr(err.msg, "policy 'no?such' cannot be selected"));
 	error_clear(&err);
 	assert_int_equal(policy_choose(all, "gone", NULL, &stack, &err), -1);
 	assert_int_equal(err.code, ERR_UNAVAILABLE);
