@@ -27,7 +27,7 @@
 #define PROC_MAX    ((size_t)1024 * 1024)
 #define CONTROLLERS (CGROUP_BIT(CGROUP_MEMORY) | CGROUP_BIT(CGROUP_PIDS) | CGROUP_BIT(CGROUP_CPU))
 /* Shares of all boxes together: as many as these processes have on each core. */
-#define HOME_PROCESSES 4
+#define HOME_PROCESSES 2
 #define PROCESS_SHARES 1024
 #define CPU_SHARES_MAX 262144
 /* On v1 only without a v2 tree, which needs no controller for either. */
@@ -390,8 +390,9 @@ static void find_kill_and_freeze(struct cgroups *groups)
 
 /* On v1 all boxes are one entity beside every single process at the root of the hierarchy: the
  * daemon, its clients, whatever else the host runs. On each core they weigh as much as
- * HOME_PROCESSES of those; the daemon weighs more (daemon.c). On v2 they are a group beside the
- * daemon's, which is fair. A weight is not a limit: boxes run without it too. */
+ * HOME_PROCESSES of those; daemon and engine weigh more. With four, programs that sleep now and
+ * then delayed the daemon by 100 ms. On v2 they are a group beside the daemon's, which is fair. A
+ * weight is not a limit: boxes run without it too. */
 static void weigh_home(const struct cgroup_tree *tree)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);

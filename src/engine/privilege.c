@@ -296,7 +296,7 @@ void privilege_raise_limits(void)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(shared); i++)
 		(void)setrlimit(shared[i], &infinite);
-	/* Every tenant waits for the engine: else it would weigh an eighth of what all boxes do
+	/* Every tenant waits for the engine: else it would weigh a quarter of what all boxes do
 	 * (cgroup.c). Boxes and zygotes take it back. */
 	(void)setpriority(PRIO_PROCESS, 0, ENGINE_NICE);
 }

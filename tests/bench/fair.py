@@ -66,13 +66,38 @@ def imports(begun, address, key):
 
 
 SLEEP, SPIN = "import time; time.sleep(600)", "while True: pass"
+#: What the kernel's scheduler takes for interactive: 8 processes that compute for 2 ms and sleep for half a millisecond.
+BURSTS = """
+import os, time
+for _ in range(7):
+    if os.fork() == 0:
+        break
+while True:
+    end = time.monotonic() + 0.002
+    while time.monotonic() < end:
+        pass
+    time.sleep(0.0005)
+"""
+FORKS = """
+import os
+for _ in range(7):
+    if os.fork() == 0:
+        break
+while True:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+"""
 LOADS = {
     "16 sleepers": [(executions, SLEEP)] * 16,
     "16 spinners": [(executions, SPIN)] * 16,
+    "2 boxes of bursts": [(executions, BURSTS)] * 2,
+    "2 boxes of forks": [(executions, FORKS)] * 2,
     "30 session creators": [(creators,)],
     "an import": [(imports,)],
     "2 boxes of 0.01 core": [(executions, "print(42)", {"cpu": "0.01"})] * 2,
-    "all but the last": [(executions, SLEEP)] * 16 + [(executions, SPIN)] * 16 + [(creators,), (imports,)],
+    "sleepers to import": [(executions, SLEEP)] * 16 + [(executions, SPIN)] * 16 + [(creators,), (imports,)],
 }
 
 

@@ -307,7 +307,8 @@ static int refuse_choice(const struct policies *all, const struct policy *own, c
 			                      p->name);
 	}
 	(void)error_set(err, ERR_DENIED, 0,
-	                "setting: policy.selectable: policy '%s' cannot be selected; selectable: %s",
+	                "setting: policy.selectable: policy '%s' cannot be selected; "
+	                "selectable: %s",
 	                policy_quote(asked, quoted), names);
 	(void)!str_copy(err->field, sizeof(err->field), "policy");
 	return -1;

@@ -691,8 +691,8 @@ static void requests_choose_only_what_they_may(void **state)
 	assert_int_equal(policy_choose(all, NULL, "permissive", &stack, &err), -1);
 	assert_int_equal(err.code, ERR_DENIED);
 	assert_string_equal(err.field, "policy");
-	assert_non_null(
-		strstr(err.msg, "policy 'permissive' cannot be selected; selectable: default, strict"));
+	assert_non_null(strstr(
+		err.msg, "policy 'permissive' cannot be selected; selectable: default, strict"));
 	error_clear(&err);
 	/* whether a policy of that name exists is not revealed */
 	assert_int_equal(policy_choose(all, NULL, "no\nsuch", &stack, &err), -1);
