@@ -174,7 +174,7 @@ static const struct {
 	{ERR_CONFIG, "correct the configuration: 'milliboxd --check-config' shows where"},
 	{ERR_EXECUTION_NOT_FOUND,
          "check the id: 'millibox execution list SESSION'; only executions of sessions are kept. "
-         "Of another one: 'millibox run --json ... | millibox why -'"},
+         "For others: 'millibox run --json ... | millibox why -'"},
 };
 
 /* Of a conflict, an invalid value or a missing object, by the daemon's words. */

@@ -66,7 +66,7 @@ def imports(begun, address, key):
 
 
 SLEEP, SPIN = "import time; time.sleep(600)", "while True: pass"
-#: What the kernel's scheduler takes for interactive: 8 processes that compute for 2 ms and sleep for half a millisecond.
+#: Two loads of an attack: 8 processes each that compute for 2 ms and sleep for half a millisecond, or that fork.
 BURSTS = """
 import os, time
 for _ in range(7):
@@ -97,7 +97,8 @@ LOADS = {
     "30 session creators": [(creators,)],
     "an import": [(imports,)],
     "2 boxes of 0.01 core": [(executions, "print(42)", {"cpu": "0.01"})] * 2,
-    "sleepers to import": [(executions, SLEEP)] * 16 + [(executions, SPIN)] * 16 + [(creators,), (imports,)],
+    "four at once": [  # what the aim names: sleepers, spinners, creators and an import
+        *[(executions, SLEEP)] * 16, *[(executions, SPIN)] * 16, (creators,), (imports,)],
 }
 
 
