@@ -16,7 +16,7 @@ RELEASE  := build-release
 CLANG    := build-clang
 SANITIZE := -Db_sanitize=address,undefined -Db_lundef=false
 
-.PHONY: all run with-tests quick t test check lint openapi man ci asan fuzz bench bench-compare soak test-vm install dist clean help setup-%
+.PHONY: all run with-tests quick t test check lint openapi man ci nightly asan fuzz bench bench-compare soak test-vm install dist clean help setup-%
 
 all: $(BUILD)/build.ninja ## build everything into ./build
 	meson compile -C $(BUILD)
@@ -40,7 +40,7 @@ with-tests: $(BUILD)/build.ninja
 quick: with-tests ## build, unit tests, layers, style, smoke tests: about a minute
 	@$(PYTHON) tools/test $(BUILD) unit smoke
 
-t: $(BUILD)/build.ninja ## one test: make t T=core/pool, make t T=integration/test_sessions.py::name
+t: $(BUILD)/build.ninja ## some tests: make t T=core/pool, T=integration/test_sessions.py::name, T=changed
 	@$(PYTHON) tools/test $(BUILD) one "$(T)"
 
 test: setup-test ## set up, build, run all tests: as this user, and if that is root as ordinary users
@@ -64,12 +64,18 @@ openapi: all ## write docs/api/openapi.yaml from the tables of the API and opena
 man: all ## write docs/man/millibox.1.scd from the tables of millibox and millibox.1.in.scd
 	@$(PYTHON) tools/make-man.py $(BUILD)/tools/cli-tables.json docs/man/millibox.1.in.scd --write docs/man/millibox.1.scd
 
-ci: setup-test setup-lint ## all tests and lint at the same time
+ci: setup-test setup-lint ## lint of what changed, all tests
 	@$(MAKE) --no-print-directory with-tests $(CLANG)/build.ninja
 	@$(PYTHON) tools/test $(BUILD) all lint
 
+nightly: ## what a release needs beside ci: lint of everything, no flaky test, sanitizers, a soak, a cgroup v2 kernel
+	$(MAKE) lint
+	MILLIBOX_FLAKY=fail $(MAKE) test
+	$(MAKE) asan soak test-vm
+
+# What a sanitizer found once is an error, even if it is not found again.
 asan: ## all tests with the address and undefined behaviour sanitizers
-	$(MAKE) test BUILD=build-asan MESON_ARGS="$(SANITIZE)"
+	MILLIBOX_FLAKY=fail $(MAKE) test BUILD=build-asan MESON_ARGS="$(SANITIZE)"
 
 fuzz: setup-fuzz ## fuzz one target: make fuzz T=frame [SECONDS=60]
 	@CC=clang $(MAKE) -s build-fuzz/build.ninja BUILD=build-fuzz MESON_ARGS="-Dfuzz=true -Dtests=disabled $(SANITIZE)"

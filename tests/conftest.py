@@ -15,6 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from support import host, sanitizer  # noqa: E402
 from support.daemon import BUILD, Daemon  # noqa: E402
+from support.recorder import Recorder  # noqa: E402
 
 
 #: The phases of tools/test that run pytest: as the caller, on boxes of pools, as an ordinary user, as one with subordinate ids.
@@ -35,6 +36,10 @@ MARKERS = [
 def pytest_configure(config):
     for line in MARKERS:
         config.addinivalue_line("markers", line)
+    record = os.environ.get("MILLIBOX_TEST_RECORD")
+    # A worker of xdist sends its reports to the process that started it.
+    if record and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder(record, os.environ.get("MILLIBOX_TEST_PHASE") or "smoke"))
     if host.is_root():
         host.separate_mounts()
     # A job in the background of a shell ignores it, and so would every program that a test starts and interrupts.
@@ -54,7 +59,18 @@ def pytest_collection_modifyitems(config, items):
 
     left_out = {item for item in items if is_elsewhere(item)}
     config.hook.pytest_deselected(items=list(left_out))
-    items[:] = [item for item in items if item not in left_out]
+    seconds = seconds_of_modules(phase)
+    items[:] = sorted((item for item in items if item not in left_out), key=lambda item: -seconds.get(module_of(item), 0))
+
+
+def module_of(item):
+    return item.nodeid.partition("::")[0]
+
+
+def seconds_of_modules(phase):
+    """What tests/longest.txt says about a phase. The longest modules begin, so that the last worker does not end long after the others."""
+    rows = (line.split() for line in (pathlib.Path(__file__).parent / "longest.txt").read_text().splitlines() if line[:1] != "#")
+    return {module: float(seconds) for seconds, of_phase, module in rows if of_phase == phase}
 
 
 def refuse_undeclared(items):
