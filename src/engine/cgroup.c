@@ -397,7 +397,7 @@ static void weigh_home(const struct cgroup_tree *tree)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	long shares = PROCESS_SHARES * HOME_PROCESSES * (cores > 0 ? cores : 1);
-	char text[16];
+	char text[24]; /* any long: gcc's sanitizers lose sight of the range */
 
 	(void)snprintf(text, sizeof(text), "%ld",
 	               shares < CPU_SHARES_MAX ? shares : CPU_SHARES_MAX);

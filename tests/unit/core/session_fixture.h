@@ -19,6 +19,7 @@
 #include "core_fixture.h"
 #include "driver/fake.h"
 #include "io/loop.h"
+#include "loop_pass.h"
 
 struct fixture {
 	struct loop *loop;
@@ -120,10 +121,7 @@ static inline void settle(struct fixture *f)
 /* Let @us pass on the loop. */
 static inline void pass(struct fixture *f, uint64_t us)
 {
-	uint64_t end = clock_us() + us;
-
-	while (clock_us() < end)
-		loop_run_once(f->loop, false);
+	loop_pass(f->loop, us);
 	settle(f);
 }
 

@@ -33,7 +33,7 @@ static struct box *fill(struct fixture *f)
 
 	run_service_prepare(f->service);
 	while (fake_box_count(f->driver) < 2 && clock_us() < deadline)
-		loop_run_once(f->loop, false);
+		loop_pass(f->loop, USEC_PER_MS);
 	for (size_t i = 0; i < 2; i++)
 		fake_prepared(box_at(f, i), POOL_EXEC_ID);
 	assert_int_equal(totals(f).ready, 2);
