@@ -119,7 +119,7 @@ def test_stopped_agent_does_not_stop_the_clock(make_daemon):
         pytest.skip("needs root: the agent of a box has another id than we")
     d = make_daemon().start()
     with d.client() as c:
-        events = c.stream("shell", "echo on; exec sleep 100", timeout=60 if host.SLOW else 15)
+        events = c.stream("shell", "echo on; exec sleep 100", timeout=60 if host.SLOW else 5)
         # From here on its agent has reported that it runs.
         next(event for event in events if event.get("data") == "on\n")
         os.kill(agent_of_sleep(d), signal.SIGSTOP)

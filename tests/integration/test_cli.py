@@ -252,7 +252,7 @@ def test_the_limit_that_was_reached_is_named(run, options, language, code, statu
 
 
 def test_output_before_a_time_out_is_kept(run):
-    done = run("-t", "10s", "-l", "shell", "-c", "echo before; sleep 60")
+    done = run("-t", "3s", "-l", "shell", "-c", "echo before; sleep 60")
     assert (done.returncode, done.stdout) == (124, b"before\n")
 
 

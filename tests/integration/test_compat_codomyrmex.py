@@ -111,9 +111,9 @@ def test_codomyrmex_error(execute):
 
 
 def test_codomyrmex_timeout(execute):
-    result = execute(language="python", timeout=10, code="import time\nprint(\"Starting long task...\")\nwhile True:\n    time.sleep(0.5)")
+    result = execute(language="python", timeout=3, code="import time\nprint(\"Starting long task...\")\nwhile True:\n    time.sleep(0.5)")
     assert (result["status"], result["exit_code"], result["stdout"]) == ("timeout", -1, "Starting long task...\n")
-    assert result["error_message"] == "Execution timed out after 10 seconds."
+    assert result["error_message"] == "Execution timed out after 3 seconds."
 
 
 @pytest.mark.parametrize("timeout, note", [(0, None), (-5, None), (None, None), (1, None), (300, None), (301, None),

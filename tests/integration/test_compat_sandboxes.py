@@ -102,7 +102,7 @@ def test_client_runs_commands(runner, box):
 ])
 def test_client_learns_how_a_program_failed(runner, box, code, name):
     """Failed code is a result with status 200, never an HTTP error."""
-    answer = runner.run("run_python", sandbox_id=box, code=code, timeout=10 if name == "EXECUTION_TIMEOUT" else 60)
+    answer = runner.run("run_python", sandbox_id=box, code=code, timeout=3 if name == "EXECUTION_TIMEOUT" else 60)
     reply = answer["metadata"]
     assert answer["is_error"] and reply["code"] == name and reply["details"], answer
     assert reply["timed_out"] == (name == "EXECUTION_TIMEOUT")

@@ -153,12 +153,13 @@ def test_two_daemons_never_share_host_ids(make_daemon):
     clients, threads = [], []
     for d in daemons:
         clients.append(d.client())
-        threads.append(threading.Thread(target=clients[-1].shell, args=("sleep 10",)))
+        threads.append(threading.Thread(target=clients[-1].shell, args=("sleep 60",)))
         threads[-1].start()
     seen = []
     for d in daemons:
         pid = host.wait_until(lambda: next((p for p in d.box_pids() if host.comm(p) == "sleep"), None), 10, "sleep runs")
         seen.append(host.ids(pid))
+        os.kill(pid, signal.SIGKILL)
     for t in threads:
         t.join()
     for c in clients:
@@ -250,12 +251,13 @@ def test_daemon_memory_is_flat(make_daemon):
 
 def test_control_a_live_box_counts_as_left_over(daemon):
     """Control of nothing_is_left: it detects a live box."""
-    t = threading.Thread(target=lambda: daemon.client().shell("sleep 10"))
+    t = threading.Thread(target=lambda: daemon.client().shell("sleep 60"))
     t.start()
-    host.wait_until(lambda: any(host.comm(p) == "sleep" for p in daemon.box_pids()), 10, "running")
+    sleeper = host.wait_until(lambda: next((p for p in daemon.box_pids() if host.comm(p) == "sleep"), None), 10, "running")
     if host.is_root():
         assert daemon.groups()
         assert host.strays({daemon.instance()})
+    os.kill(sleeper, signal.SIGKILL)
     t.join()
 
 

@@ -147,7 +147,7 @@ PROGRAMS = {
     "gc": {"code": "import gc\nclass A:\n    def __del__(self):\n        print('gone')\na = A()\na.a = a\ndel a\nprint(gc.isenabled(), gc.get_threshold())"},
     "gc freeze": {"code": "import gc\nclass A:\n    def __del__(self):\n        print('gone')\na = A()\ngc.freeze()"},
     "trace": {"code": "import sys\nsys.settrace(lambda *a: None)\nprint('traced')"},
-    "time-out": {"code": "import time\nprint('begin')\ntime.sleep(60)", "timeout": 5},  # time enough to start on a busy host
+    "time-out": {"code": "import time\nprint('begin')\ntime.sleep(60)", "timeout": 3},  # time enough to start on a busy host
     "output limit": {"code": "print('x' * 100000)", "resources": {"max_output": 1000}},
     "memory limit": {"code": "print('begin')\nx = bytearray(1 << 30)", "resources": {"memory": "64Mi"}},
     "own variable": {"code": "import os\nprint(os.environ['MINE'])", "env_vars": {"MINE": "1"}},

@@ -94,7 +94,7 @@ def test_what_nothing_opens_has_a_reason_and_no_change(net):
 
 
 def test_a_run_that_is_stopped_has_them_too(net):
-    result = net.execute(connect(PRIVATE) + "import time\ntime.sleep(60)", timeout=10).json
+    result = net.execute(connect(PRIVATE) + "import time\ntime.sleep(60)", timeout=3).json
     assert result["status"] == "timeout" and rows(result)[0] == row(PRIVATE, "bridge.allow"), result
 
 

@@ -64,7 +64,7 @@ def registry():
 @pytest.fixture(scope="module")
 def daemon(registry):
     # Long enough for pip and cargo on a busy host; an attack that hangs takes all of it.
-    limits = {"timeout": "30s", "memory": "512Mi", "disk": "64Mi"}
+    limits = {"timeout": "20s", "memory": "512Mi", "disk": "64Mi"}
     with daemon_of(registry, packages=limits) as made:
         yield made
 

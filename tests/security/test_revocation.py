@@ -116,7 +116,7 @@ def test_an_expired_key_ends_its_streams(own):
     with own.client() as admin:
         make_tenant(admin, "acme")
         # Long enough for a busy host to begin the stream.
-        short, long = make_key(admin, "acme", expires_in=5 * host.PATIENCE), make_key(admin, "acme")
+        short, long = make_key(admin, "acme", expires_in=2 * host.PATIENCE), make_key(admin, "acme")
         body = json.dumps({"language": "shell", "code": "echo up; sleep 600", "stream": True, "timeout": 600})
         streams, connections = {}, []
         for key in (short, long):
