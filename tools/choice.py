@@ -32,7 +32,7 @@ def phases_of(text):
 
 
 def modules_of(phase, mark=None):
-    """The modules with tests of a phase (None: of any), and with a mark: pytest takes longer to read all of them than to run some phases."""
+    """The modules with tests of a phase (None: of any), and with a mark: to read all takes longer than some phases."""
     found = []
     for path in modules():
         text = path.read_text()
@@ -42,8 +42,8 @@ def modules_of(phase, mark=None):
 
 
 def choose_unit_tests(names, wanted):
-    """Names of unit tests that @wanted stands for: that name itself; otherwise those below it as a folder, and those with
-    the same last word that have its other words before it, in this order."""
+    """Names of unit tests that @wanted stands for: that name itself; otherwise those below it as a folder, and those
+    with the same last word that have its other words before it, in this order."""
     def split(name):
         return re.split(r"[ /-]", name)
 
@@ -95,7 +95,8 @@ def concerned(files, rows, sources):
     for file in files:
         if file.startswith("tests/support/"):
             stem = Path(file).stem
-            found |= {name for name, text in sources.items() if re.search(rf"\bsupport(\.{stem}\b| import .*\b{stem}\b)", text)}
+            uses = re.compile(rf"\bsupport(\.{stem}\b| import .*\b{stem}\b)")
+            found |= {name for name, text in sources.items() if uses.search(text)}
         elif file.removeprefix("tests/") in sources:
             found.add(file.removeprefix("tests/"))
         else:
@@ -105,7 +106,7 @@ def concerned(files, rows, sources):
 
 
 def concerned_units(files, names):
-    """The unit tests that changed @files concern: those named like the file; for a header and for a test's own file, its folder's."""
+    """The unit tests that changed @files concern: those named like the file; for a header, its folder's."""
     found = []
     for file in files:
         path = Path(file)
@@ -144,10 +145,12 @@ CHOICES = [
 ]
 #: A changed file, the unit tests and the modules that it concerns.
 ROWS = [("src/core/pool/*", ["integration/test_pool*.py"]), ("src/*", ["fault/*"])]
-SOURCES = {"integration/test_pool.py": "from support import host, oci", "fault/test_kills.py": "from support.proxy import Proxy"}
+SOURCES = {"integration/test_pool.py": "from support import host, oci",
+           "fault/test_kills.py": "from support.proxy import Proxy"}
 CONCERNED = [
     ("src/core/pool/pool.c", ["core/pool/pool"], ["fault/test_kills.py", "integration/test_pool.py"]),
-    ("src/core/pool/pool.h", ["core/pool/demand", "core/pool/pool"], ["fault/test_kills.py", "integration/test_pool.py"]),
+    ("src/core/pool/pool.h", ["core/pool/demand", "core/pool/pool"],
+     ["fault/test_kills.py", "integration/test_pool.py"]),
     ("lib/base/fd.c", ["base fd"], []),
     ("tests/unit/core/pool/test_demand.c", ["core/pool/demand"], []),
     ("tests/support/oci.py", [], ["integration/test_pool.py"]),
@@ -165,7 +168,8 @@ def check_concerns():
         return []
     names = [name_of(path) for path in modules()]
     wrong = [f"concerns.txt: no file matches '{path}'" for path, _ in rows if not fnmatch.filter(files, path)]
-    wrong += [f"concerns.txt: no module matches '{word}'" for _, words in rows for word in words if not fnmatch.filter(names, word)]
+    wrong += [f"concerns.txt: no module matches '{word}'" for _, words in rows for word in words
+              if not fnmatch.filter(names, word)]
     wrong += [f"concerns.txt: no row is for {name}" for name in names
               if not any(fnmatch.fnmatch(name, word) for _, words in rows for word in words)]
     wrong += [f"concerns.txt: no row is for {file}" for file in files

@@ -66,7 +66,8 @@ def broken_phases(tests):
     """Sentences about phases in which too many tests failed."""
     total = Counter(test["phase"] for test in tests)
     failed = Counter(test["phase"] for test in tests if test["outcome"] == "failed")
-    return [f"{failed[phase]} of {total[phase]} tests failed in the phase {phase}: more than {MAX_FAILED_SHARE:.0%}, none runs again"
+    return [f"{failed[phase]} of {total[phase]} tests failed in the phase {phase}: more than {MAX_FAILED_SHARE:.0%},"
+            " none runs again"
             for phase in failed if failed[phase] > MAX_FAILED_SHARE * total[phase]]
 
 
@@ -114,9 +115,10 @@ def read_meson(path, load):
     for line in path.read_text(errors="replace").splitlines():
         test = json.loads(line)
         outcome = MESON_OUTCOMES.get(test["result"], "failed")
-        output = f"{test['result']}\n{test.get('stdout') or ''}{test.get('stderr') or ''}" if outcome == "failed" else ""
+        printed = f"{test['result']}\n{test.get('stdout') or ''}{test.get('stderr') or ''}"
         found.append({"phase": "unit", "id": test["name"].split(" / ", 1)[-1], "outcome": outcome,
-                      "seconds": round(test["duration"], 3), "load": load, "output": output})
+                      "seconds": round(test["duration"], 3), "load": load,
+                      "output": printed if outcome == "failed" else ""})
     return found
 
 
@@ -140,7 +142,8 @@ def read_run(path):
 
 
 def _test(name, outcome, again=(), phase="system"):
-    return {"phase": phase, "id": name, "outcome": outcome, "seconds": 1, "load": 1, "output": "", "again": list(again)}
+    return {"phase": phase, "id": name, "outcome": outcome, "seconds": 1, "load": 1, "output": "",
+            "again": list(again)}
 
 
 def self_test():
@@ -148,7 +151,8 @@ def self_test():
     good = [_test(f"integration/test_a.py::{i}", "passed") for i in range(1000)]
 
     def flaky(number, suite="integration"):
-        return [_test(f"{suite}/test_b.py::{i}", "failed", ["passed"] * (1 if suite == "integration" else 3)) for i in range(number)]
+        again = ["passed"] * (1 if suite == "integration" else STRICT_RERUNS)
+        return [_test(f"{suite}/test_b.py::{i}", "failed", again) for i in range(number)]
 
     cases = [
         ("nothing failed", good, [], "1000 passed, 0 failed, 0 skipped, 0 flaky"),
@@ -157,16 +161,19 @@ def self_test():
          "1000 passed, 0 failed, 0 skipped, 1 flaky"),
         ("failed again", good + [_test("sdk/test_c.py::x", "failed", ["failed", "failed"])], ["1 failed"],
          "1000 passed, 1 failed, 0 skipped, 0 flaky"),
-        ("security failed once of three", good + [_test("security/test_c.py::x", "failed", ["passed", "passed", "failed"])],
-         ["1 failed"], "1000 passed, 1 failed, 0 skipped, 0 flaky"),
+        ("security failed once of three",
+         good + [_test("security/test_c.py::x", "failed", ["passed", "passed", "failed"])], ["1 failed"],
+         "1000 passed, 1 failed, 0 skipped, 0 flaky"),
         ("five flaky", good + flaky(5), [], "1000 passed, 0 failed, 0 skipped, 5 flaky"),
         ("six flaky", good + flaky(6), ["6 flaky: more than 5"], "1000 passed, 0 failed, 0 skipped, 6 flaky"),
         ("one of security flaky", good + flaky(1, "security"), [], "1000 passed, 0 failed, 0 skipped, 1 flaky"),
         ("two of fault flaky", good + flaky(2, "fault"), ["2 flaky in security/ and fault/: more than 1"],
          "1000 passed, 0 failed, 0 skipped, 2 flaky"),
         ("a broken phase", good[:100] + flaky(3),
-         ["3 of 103 tests failed in the phase system: more than 2%, none runs again"], "100 passed, 0 failed, 0 skipped, 3 flaky"),
-        ("nothing ran", [_test("sdk/test_c.py::x", "skipped")], ["no test passed"], "0 passed, 0 failed, 1 skipped, 0 flaky"),
+         ["3 of 103 tests failed in the phase system: more than 2%, none runs again"],
+         "100 passed, 0 failed, 0 skipped, 3 flaky"),
+        ("nothing ran", [_test("sdk/test_c.py::x", "skipped")], ["no test passed"],
+         "0 passed, 0 failed, 1 skipped, 0 flaky"),
     ]
     wrong = [f"{name}: expected {reasons}, {line}; got {verdict(tests)}, {sum_line(tests)}"
              for name, tests, reasons, line in cases if (verdict(tests), sum_line(tests)) != (reasons, line)]

@@ -22,7 +22,7 @@ from support.sessions import Session
 from support.sites import daemon_with, files_of, make_certificate, policy, resolver, serve
 
 pytestmark = [
-    pytest.mark.phases("system", "user", "subid"),
+    pytest.mark.phases("system", "user"),
     pytest.mark.skipif(not shutil.which("openssl"), reason="needs openssl"),
 ]
 

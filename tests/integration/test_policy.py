@@ -15,7 +15,7 @@ import pytest
 from support import host, isolation
 from support.daemon import BUILD, ROOT, Daemon
 
-pytestmark = pytest.mark.phases("system", "user")
+pytestmark = pytest.mark.phases("system")
 
 EXPLAIN = "/api/v1/policy/explain"
 TEAM = """

@@ -18,7 +18,7 @@ from support.client import Client
 from support.daemon import BUILD
 from support.sessions import V1, Session, events, needs_freezer
 
-pytestmark = pytest.mark.phases("system", "user")
+pytestmark = pytest.mark.phases("system")
 
 # Life
 

@@ -15,7 +15,7 @@ from support import host
 from support.client import Client
 from support.sessions import V1, events, read_events, text_of
 
-pytestmark = pytest.mark.phases("system", "user", "subid")
+pytestmark = pytest.mark.phases("system", "user")
 
 # State in Python
 

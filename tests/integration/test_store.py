@@ -19,7 +19,7 @@ from support import host, metrics
 from support.daemon import Daemon
 from support.sessions import V1, Session, events
 
-pytestmark = pytest.mark.phases("system", "user")
+pytestmark = pytest.mark.phases("system")
 
 BAD_PLACE = 4
 

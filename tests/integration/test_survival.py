@@ -18,7 +18,7 @@ from support.client import Client
 from support.daemon import BUILD, Daemon
 from support.sessions import V1, Session, events
 
-pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+pytestmark = pytest.mark.phases("system", "pool", "user")
 
 # CI runs fifty; one host must handle MILLIBOX_SCALE=1000.
 SESSIONS = int(os.environ.get("MILLIBOX_SCALE", "50"))

@@ -11,7 +11,7 @@ from support import host, oci
 from support.daemon import BUILD, Daemon, is_sanitized
 from support.sessions import V1, Session
 
-pytestmark = pytest.mark.phases("system", "user")
+pytestmark = pytest.mark.phases("system")
 
 TEMPLATES = f"{V1}/templates"
 

@@ -8,7 +8,7 @@ import pytest
 from support import oci
 from support.sessions import V1, Session
 
-pytestmark = pytest.mark.phases("system", "pool")
+pytestmark = pytest.mark.phases("system")
 
 # Control characters grow sixfold in JSON; link targets are reported as well.
 LONG_NAMES = """

@@ -13,7 +13,7 @@ from support import host
 from support.client import raw_exchange
 from support.daemon import Daemon, is_sanitized
 
-pytestmark = pytest.mark.phases("system", "pool")
+pytestmark = pytest.mark.phases("system")
 
 #: Each byte of it is six of JSON.
 FLOOD = "head -c {0} /dev/zero; head -c {0} /dev/zero >&2"

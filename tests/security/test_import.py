@@ -15,7 +15,7 @@ import pytest
 from support import host, oci
 from support.daemon import Daemon
 
-pytestmark = pytest.mark.phases("system", "pool", "user", "subid")
+pytestmark = pytest.mark.phases("system", "user", "subid")
 
 BUILD = pathlib.Path(os.environ.get("MILLIBOX_BUILD", "build")).resolve()
 

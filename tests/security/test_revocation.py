@@ -10,7 +10,7 @@ from support import host
 from support.daemon import Daemon
 from support.identity import V1, KeyClient, make_key, make_tenant
 
-pytestmark = pytest.mark.phases("system", "pool")
+pytestmark = pytest.mark.phases("system")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from support.daemon import Daemon
 from support.identity import V1, KeyClient, make_key, make_tenant
 from support.sessions import Session
 
-pytestmark = pytest.mark.phases("system", "pool")
+pytestmark = pytest.mark.phases("system")
 
 SE = "/workspace/se"
 

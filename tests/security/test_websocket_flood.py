@@ -11,7 +11,7 @@ import pytest
 from support import host
 from support.daemon import is_sanitized
 
-pytestmark = [pytest.mark.phases("system", "pool"), pytest.mark.alone]
+pytestmark = [pytest.mark.phases("system"), pytest.mark.alone]
 
 PING, PONG, TEXT = 9, 10, 1
 HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
