@@ -76,8 +76,10 @@ static inline int rig_setup(void **state)
 	                                  .landlock_abi = 4,
 	                                  .daemon_uid = 77,
 	                                  .boxes_max = 3};
-	rig.config = (struct native_config){
-		.strict = true, .on_engine_lost = rig_on_engine_lost, .ctx = &rig};
+	rig.config = (struct native_config){.strict = true,
+	                                    .agent_path = "/nonexistent/agent",
+	                                    .on_engine_lost = rig_on_engine_lost,
+	                                    .ctx = &rig};
 	rig.driver = native_new(&rig.config, pair[0], 0, &rig.probe);
 	assert_int_equal(native_attach_loop(rig.driver, rig.loop, &rig.err), 0);
 	*state = &rig;

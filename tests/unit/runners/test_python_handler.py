@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import select
 import socket
 import subprocess
 import textwrap
@@ -33,26 +34,29 @@ class Once:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(f"{self.folder}/sock")
         listener.listen(1)
-        listener.settimeout(20)
         got = []
+        ended, end = socket.socketpair()
 
         def read():
-            try:
-                peer, _ = listener.accept()
-            except OSError:
+            # A program that has ended without a report sends none later.
+            if listener not in select.select([listener, ended], [], [])[0]:
                 return
+            peer, _ = listener.accept()
             with peer:
                 while piece := peer.recv(1 << 16):
                     got.append(piece)
 
         reader = threading.Thread(target=read)
         reader.start()
-        done = subprocess.run([PYTHON, "-I", "-S", "-X", "utf8", self.folder / "python/run.py", self.folder / "main.py"],
-                              capture_output=True, timeout=30, cwd=self.folder)
-        listener.shutdown(socket.SHUT_RDWR)
-        reader.join()
-        listener.close()
-        (self.folder / "sock").unlink()
+        try:
+            done = subprocess.run([PYTHON, "-I", "-S", "-X", "utf8", self.folder / "python/run.py", self.folder / "main.py"],
+                                  capture_output=True, timeout=30, cwd=self.folder)
+        finally:
+            end.close()
+            reader.join()
+            ended.close()
+            listener.close()
+            (self.folder / "sock").unlink()
         return Done(done.returncode, done.stdout, done.stderr, b"".join(got))
 
     def close(self):

@@ -4,6 +4,7 @@
 import json
 import pathlib
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -45,26 +46,21 @@ def run(runner, code, *args, stdin="", listen=True, **options):
     if listen:
         listener.bind(f"{folder}/sock")
         listener.listen(4)
-        listener.settimeout(0.2)
     options.setdefault("timeout", 30)
     # Reads reports, like the agent.
     received = []
+    ended, end = socket.socketpair()
 
     def serve():
-        while True:
-            was_done = done.is_set()
-            try:
-                conn, _ = listener.accept()
-            except OSError:
-                if was_done:
-                    return
-                continue
+        # What a program that has ended sent is in the queue: an empty queue after the end stays so.
+        while listener in select.select([listener, ended], [], [])[0]:
+            conn, _ = listener.accept()
             data = b""
-            while piece := conn.recv(1 << 16):
-                data += piece
+            with conn:
+                while piece := conn.recv(1 << 16):
+                    data += piece
             received.append(data)
 
-    done = threading.Event()
     thread = threading.Thread(target=serve)
     if listen:
         thread.start()
@@ -72,11 +68,12 @@ def run(runner, code, *args, stdin="", listen=True, **options):
         process = subprocess.run([PYTHON, "-I", "-S", "-X", "utf8", runner, program, *args], input=stdin,
                                  capture_output=True, text=True, cwd=folder, **options)
     finally:
-        done.set()
+        end.close()
         if listen:
             thread.join()
             (folder / "sock").unlink()
         listener.close()
+        ended.close()
     assert len(received) <= 1
     return Run(process, received[0] if received else b"")
 

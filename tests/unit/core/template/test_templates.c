@@ -410,6 +410,7 @@ static void what_a_template_lacked_may_come_later(void **state)
 
 	assert_true(templates_create(f->all, "alice", &spec, (struct templates_done){on_done, f},
 	                             &t, &f->err) >= 0);
+	written(f, true);
 	assert_non_null(strstr(t->problem, "no image 'later'"));
 	make_shell(f, "later");
 	/* Not searched for at every request. */
@@ -418,6 +419,7 @@ static void what_a_template_lacked_may_come_later(void **state)
 	assert_null(templates_find(f->all, "alice", "t")->problem);
 	drop_shell(f, "later");
 	assert_int_equal(delete (f, "t"), 0);
+	written(f, true);
 }
 
 #define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
