@@ -328,10 +328,12 @@ def test_the_later_spellings_do_the_same(py):
 @pytest.mark.slow
 def test_a_wait_that_ends_first_leaves_the_execution_running(py):
     path = f"{V1}/executions/sessions/{py.id}/execute-sync?sync_timeout=10"
-    answer = py.client.post(path, {"code": "import time; time.sleep(20); 5", "language": "python", "timeout": 30})
+    answer = py.client.post(path, {"code": "import os, time\nwhile not os.path.exists('go'):\n    time.sleep(0.01)\n5",
+                                   "language": "python", "timeout": 120})
     assert answer.status == 408 and answer.json["error_code"] == "Sandbox.ExecTimeout"
     latest = py.client.get(f"{py.path}/status").json
     assert latest["status"] == "running"
+    assert py.client.request("PUT", f"{py.path}/files/go", b"", {"Content-Type": "application/octet-stream"}).status < 300
     assert py.result(latest["execution_id"])["result"] == 5
 
 
