@@ -3,13 +3,14 @@
 
 A record is a dictionary:
 
-    phase    unit, system, pool, user, subid, smoke, or a job without a record per test
+    phase    unit, system, pool, user, subid, smoke, lint, vm, systemd
     id       what the phase's runner calls the test
     outcome  passed, failed or skipped, beside other tests
     seconds  with set-up and teardown
     load     the machine's load average when the test ended
     output   what was printed about a failure
     again    outcomes of reruns, with nothing beside them
+    is_job   it stands for a job without a record of its tests, or one that failed without a failed test
 
 A file of records has one per line, after a line about the run itself.
 """
@@ -48,6 +49,8 @@ def is_strict(test):
 def may_run_again(test):
     """Whether a failed test needs another rerun to be judged."""
     again = test.setdefault("again", [])
+    if test.get("is_job"):
+        return False
     if is_strict(test):
         return len(again) < STRICT_RERUNS and set(again) <= {"passed"}
     return len(again) < RERUNS and "passed" not in again
@@ -64,8 +67,8 @@ def kind(test):
 
 def broken_phases(tests):
     """Sentences about phases in which too many tests failed."""
-    total = Counter(test["phase"] for test in tests)
-    failed = Counter(test["phase"] for test in tests if test["outcome"] == "failed")
+    total = Counter(test["phase"] for test in tests if not test.get("is_job"))
+    failed = Counter(test["phase"] for test in tests if test["outcome"] == "failed" and not test.get("is_job"))
     return [f"{failed[phase]} of {total[phase]} tests failed in the phase {phase}: more than {MAX_FAILED_SHARE:.0%},"
             " none runs again"
             for phase in failed if failed[phase] > MAX_FAILED_SHARE * total[phase]]
@@ -172,6 +175,8 @@ def self_test():
         ("a broken phase", good[:100] + flaky(3),
          ["3 of 103 tests failed in the phase system: more than 2%, none runs again"],
          "100 passed, 0 failed, 0 skipped, 3 flaky"),
+        ("lint failed", good + flaky(1) + [{**_test("lint", "failed", phase="lint"), "is_job": True}], ["1 failed"],
+         "1000 passed, 1 failed, 0 skipped, 1 flaky"),
         ("nothing ran", [_test("sdk/test_c.py::x", "skipped")], ["no test passed"],
          "0 passed, 0 failed, 1 skipped, 0 flaky"),
     ]
@@ -183,7 +188,7 @@ def self_test():
         (_test("sdk/x", "failed"), True), (_test("sdk/x", "failed", ["failed"]), True),
         (_test("sdk/x", "failed", ["passed"]), False), (_test("sdk/x", "failed", ["failed", "failed"]), False),
         (_test("fault/x", "failed", ["passed", "passed"]), True), (_test("fault/x", "failed", ["failed"]), False),
-        (_test("fault/x", "failed", ["passed"] * 3), False),
+        (_test("fault/x", "failed", ["passed"] * 3), False), ({**_test("lint", "failed"), "is_job": True}, False),
     ]
     wrong += [f"may_run_again({test['id']} {test['again']}): expected {expected}" for test, expected in reruns
               if may_run_again(test) != expected]
