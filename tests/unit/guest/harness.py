@@ -13,6 +13,8 @@ import socket
 import struct
 import time
 
+#: How long a message is waited for: only an agent that hangs takes it.
+HANG_S = 60
 VERSION = 5
 STDIN_WINDOW = 256 * 1024
 TERMINAL_WINDOW = 256 * 1024
@@ -299,7 +301,7 @@ class Agent:
         frames.append(frame("PUT_END", u8(0), ident))
         return b"".join(frames)
 
-    def receive(self, timeout=10):
+    def receive(self, timeout=HANG_S):
         """The next message as (name, id, fields), or None at the end."""
         limit = time.monotonic() + timeout
         while True:
@@ -321,12 +323,12 @@ class Agent:
                 return None
             self.inbox += data
 
-    def expect(self, name, timeout=10):
+    def expect(self, name, timeout=HANG_S):
         got = self.receive(timeout)
         assert got is not None and got[0] == name, f"expected {name}, got {got}"
         return got[2]
 
-    def collect(self, ident=1, timeout=20):
+    def collect(self, ident=1, timeout=HANG_S):
         """Everything of one execution until DONE or FAILED; nothing else may come meanwhile."""
         run = {"stdout": b"", "stderr": b"", "report": b"", "denials": {}, "log": []}
         while True:

@@ -192,10 +192,8 @@ def test_files_in_run_are_new(agent):
 def test_planted_links_and_special_files_are_not_followed(agent, trap):
     path = "x/z" if "true" in trap or ".." in trap else "x"
     sh(agent, trap)
-    begin = time.monotonic()
     agent.send(agent.put(path, b"data", 2, WORKSPACE), agent.exec(["/bin/true"], 2))
-    assert agent.collect(2)["failed"]["code"] == ERR["INVALID"]
-    assert time.monotonic() - begin < 5
+    assert agent.collect(2)["failed"]["code"] == ERR["INVALID"]  # opening a pipe would never end
     assert sh(agent, "ls /tmp", 3)["stdout"] == b""
 
 
@@ -273,9 +271,9 @@ def test_many_tiny_writes_arrive_in_order(agent):
 
 
 def test_background_processes_neither_delay_the_answer_nor_survive(agent):
-    begin = time.monotonic()
-    run = sh(agent, "setsid sleep 100 & (setsid sh -c 'trap \"\" TERM INT HUP; sleep 100' &); echo main")
-    assert time.monotonic() - begin < 5 and run["stdout"] == b"main\n"
+    # They sleep for longer than collect() waits.
+    run = sh(agent, "setsid sleep 300 & (setsid sh -c 'trap \"\" TERM INT HUP; sleep 300' &); echo main")
+    assert run["stdout"] == b"main\n"
     # They are killed before the next program starts, but the scheduler decides when they are dead.
     # None exits by itself in that time.
     left = python(agent, LOOK, 2)["stdout"].split()
@@ -289,9 +287,9 @@ def test_output_in_the_pipe_at_the_end_is_not_lost(agent):
 
 
 def test_background_flood_does_not_keep_an_execution_alive(agent):
-    begin = time.monotonic()
+    """The flood never ends, and is silent beyond the maximum: collect() would wait in vain."""
     run = sh(agent, "yes & echo main", drain=300)
-    assert run["done"]["status"] == 0 and time.monotonic() - begin < 10
+    assert run["done"]["status"] == 0
 
 
 def test_orphans_are_reaped_at_once(agent):
@@ -578,15 +576,15 @@ print(os.read(r, 1) == b'')
 
 
 def test_open_report_connection_does_not_delay_the_end(agent):
-    begin = time.monotonic()
+    """The child sleeps for longer than collect() waits."""
     run = python(agent, REPORT + """
 import os
 s.sendall(b'x')
 if os.fork() == 0:
     os.close(1); os.close(2)
-    import time; time.sleep(100)
+    import time; time.sleep(300)
 """, report=1000)
-    assert run["report"] == b"x" and time.monotonic() - begin < 5
+    assert run["report"] == b"x"
 
 
 # Memory that RLIMIT_DATA does not count, or for which it is the wrong limit.
@@ -716,7 +714,7 @@ def test_end_of_the_host_ends_everything(end):
     else:
         agent.sock.close()
     begin = time.monotonic()
-    assert agent.wait() == 0 and time.monotonic() - begin < 5
+    assert agent.wait() == 0 and time.monotonic() - begin < 100  # both sleep for a thousand
 
 
 def test_end_of_the_host_is_seen_even_in_the_middle_of_a_file():
