@@ -5,9 +5,11 @@ import http.client
 import json
 import socket
 
+from support.host import HANG_S
+
 
 class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path, timeout=60):
+    def __init__(self, path, timeout=HANG_S):
         super().__init__("localhost", timeout=timeout)
         self.path = path
 
@@ -34,7 +36,7 @@ class Answer:
 class Client:
     """One keep-alive connection."""
 
-    def __init__(self, address, timeout=60):
+    def __init__(self, address, timeout=HANG_S):
         self.address = address
         self.timeout = timeout
         self.connection = self._connect()
@@ -93,8 +95,8 @@ class Client:
         self.connection.close()
 
 
-def raw_exchange(address, data, timeout=10):
-    """Send raw bytes, read until the peer closes."""
+def raw_exchange(address, data, timeout=25):
+    """Send raw bytes, read until the peer closes: earlier than it would for http.request_timeout, 30 seconds."""
     family = socket.AF_INET if isinstance(address, tuple) else socket.AF_UNIX
     with socket.socket(family) as sock:
         sock.settimeout(timeout)

@@ -171,7 +171,7 @@ class Daemon:
             return number
         return None
 
-    def client(self, timeout=60):
+    def client(self, timeout=host.HANG_S):
         return _Closing(self.socket, timeout=timeout)
 
     def tcp_address(self):

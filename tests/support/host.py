@@ -19,6 +19,8 @@ CGROUP_ROOT = pathlib.Path("/sys/fs/cgroup")
 SLOW = os.environ.get("MILLIBOX_SLOW") == "1"
 #: How much longer than on an idle host an event may take: a busy host is no failure.
 PATIENCE = 16 if SLOW else 4
+#: The time-out of what only a hang can take: connections, programs of the host.
+HANG_S = 15 * PATIENCE
 
 
 def is_root():

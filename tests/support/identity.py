@@ -2,6 +2,7 @@
 """Tenants and keys."""
 
 from support.client import Client
+from support.host import HANG_S
 
 V1 = "/api/v1"
 
@@ -9,7 +10,7 @@ V1 = "/api/v1"
 class KeyClient(Client):
     """A client that sends a key with every request."""
 
-    def __init__(self, address, key, timeout=60):
+    def __init__(self, address, key, timeout=HANG_S):
         super().__init__(address, timeout=timeout)
         self.key = key
 

@@ -8,6 +8,8 @@ import http.server
 import json
 import threading
 
+from support.host import HANG_S
+
 TOOL = "test_reconnection"
 CALL = {"name": "execute_code", "arguments": {"language": "python", "code": "import time\ntime.sleep(1)\nprint('back')"}}
 HOP = {"connection", "transfer-encoding", "content-length", "keep-alive"}
@@ -23,7 +25,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             body = json.dumps(message).encode()
             self.server.calls += 1
         host, port = self.server.daemon
-        upstream = http.client.HTTPConnection(host, port, timeout=30)
+        upstream = http.client.HTTPConnection(host, port, timeout=HANG_S)
         headers = {k: v for k, v in self.headers.items() if k.lower() not in HOP | {"host"}}
         upstream.request(self.command, self.path, body or None, headers)
         answer = upstream.getresponse()

@@ -9,6 +9,8 @@ import socket
 import ssl
 import struct
 
+from support.host import HANG_S
+
 MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 
@@ -34,7 +36,7 @@ class Closed(Exception):
 class WebSocket:
     """@address: the path of a socket, or (host, port)."""
 
-    def __init__(self, address, path="/mcp/ws", headers=None, timeout=30, tls=None, early=b"", **changed):
+    def __init__(self, address, path="/mcp/ws", headers=None, timeout=HANG_S, tls=None, early=b"", **changed):
         if isinstance(address, tuple):
             self.sock = socket.create_connection(address, timeout)
         else:
