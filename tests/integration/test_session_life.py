@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 
 import pytest
 
@@ -32,14 +31,15 @@ def test_sessions_of_a_daemon_that_keeps_none(make_daemon):
 
 
 @needs_freezer
-def test_a_paused_session_does_not_run(py):
+def test_a_paused_session_does_not_run(py, make):
     running = py.start("import time\nprint('go', flush=True)\nend = time.monotonic() + 60\nn = 0\n"
-                       "while n < 20:\n    time.sleep(0.05); n += 1; print(n, flush=True)", timeout=8)
+                       "while n < 20:\n    time.sleep(0.05); n += 1; print(n, flush=True)", timeout=6)
     py.wait_for_output(running, "go")
     assert py.act("pause")["status"] == "paused"
     queued = py.start("'after'")
     before = text_of_now(py, running)
-    time.sleep(8)
+    # As much time has passed as it has: another one's, which began later, is over.
+    assert make().run("import time; time.sleep(60)", timeout=6)["status"] == "timeout"
     assert text_of_now(py, running) == before
     assert py.act("pause", 409)["error_code"] == "Sandbox.StateConflict"
     assert py.client.get(f"{V1}/executions/{queued}/status").json["status"] == "pending"
@@ -160,11 +160,13 @@ def test_an_unused_session_ends(make):
 
 
 def test_use_and_keepalive_postpone_the_end(make):
-    session = make(timeout=4)
-    until = time.monotonic() + 5
-    while time.monotonic() < until:
+    unused, session = make(timeout=4), make(timeout=4)
+
+    def is_over():
         session.act("keepalive")
-        time.sleep(0.2)
+        return unused.info()["state"] == "terminated"
+
+    host.wait_until(is_over, 10, "the end of one that nobody uses")
     assert session.info()["state"] == "ready"
     session.run("import time; time.sleep(5)")
     assert session.info()["state"] == "ready"

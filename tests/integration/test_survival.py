@@ -226,10 +226,11 @@ def test_a_stream_continues_where_it_was_cut(mortal):
 
 def test_runs_that_ended_meanwhile_are_readable(mortal):
     session = Session(Client(mortal.socket), mode="persistent")
-    execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(0.5)\nprint('down')\n7")
+    execution = session.start("import subprocess\nlast = subprocess.Popen(['sleep', '1.0625'])\nprint('up', flush=True)\nlast.wait()\nprint('down')\n7")
     session.wait_for_output(execution, "up")
     mortal.kill()
-    time.sleep(1)  # no daemon can tell whether it is over
+    # No daemon can tell that it is over: what it waits for was there before its output, and has ended.
+    host.wait_until(lambda: not init_of(mortal, "1.0625"), 10, "the end of what it waits for")
     mortal.start()
     session.client = Client(mortal.socket)
     result = session.result(execution)
@@ -333,10 +334,16 @@ def test_a_paused_session_stays_paused(mortal):
     execution = session.start("print('up', flush=True)\nprint(input())\nx", stdin_open=True)
     session.wait_for_output(execution, "up")
     session.act("pause")
-    client = reborn(mortal, session)
+    other = Session(session.client, mode="persistent")
+    fence = other.start("print('up', flush=True)\nprint(input())", stdin_open=True)
+    other.wait_for_output(fence, "up")
+    client = reborn(mortal, session, other)
     assert session.info()["status"] == "paused"
-    host.wait_until(lambda: client.post(f"{V1}/executions/{execution}/stdin", {"data": "down\n"}).status == 200, 10, "stdin")
-    time.sleep(0.5)  # one that is not paused ends now
+    for each in (execution, fence):
+        path = f"{V1}/executions/{each}/stdin"
+        host.wait_until(lambda path=path: client.post(path, {"data": "down\n"}).status == 200, 10, "stdin")
+    # One that is not paused has ended, although its line came later.
+    assert other.result(fence)["stdout"] == "up\ndown\n"
     assert session.client.get(f"{V1}/executions/{execution}/status").json["status"] in ("pending", "running")
     session.act("resume")
     result = session.result(execution)
@@ -407,7 +414,9 @@ def test_no_answer_is_ahead_of_the_engine(mortal, last):
         for verb, thread in zip(verbs, acts, strict=True):
             thread.start()
             session.wait_for(states[verb])  # the daemon has the request
-        time.sleep(0.5)  # a daemon that does not wait for its engine answers now
+        # A daemon that does not wait for its engine has answered before it serves these; what it sent outlives it.
+        for _ in range(3):
+            session.info()
         mortal.kill()
     finally:
         os.kill(engine, signal.SIGCONT)

@@ -161,6 +161,12 @@ def test_ten_thousand_requests(net):
     net.server.take()
 
 
+def turns(pid):
+    """How often a process was put on a core."""
+    with open(f"/proc/{pid}/schedstat") as f:
+        return int(f.read().split()[2])
+
+
 def test_denials_of_a_stopped_daemon_are_counted(net):
     """A daemon that does not receive fills its socket: the proxy keeps the count, and later ones are not lost either."""
     with box(net) as session:
@@ -168,9 +174,12 @@ def test_denials_of_a_stopped_daemon_are_counted(net):
         code = f"print('ready', flush=True)\nprint(sum('403' in talk([{request!r}])[0] for _ in range(5000)))"
         execution = session.start(code, timeout=600)
         session.wait_for_output(execution, "ready", 30)
+        proxy = net.proxy_pid()
         os.kill(net.daemon.pid, signal.SIGSTOP)
         try:
-            time.sleep(0.5)  # more denials than the socket holds
+            before = turns(proxy)
+            # More denials than the socket holds: each wakes the proxy at least once, and the program waits for each.
+            host.wait_until(lambda: turns(proxy) - before >= 2000, 20, lambda: f"denials: {turns(proxy) - before}")
         finally:
             os.kill(net.daemon.pid, signal.SIGCONT)
         result = session.result(execution, 60)
