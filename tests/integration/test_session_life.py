@@ -17,7 +17,7 @@ from support.client import Client
 from support.daemon import BUILD
 from support.sessions import V1, Session, events, needs_freezer
 
-pytestmark = pytest.mark.phases("system", "user")
+pytestmark = pytest.mark.phases("system")
 
 # Life
 
@@ -243,6 +243,7 @@ def test_an_ephemeral_session_keeps_settings_and_nothing_else(make):
     assert session.info()["mode"] == "ephemeral"
 
 
+@pytest.mark.phases("system", "user")
 def test_a_new_session_looks_as_clients_expect(client):
     answer = client.post(f"{V1}/sessions", {})
     assert answer.status == 201
@@ -253,6 +254,7 @@ def test_a_new_session_looks_as_clients_expect(client):
     assert client.request("DELETE", f"{V1}/sessions/{s['id']}").status == 200
 
 
+@pytest.mark.phases("system", "user")
 def test_resources_are_set_per_session(make):
     session = make(resources={"memory": "64Mi", "max_processes": 20})
     assert session.info()["resources"]["memory"] == "64Mi"
@@ -277,6 +279,7 @@ def test_listing_sessions(make, client):
     assert not set(ids) & {s["id"] for s in ended["sessions"]}
 
 
+@pytest.mark.phases("system", "user")
 def test_usage_is_counted(py):
     py.run("sum(range(10 ** 6))")
     stats = py.client.get(f"{py.path}/stats").json
@@ -285,6 +288,7 @@ def test_usage_is_counted(py):
         assert stats["memory_mb"] > 0 and stats["cpu_time_ms"] > 0
 
 
+@pytest.mark.phases("system", "user")
 @pytest.mark.skipif(not host.is_root(), reason="an agent of another id cannot be killed by an ordinary user")
 def test_a_lost_box_fails_its_session(daemon, py):
     running = py.start("print('go', flush=True)\nimport time; time.sleep(60)")

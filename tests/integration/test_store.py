@@ -19,7 +19,7 @@ from support import host, metrics
 from support.daemon import Daemon
 from support.sessions import V1, Session, events
 
-pytestmark = pytest.mark.phases("system", "user")
+pytestmark = pytest.mark.phases("system")
 
 BAD_PLACE = 4
 
@@ -57,6 +57,7 @@ def picture(daemon):
     return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 
 
+@pytest.mark.phases("system", "user")
 def test_files_belong_to_the_daemon_alone(own):
     daemon = own()
     state = daemon.home / "state"
