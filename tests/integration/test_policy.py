@@ -131,6 +131,7 @@ def memory_of(client, **fields):
     return result, int(lines[-1]) if lines else 0
 
 
+@pytest.mark.phases("system", "user")
 def test_explain_matches_what_a_run_gets(client):
     strict = explain(client, policy="strict")["grants"]["limits"]
     assert strict["memory"]["granted"] == "128Mi" and strict["max_processes"]["granted"] == 32
@@ -179,6 +180,7 @@ def test_network_is_refused_by_its_rule(client, network):
     assert client.post("/api/v1/execute", {**body, "network": "none"}).status == 200
 
 
+@pytest.mark.phases("system", "user")
 def test_a_refused_request_creates_nothing(daemon, client):
     before = {s["id"] for s in client.get("/api/v1/sessions").json["sessions"]}
     for body in ({"policy": "permissive"}, {"network": "host"}, {"policy": "strict", "lifetime": 7200}):
@@ -192,6 +194,7 @@ def test_a_refused_request_creates_nothing(daemon, client):
     assert client.request("DELETE", "/api/v1/sessions/never").status == 200
 
 
+@pytest.mark.phases("system", "user")
 def test_explaining_creates_nothing(daemon, client):
     explained = explain(client, kind="session", mode="persistent", session_id="ghost")
     assert explained["allowed"] and explained["kind"] == "session"
@@ -245,6 +248,7 @@ def test_a_tenants_policy_is_enforced_rule_by_rule(make_daemon, policies):
         assert result["limit"] == "output" and len(result["stdout"]) == 64
 
 
+@pytest.mark.phases("system", "user")
 def test_unsupported_driver_features_are_refused_and_not_ignored(make_daemon, policies):
     asks = {
         "mount": "name: mount\nmounts: ['/srv:/srv']\n",
@@ -341,6 +345,7 @@ def test_sighup_with_an_error_keeps_the_old_set(make_daemon, policies):
     assert daemon.process.poll() is None
 
 
+@pytest.mark.phases("system", "user")
 @pytest.mark.parametrize(
     "files, settings, message",
     [
@@ -425,6 +430,7 @@ def test_the_command_line_checks_files_without_a_daemon(policies):
 # Tenants.
 
 
+@pytest.mark.phases("system", "user")
 def test_each_tenant_has_its_policy_and_sees_no_other(make_daemon, policies):
     daemon = make_daemon(config=config_of(policies(team=TEAM)), tcp=True).start()
     with daemon.client() as client:

@@ -190,6 +190,7 @@ def test_terminate_is_idempotent_and_results_stay(py):
         assert py.act(verb, 409)["error_code"] == "Sandbox.StateConflict"
 
 
+@pytest.mark.phases("system", "user")
 def test_a_deleted_session_leaves_nothing(py):
     r = py.run("1")
     running = py.start("import time; time.sleep(60)")
@@ -243,6 +244,7 @@ def test_an_ephemeral_session_keeps_settings_and_nothing_else(make):
     assert session.info()["mode"] == "ephemeral"
 
 
+@pytest.mark.phases("system", "user")
 def test_a_new_session_looks_as_clients_expect(client):
     answer = client.post(f"{V1}/sessions", {})
     assert answer.status == 201
@@ -253,6 +255,7 @@ def test_a_new_session_looks_as_clients_expect(client):
     assert client.request("DELETE", f"{V1}/sessions/{s['id']}").status == 200
 
 
+@pytest.mark.phases("system", "user")
 def test_resources_are_set_per_session(make):
     session = make(resources={"memory": "64Mi", "max_processes": 20})
     assert session.info()["resources"]["memory"] == "64Mi"
@@ -277,6 +280,7 @@ def test_listing_sessions(make, client):
     assert not set(ids) & {s["id"] for s in ended["sessions"]}
 
 
+@pytest.mark.phases("system", "user")
 def test_usage_is_counted(py):
     py.run("sum(range(10 ** 6))")
     stats = py.client.get(f"{py.path}/stats").json
@@ -285,6 +289,7 @@ def test_usage_is_counted(py):
         assert stats["memory_mb"] > 0 and stats["cpu_time_ms"] > 0
 
 
+@pytest.mark.phases("system", "user")
 @pytest.mark.skipif(not host.is_root(), reason="an agent of another id cannot be killed by an ordinary user")
 def test_a_lost_box_fails_its_session(daemon, py):
     running = py.start("print('go', flush=True)\nimport time; time.sleep(60)")
@@ -299,6 +304,7 @@ def test_a_lost_box_fails_its_session(daemon, py):
     assert py.act("terminate")["status"] == "failed"
 
 
+@pytest.mark.phases("system", "user")
 def test_stopping_the_daemon_ends_its_sessions(make_daemon):
     d = make_daemon(config="admission: {drain_timeout: 600s}\n").start()
     with d.client() as c:
@@ -472,6 +478,7 @@ def test_waiting_for_a_paused_session_reports_the_pause(daemon, named):
         assert p.communicate(timeout=20) == ("1\n", "") and p.returncode == 0
 
 
+@pytest.mark.phases("system", "user")
 def test_ctrl_c_ends_the_execution_and_not_the_session(daemon, named):
     command = [str(BUILD / "millibox"), "session", "exec", "--socket", daemon.socket, named]
     with subprocess.Popen([*command, "-c", "print('go', flush=True)\nimport time; time.sleep(60)"], stdout=subprocess.PIPE) as p:

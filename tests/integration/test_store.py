@@ -57,6 +57,7 @@ def picture(daemon):
     return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 
 
+@pytest.mark.phases("system", "user")
 def test_files_belong_to_the_daemon_alone(own):
     daemon = own()
     state = daemon.home / "state"

@@ -226,10 +226,10 @@ def test_a_stream_continues_where_it_was_cut(mortal):
 
 def test_runs_that_ended_meanwhile_are_readable(mortal):
     session = Session(Client(mortal.socket), mode="persistent")
-    execution = session.start("import subprocess\nprint('up', flush=True)\nsubprocess.run(['sleep', '1.0625'])\nprint('down')\n7")
+    execution = session.start("import subprocess\nlast = subprocess.Popen(['sleep', '1.0625'])\nprint('up', flush=True)\nlast.wait()\nprint('down')\n7")
     session.wait_for_output(execution, "up")
     mortal.kill()
-    # No daemon can tell that it is over: its last process has ended.
+    # No daemon can tell that it is over: what it waits for was there before its output, and has ended.
     host.wait_until(lambda: not init_of(mortal, "1.0625"), 10, "the end of what it waits for")
     mortal.start()
     session.client = Client(mortal.socket)

@@ -287,7 +287,7 @@ def test_output_in_the_pipe_at_the_end_is_not_lost(agent):
 
 
 def test_background_flood_does_not_keep_an_execution_alive(agent):
-    """The flood never ends: the agent's own measure of the execution must."""
+    """The flood never ends, and is silent beyond the maximum: collect() would wait in vain."""
     run = sh(agent, "yes & echo main", drain=300)
     assert run["done"]["status"] == 0
 
