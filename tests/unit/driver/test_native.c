@@ -29,7 +29,7 @@ static void required_layers_do_not_depend_on_who_starts(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
 		const struct engine_probe probe = {.ids = ids[i]};
-		struct native_config config = {.strict = true};
+		struct native_config config = {.strict = true, .agent_path = "/nonexistent/agent"};
 		struct driver *d = native_new(&config, -1, 0, &probe);
 
 		assert_int_equal(d->caps.required_layers, LAYERS_STRICT);

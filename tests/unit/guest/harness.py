@@ -330,7 +330,8 @@ class Agent:
 
     def collect(self, ident=1, timeout=HANG_S):
         """Everything of one execution until DONE or FAILED; nothing else may come meanwhile."""
-        run = {"stdout": b"", "stderr": b"", "report": b"", "denials": {}, "log": []}
+        # Arrays grow in place: to add to bytes copies all of them, 8 GiB for 32 MiB of output.
+        run = {"stdout": bytearray(), "stderr": bytearray(), "report": bytearray(), "denials": {}, "log": []}
         while True:
             got = self.receive(timeout)
             assert got is not None, f"the agent ended: {run}"
@@ -348,7 +349,7 @@ class Agent:
                 run["denials"][fields["number"]] = fields["count"]
             elif name in ("DONE", "FAILED"):
                 run[name.lower()] = fields
-                return run
+                return {key: bytes(value) if isinstance(value, bytearray) else value for key, value in run.items()}
             else:
                 run.setdefault(name.lower(), []).append(fields)
 
