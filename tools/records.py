@@ -115,8 +115,7 @@ MESON_OUTCOMES = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
 def read_meson(path, load):
     """Records of the tests in meson's testlog.json."""
     found = []
-    for line in path.read_text(errors="replace").splitlines():
-        test = json.loads(line)
+    for test in read_lines(path):
         outcome = MESON_OUTCOMES.get(test["result"], "failed")
         printed = f"{test['result']}\n{test.get('stdout') or ''}{test.get('stderr') or ''}"
         found.append({"phase": "unit", "id": test["name"].split(" / ", 1)[-1], "outcome": outcome,

@@ -166,7 +166,7 @@ def test_use_and_keepalive_postpone_the_end(make):
         session.act("keepalive")
         return unused.info()["state"] == "terminated"
 
-    host.wait_until(is_over, 10, "the end of one that nobody uses")
+    host.wait_until(is_over, 10, "the end of the unused session")
     assert session.info()["state"] == "ready"
     session.run("import time; time.sleep(5)")
     assert session.info()["state"] == "ready"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: let time pass on a loop, real or virtual (virtual_time.h). */
+/* DOC: let time pass on a loop, real or virtual (virtual_time.c). */
 
 #include "io/loop.h"
 
