@@ -268,17 +268,13 @@ class Case:
 def each(bench, wanted=lambda operation: True):
     """Runs cases one after the other and checks after each that nothing has changed."""
     total = 0
-    for operation in generated(bench):
-        if not wanted(operation):
-            continue
-        try:
+    with bench.sharing():
+        for operation in filter(wanted, generated(bench)):
             case = Case(bench, operation)
             still = Still(bench)
             yield case
             still.check(operation)
             total += case.count
-        finally:
-            bench.clean()
     assert total > 0
 
 

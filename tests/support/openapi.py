@@ -5,6 +5,7 @@ A route that is added needs nothing here unless its path names a new kind of thi
 up from its schema: then the tests that use this say which line is missing.
 """
 
+import contextlib
 import functools
 import itertools
 import json
@@ -14,6 +15,8 @@ from support import host, metrics, oci
 from support.sessions import V1, Session
 
 METHODS = ("get", "post", "put", "patch", "delete")
+#: Longer than any test: a program that a test keeps running does not end by itself.
+LONG_S = 3000
 _numbers = itertools.count()
 
 
@@ -160,6 +163,17 @@ class Bench:
         self.client, self.description = client, description
         self.sessions, self.templates, self.tenants, self.keys, self.secrets = [], [], [], [], []
         self.imports = []
+        self._shared = None
+
+    @contextlib.contextmanager
+    def sharing(self):
+        """Operations within use the same objects, one of each kind: for requests that must not change any."""
+        self._shared = {}
+        try:
+            yield
+        finally:
+            self._shared = None
+            self.clean()
 
     @functools.cached_property
     def freezes(self):
@@ -192,13 +206,13 @@ class Bench:
 
     def _busy(self):
         session = self.session()
-        execution = session.start("import sys; print('up', flush=True); sys.stdin.read()", stdin_open=True)
+        execution = session.start("import sys; print('up', flush=True); sys.stdin.read()", stdin_open=True, timeout=LONG_S)
         session.wait_for_output(execution, "up")
         return session, execution
 
     def _terminal(self):
         session = self.session()
-        execution = session.start("print('up', flush=True); input()", tty={"rows": 24, "cols": 80})
+        execution = session.start("print('up', flush=True); input()", tty={"rows": 24, "cols": 80}, timeout=LONG_S)
         session.wait_for_output(execution, "up")
         return execution
 
@@ -307,7 +321,14 @@ class Bench:
             if make is None and path.startswith(prefix):
                 make = self.PREFIXES[prefix]
         assert make, f"{operation}: say in support/openapi.py how to make one"
-        return path.replace("{id}", make(self))
+        return path.replace("{id}", self._made_by(make))
+
+    def _made_by(self, make):
+        if self._shared is None:
+            return make(self)
+        if make not in self._shared:
+            self._shared[make] = make(self)
+        return self._shared[make]
 
     def body(self, operation):
         if operation.body_schema is None:
