@@ -237,7 +237,7 @@ def test_a_key_may_be_offered_as_a_protocol(make_daemon):
             with pytest.raises(Refused) as refused:
                 connect(*protocols, **headers)
             assert refused.value.status == status and key not in refused.value.body.decode(), (protocols, refused.value)
-        connection = http.client.HTTPConnection(*daemon.tcp_address(), timeout=30)
+        connection = http.client.HTTPConnection(*daemon.tcp_address(), timeout=host.HANG_S)
         connection.request("GET", f"{V1}/sessions", headers={"Sec-WebSocket-Protocol": f"millibox, millibox.key.{key}"})
         assert connection.getresponse().status == 401
         connection.close()

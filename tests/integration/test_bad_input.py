@@ -149,7 +149,7 @@ def test_hundred_megabytes_are_refused_unread(daemon):
     """A body announced as too large is refused before it is sent; one that is sent anyway is cut off."""
     head = b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 104857600\r\n\r\n"
     before = host.rss_kib(daemon.pid)
-    received = raw_exchange(daemon.tcp_address(), head + b"x" * 104_857_600, timeout=30)
+    received = raw_exchange(daemon.tcp_address(), head + b"x" * 104_857_600, timeout=host.HANG_S)
     assert b" 413 " in received.split(b"\r\n")[0]
     assert host.rss_kib(daemon.pid) < before + 20_000
 
@@ -157,7 +157,7 @@ def test_hundred_megabytes_are_refused_unread(daemon):
 def test_chunked_body_over_the_limit_is_413(daemon):
     head = b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunk = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
-    received = raw_exchange(daemon.tcp_address(), head + chunk * 20, timeout=30)
+    received = raw_exchange(daemon.tcp_address(), head + chunk * 20, timeout=host.HANG_S)
     assert b" 413 " in received.split(b"\r\n")[0]
 
 
@@ -302,7 +302,7 @@ def test_endless_bytes_that_are_not_http_are_cut_in_time(make_daemon):
     """The first bytes of TLS on a port without it."""
     d = make_daemon(tcp=True, config="http:\n  request_timeout: 1s\n  idle_timeout: 2s\n").start()
     # Earlier than the default of http.request_timeout, 30 seconds.
-    received = raw_exchange(d.tcp_address(), b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", timeout=20)
+    received = raw_exchange(d.tcp_address(), b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", timeout=host.HANG_S)
     assert not received or received.split(b" ")[1][:1] == b"4", received[:200]
     with d.client() as c:
         assert c.get("/healthz").status == 200
@@ -311,7 +311,7 @@ def test_endless_bytes_that_are_not_http_are_cut_in_time(make_daemon):
 def test_slow_client_is_cut_in_time(make_daemon):
     d = make_daemon(tcp=True, config="http:\n  request_timeout: 1s\n  idle_timeout: 2s\n").start()
     with socket.create_connection(d.tcp_address()) as sock:
-        sock.settimeout(20)
+        sock.settimeout(host.HANG_S)
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
             for byte in b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 350:  # 20 seconds
                 sock.send(bytes([byte]))
@@ -325,7 +325,7 @@ def test_connections_are_bounded(make_daemon):
     socks = []
     for _ in range(100):
         try:
-            socks.append(socket.create_connection(d.tcp_address(), timeout=5))
+            socks.append(socket.create_connection(d.tcp_address(), timeout=host.HANG_S))
         except OSError:
             break
     with d.client() as c:

@@ -239,7 +239,7 @@ def test_late_answers_reach_no_other_box():
         with inside(world.world):
             server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             server.bind((PUBLIC, 5000))
-            server.settimeout(10)
+            server.settimeout(host.HANG_S)
         first = start()
         with first.client() as client:
             session = Session(client, language="python", mode="persistent")
@@ -272,7 +272,7 @@ def test_the_search_for_an_address_leaves_live_boxes_alone():
         with inside(world.world):
             server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             server.bind((PUBLIC, 5000))
-            server.settimeout(10)
+            server.settimeout(host.HANG_S)
         daemon = start()
         with daemon.client() as client:
             session = Session(client, language="python", mode="persistent")

@@ -56,7 +56,7 @@ def start(home):
     for process in started:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=20)
+        process.communicate(timeout=host.HANG_S)
 
 
 def ours(home):

@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from support import host
 from support.daemon import BUILD
 from test_cli import environment, millibox
 
@@ -157,7 +158,7 @@ def test_top_ends_with_its_reader(daemon, py):
         with subprocess.Popen([f"{BUILD}/millibox", "top", "-d", "0.1", *form, "--socket", daemon.socket], stdout=subprocess.PIPE) as top:
             assert top.stdout.readline()
             top.stdout.close()
-            assert top.wait(30) == 128 + signal.SIGPIPE
+            assert top.wait(host.HANG_S) == 128 + signal.SIGPIPE
 
 
 def test_top_prints_screens_as_lines_of_json(daemon, py):

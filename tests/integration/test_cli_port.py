@@ -65,7 +65,7 @@ def forwarding(daemon, session, *words):
 
 
 def get(port, path="/", data=None):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", data, timeout=30) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", data, timeout=host.HANG_S) as answer:
         return answer.read()
 
 
@@ -83,7 +83,7 @@ def test_a_web_server_is_reached(daemon, py):
 
 def test_ends_are_passed_on(daemon, py):
     serve(py, 8000)
-    with forwarding(daemon, py, "8000:0") as (_, [port]), socket.create_connection(("127.0.0.1", port), 30) as s:
+    with forwarding(daemon, py, "8000:0") as (_, [port]), socket.create_connection(("127.0.0.1", port), host.HANG_S) as s:
         s.sendall(b"abc")
         s.shutdown(socket.SHUT_WR)
         assert b"".join(iter(lambda: s.recv(100), b"")) == b"abc"
@@ -94,11 +94,11 @@ def test_several_ports_and_addresses(daemon, py):
     serve(py, 8001)
     with forwarding(daemon, py, "8000:0", "8001:0") as (_, found):
         for port in found:
-            with socket.create_connection(("127.0.0.1", port), 30) as s:
+            with socket.create_connection(("127.0.0.1", port), host.HANG_S) as s:
                 s.sendall(b"x")
                 assert s.recv(1) == b"x"
     with forwarding(daemon, py, "8000:0", "--address=::1") as (_, [port]):
-        with socket.create_connection(("::1", port), 30) as s:
+        with socket.create_connection(("::1", port), host.HANG_S) as s:
             s.sendall(b"x")
             assert s.recv(1) == b"x"
 
@@ -106,11 +106,11 @@ def test_several_ports_and_addresses(daemon, py):
 def test_nothing_listens(daemon, py):
     with forwarding(daemon, py, "8000:0") as (process, [port]):
         # The reset may arrive while the connection is being made.
-        with pytest.raises(ConnectionResetError), socket.create_connection(("127.0.0.1", port), 30) as s:
+        with pytest.raises(ConnectionResetError), socket.create_connection(("127.0.0.1", port), host.HANG_S) as s:
             s.recv(1)
         assert "port 8000: nothing listens" in process.stderr.readline()
         serve(py, 8000)
-        with socket.create_connection(("127.0.0.1", port), 30) as s:
+        with socket.create_connection(("127.0.0.1", port), host.HANG_S) as s:
             s.sendall(b"x")
             assert s.recv(1) == b"x"
 
@@ -119,14 +119,14 @@ def test_a_deleted_session_ends_the_command(daemon, make):
     session = make()
     serve(session, 8000)
     with forwarding(daemon, session, "8000:0") as (process, [port]):
-        with socket.create_connection(("127.0.0.1", port), 30) as s:
+        with socket.create_connection(("127.0.0.1", port), host.HANG_S) as s:
             s.sendall(b"x")
             assert s.recv(1) == b"x"
             assert session.delete().status == 200
             with pytest.raises(ConnectionResetError):
                 s.recv(1)
         # The reset may arrive while the connection is being made.
-        with pytest.raises(ConnectionResetError), socket.create_connection(("127.0.0.1", port), 30) as s:
+        with pytest.raises(ConnectionResetError), socket.create_connection(("127.0.0.1", port), host.HANG_S) as s:
             s.recv(1)
         assert process.wait(20 * host.PATIENCE) == 125
         assert "session" in process.stderr.read().lower()
@@ -135,7 +135,7 @@ def test_a_deleted_session_ends_the_command(daemon, make):
 def test_its_processes_end_with_it(daemon, py):
     serve(py, 8000)
     with forwarding(daemon, py, "8000:0") as (process, [port]):
-        with socket.create_connection(("127.0.0.1", port), 30) as s:
+        with socket.create_connection(("127.0.0.1", port), host.HANG_S) as s:
             s.sendall(b"x")
             assert s.recv(1) == b"x"
             process.kill()
@@ -146,7 +146,7 @@ def test_its_processes_end_with_it(daemon, py):
 def test_a_slow_reader_gets_everything(daemon, py):
     burst = "def burst(c):\n    c.sendall(bytes(4 << 20))\n    c.close()"
     serve(py, 8000, "burst", burst)
-    with forwarding(daemon, py, "8000:0") as (_, [port]), socket.create_connection(("127.0.0.1", port), 30) as s:
+    with forwarding(daemon, py, "8000:0") as (_, [port]), socket.create_connection(("127.0.0.1", port), host.HANG_S) as s:
         first = s.recv(1)
         serve(py, 8001)
         assert len(first + b"".join(iter(lambda: s.recv(65536), b""))) == 4 << 20

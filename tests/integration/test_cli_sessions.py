@@ -38,7 +38,7 @@ def background(daemon):
     for process in started:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=20)
+        process.communicate(timeout=host.HANG_S)
 
 
 # session exec

@@ -146,14 +146,14 @@ def test_two_headers_of_a_name_are_refused(keyed):
         f"GET {V1}/identity HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {keyed.key}\r\n"
         f"Authorization: Bearer {keyed.key}\r\nConnection: close\r\n\r\n"
     )
-    with socket.create_connection(keyed.tcp_address(), timeout=10) as sock:
+    with socket.create_connection(keyed.tcp_address(), timeout=host.HANG_S) as sock:
         sock.sendall(request.encode())
         assert sock.makefile("rb").readline().split()[1] == b"400"
 
 
 def test_an_unauthenticated_body_is_not_read(keyed):
     """The response follows the header: a 401 does not wait for eight megabytes."""
-    with socket.create_connection(keyed.tcp_address(), timeout=10) as sock:
+    with socket.create_connection(keyed.tcp_address(), timeout=host.HANG_S) as sock:
         sock.sendall(
             b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Content-Length: 8000000\r\n\r\n{"

@@ -6,6 +6,7 @@ import re
 
 import jsonschema
 import pytest
+from support import host
 from support.mcp import Mcp
 
 pytestmark = pytest.mark.phases("system")
@@ -130,7 +131,7 @@ def test_what_tools_say_of_the_network_is_what_the_policy_grants(make_daemon, mc
 def test_a_profile_must_exist(make_daemon):
     daemon = make_daemon(config="tools: {profile: short}\n")
     daemon.start(ready=False)
-    assert daemon.process.wait(20) != 0
+    assert daemon.process.wait(host.HANG_S) != 0
     assert "default or full" in daemon.log()
 
 

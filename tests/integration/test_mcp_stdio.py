@@ -67,7 +67,7 @@ class Stdio:
         self.process.stdin.close()
         rest = [json.loads(line) for line in self.process.stdout]
         err = self.process.stderr.read()
-        return self.process.wait(30), rest, err
+        return self.process.wait(host.HANG_S), rest, err
 
     def __enter__(self):
         return self
@@ -175,7 +175,7 @@ def test_the_mcp_session_ends_with_the_bridge(daemon, client):
     with Stdio("--socket", daemon.socket) as s:
         s.initialize()
         s.process.send_signal(signal.SIGTERM)
-        s.process.wait(20)
+        s.process.wait(host.HANG_S)
     host.wait_until(lambda: sessions() == before, 10, "the session to end")
 
 

@@ -8,7 +8,7 @@ import pathlib
 
 import jsonschema
 import pytest
-from support import metrics
+from support import host, metrics
 from support.daemon import Daemon
 from support.mcp import Mcp, events
 from support.sessions import V1, needs_freezer
@@ -111,7 +111,7 @@ def test_a_disabled_tool_has_no_other_name(make_daemon):
 def test_an_unknown_tool_cannot_be_enabled(make_daemon):
     daemon = make_daemon(config="mcp: {disabled_tools: [exec_comand]}\n")
     daemon.start(ready=False)
-    assert daemon.process.wait(20) != 0
+    assert daemon.process.wait(host.HANG_S) != 0
     assert "exec_command" in daemon.log()
 
 

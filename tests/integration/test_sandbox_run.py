@@ -198,7 +198,7 @@ def test_interrupt(run, daemon):
                                stdout=subprocess.PIPE, text=True, env={**os.environ, "HOME": str(run.folder)})
     host.wait_until(daemon.box_pids, 20, "it runs")
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == 130
+    assert process.wait(timeout=host.HANG_S) == 130
     process.stdout.close()
 
 

@@ -347,7 +347,7 @@ def test_a_typed_value_is_not_shown(vault):
             shown += part
     except OSError:
         pass  # the end of a terminal
-    assert process.wait(20) == 0 and VALUE.encode() not in shown
+    assert process.wait(host.HANG_S) == 0 and VALUE.encode() not in shown
     vault.delete("typed")
 
 

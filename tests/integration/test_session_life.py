@@ -122,9 +122,9 @@ def test_a_waiter_learns_that_the_session_is_paused(py, client):
         refused = client.post(f"{py.path}/execute", {"code": "1", **wait})
         assert refused.status == 409 and f"POST {py.path}/resume" in refused.json["error_detail"], refused
     assert py.info()["queued"] == 0
-    connection = http.client.HTTPConnection("localhost", timeout=20)
+    connection = http.client.HTTPConnection("localhost", timeout=host.HANG_S)
     connection.sock = socket.socket(socket.AF_UNIX)
-    connection.sock.settimeout(20)
+    connection.sock.settimeout(host.HANG_S)
     connection.sock.connect(client.address)
     body = json.dumps({"code": "6 * 7", "stream": True})
     connection.request("POST", f"{py.path}/execute", body, {"Content-Type": "application/json", "Host": "localhost"})
@@ -321,7 +321,7 @@ def test_stopping_the_daemon_ends_its_sessions(make_daemon):
         thread.start()
         host.wait_until(lambda: len(answers) >= 2, 10, "events")
         assert d.stop() == 0, d.log()  # long before the program would end
-        thread.join(10)
+        thread.join(host.HANG_S)
     assert answers[-1]["event"] == "end" and answers[-1]["result"]["status"] == "cancelled"
 
 
@@ -475,7 +475,7 @@ def test_waiting_for_a_paused_session_reports_the_pause(daemon, named):
         said = p.stderr.readline()
         assert "the session is paused" in said and f"millibox session resume {named}" in said
         assert millibox(daemon, "session", "resume", named).returncode == 0
-        assert p.communicate(timeout=20) == ("1\n", "") and p.returncode == 0
+        assert p.communicate(timeout=host.HANG_S) == ("1\n", "") and p.returncode == 0
 
 
 @pytest.mark.phases("system", "user")
@@ -484,7 +484,7 @@ def test_ctrl_c_ends_the_execution_and_not_the_session(daemon, named):
     with subprocess.Popen([*command, "-c", "print('go', flush=True)\nimport time; time.sleep(60)"], stdout=subprocess.PIPE) as p:
         assert p.stdout.readline() == b"go\n"
         p.send_signal(signal.SIGINT)
-        assert p.wait(20) == 130
+        assert p.wait(host.HANG_S) == 130
     done = millibox(daemon, "session", "exec", named, "-c", "print('alive')")
     assert done.stdout == "alive\n"
 

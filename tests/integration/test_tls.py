@@ -71,7 +71,7 @@ def served(make_daemon, authority):
 def connect(d, authority):
     """A persistent connection, and the certificate that the daemon presented."""
     context = ssl.create_default_context(cafile=str(authority / "ca.pem"))
-    connection = http.client.HTTPSConnection("localhost", d.port, context=context, timeout=20)
+    connection = http.client.HTTPSConnection("localhost", d.port, context=context, timeout=host.HANG_S)
     connection.connect()
     return connection, connection.sock.getpeercert()["serialNumber"]
 
@@ -202,7 +202,7 @@ def test_a_stream_arrives_as_it_is_written(served, authority):
     for line in process.stdout:
         event = json.loads(line)
         times.setdefault(event["event"], time.monotonic())
-    assert process.wait(10) == 0
+    assert process.wait(host.HANG_S) == 0
     assert times["end"] - times["stdout"] > 1
 
 
@@ -216,7 +216,7 @@ def test_a_disconnect_ends_the_run(served, authority):
     )
     assert "start" in process.stdout.readline()
     process.kill()
-    process.wait(10)
+    process.wait(host.HANG_S)
     process.stdout.close()
     with served.client() as client:
         host.wait_until(lambda: client.get("/readyz").json["running"] == 0, 10, "the execution ended")
@@ -241,7 +241,7 @@ def test_old_versions_and_plain_text_get_nothing(served, authority):
     assert curl(authority, "--tls-max", "1.1", f"{served.url}/healthz", ok=False).returncode != 0
     assert curl(authority, f"http://localhost:{served.port}/healthz", ok=False).stdout == ""
     context = ssl.create_default_context(cafile=str(authority / "ca.pem"))
-    with socket.create_connection(("127.0.0.1", served.port), timeout=10) as raw:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=host.HANG_S) as raw:
         with context.wrap_socket(raw, server_hostname="localhost") as tls:
             assert tls.version() in ("TLSv1.2", "TLSv1.3")
     # And it still serves.
@@ -345,7 +345,7 @@ def test_lax_framing_is_400_over_tls(make_daemon, authority, data, why):
     d = serve(make_daemon, authority)
     context = ssl.create_default_context(cafile=str(authority / "ca.pem"))
     for sent, status in ((data, b"400"), (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"200")):
-        with context.wrap_socket(socket.create_connection(("127.0.0.1", d.port), timeout=20), server_hostname="localhost") as sock:
+        with context.wrap_socket(socket.create_connection(("127.0.0.1", d.port), timeout=host.HANG_S), server_hostname="localhost") as sock:
             sock.sendall(sent)
             received = b""
             while piece := sock.recv(65536):

@@ -42,7 +42,7 @@ def test_what_comes_in_on_an_open_connection_is_refused():
             server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             server.bind((OPENED, FEED))
         with server, daemon.client() as client:
-            server.settimeout(20)
+            server.settimeout(host.HANG_S)
             addresses = []
             sessions = [Session(client, mode="persistent", policy=policy) for policy in ("kept", "taken")]
             for session in sessions:

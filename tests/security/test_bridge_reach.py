@@ -218,7 +218,7 @@ def test_forged_sources_and_ipv6_are_dropped():
         with inside(world.host):
             six = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
             six.bind(("fd77::1", PORT))
-            six.settimeout(10)
+            six.settimeout(host.HANG_S)
         with in_box(daemon):
             outside.run("ip", "addr", "add", "fd77::2/64", "dev", "eth0", "nodad")
             sender = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
@@ -304,7 +304,7 @@ def test_a_namespace_of_the_hosts_own_is_not_connected(net, world):
             os.closerange(4, 256)
             os.execv("/usr/bin/nsenter", ["nsenter", f"--net=/proc/{second.host}/ns/net", str(BUILD / "millibox-bridge"), "--subnet", outside.SUBNET])
         theirs.close()
-        ours.settimeout(20)
+        ours.settimeout(host.HANG_S)
         assert ours.recv(1024)[12:16] == bytes(4), "it could start"
 
         def connect(path, descriptors=2):
@@ -407,7 +407,7 @@ def test_a_policy_narrows_the_private_ranges():
             assert [s.run(code)["stdout"].split() for s in sessions] == [["True"] * 2, ["True", "False"], ["False"] * 2]
         assert len(world.links()) == 3
         os.kill(daemon.engine_pid, signal.SIGKILL)
-        daemon.process.wait(30)
+        daemon.process.wait(host.HANG_S)
         host.wait_until(lambda: world.traces() == [], 20, lambda: f"nothing left: {world.traces()}")
 
 

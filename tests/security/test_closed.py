@@ -197,14 +197,14 @@ def test_the_group_of_the_socket_is_a_setting(make_daemon):
 def test_a_group_that_does_not_exist_is_refused_by_name(make_daemon):
     for value, why in (("no-such-group", "there is no group 'no-such-group'"), ("4294967295", "4294967295 is not a group id")):
         d = make_daemon(config=f"socket_group: '{value}'\n").start(ready=False)
-        assert d.process.wait(20) == 3 and f"socket_group: {why}" in d.log(), d.log()
+        assert d.process.wait(host.HANG_S) == 3 and f"socket_group: {why}" in d.log(), d.log()
 
 
 @pytest.mark.phases("user")
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may give a socket to any group")
 def test_an_ordinary_user_cannot_take_a_group_that_is_not_its_own(make_daemon):
     d = make_daemon(config="socket_group: 0\n").start(ready=False)
-    assert d.process.wait(20) != 0
+    assert d.process.wait(host.HANG_S) != 0
     assert "socket_group: user" in d.log() and "is not a member of group 0" in d.log()
 
 

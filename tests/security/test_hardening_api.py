@@ -31,7 +31,7 @@ def ask(daemon, code, **resources):
 
 
 def wait_for_answer(sock):
-    sock.settimeout(20)
+    sock.settimeout(host.HANG_S)
     assert sock.recv(1, socket.MSG_PEEK)
 
 
@@ -115,7 +115,7 @@ def test_root_does_not_listen_in_another_users_directory(make_daemon):
     d = make_daemon()
     os.chown(d.home, 12345, 12345)
     d.start(ready=False)
-    assert d.process.wait(20) != 0
+    assert d.process.wait(host.HANG_S) != 0
     assert "belongs to user 12345" in d.log()
 
 

@@ -92,12 +92,12 @@ def ask_engine(build, request, *options):
     )
     theirs.close()
     try:
-        ours.settimeout(20)
+        ours.settimeout(host.HANG_S)
         ours.send(request)
         return ours.recv(4096)
     finally:
         ours.close()
-        engine.wait(20)
+        engine.wait(host.HANG_S)
         shutil.rmtree(runtime)
 
 

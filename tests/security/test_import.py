@@ -358,7 +358,7 @@ def test_a_deep_root_is_removed_completely(places):
                                   preexec_fn=lambda: os.dup2(theirs.fileno(), 3), pass_fds=[3])
         theirs.close()
         host.wait_until(lambda: not left.exists(), 30, "what was left is gone")
-    assert server.wait(20) == 0
+    assert server.wait(host.HANG_S) == 0
 
 
 def test_long_names(places):

@@ -94,7 +94,7 @@ def test_a_reload_takes_the_interface(pair):
         ids = [s.start(TALK.replace("SECONDS", seconds), timeout=300) for s, seconds in ((kept, "120"), (taken, "8"))]
         for session, execution in zip((kept, taken), ids):
             session.wait_for_output(execution, "connected")
-        server.settimeout(20)
+        server.settimeout(host.HANG_S)
         accepted += [server.accept()[0] for _ in ids]
         write(daemon, "taken", "name: taken\n")
         reload(daemon)

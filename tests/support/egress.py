@@ -224,7 +224,7 @@ class Resolver:
         """Ask as any client does. Return: the addresses."""
         query = b"\x00\x01\x01\x00" + struct.pack("!4H", 1, 0, 0, 0)
         query += b"".join(bytes([len(part)]) + part.encode() for part in name.split(".")) + b"\0" + struct.pack("!HH", kind, 1)
-        with socket.create_connection((OPEN, self.port), 10) as sock, sock.makefile("rb") as stream:
+        with socket.create_connection((OPEN, self.port), host.HANG_S) as sock, sock.makefile("rb") as stream:
             sock.sendall(struct.pack("!H", len(query)) + query)
             answer = stream.read(struct.unpack("!H", stream.read(2))[0])
         size = 16 if kind == A else 28
@@ -321,7 +321,7 @@ def run_outside(code):
 
 def send_outside(data, address):
     """Send bytes to a server, without a proxy. Return: its answer."""
-    with socket.create_connection(address, 20) as sock:
+    with socket.create_connection(address, host.HANG_S) as sock:
         sock.sendall(data)
         return read_all(sock)
 

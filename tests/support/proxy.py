@@ -33,10 +33,10 @@ class Proxy:
 
     def take(self):
         """The socket of the proxy that serves now."""
-        self.starter.settimeout(20)
+        self.starter.settimeout(host.HANG_S)
         _, fds, _, _ = socket.recv_fds(self.starter, 1, 1)
         self.control = socket.socket(fileno=fds[0])
-        self.control.settimeout(20)
+        self.control.settimeout(host.HANG_S)
 
     def order(self, op, number, rules=(), connections=64, listener=None, count=None, cut=None, secrets=0, more=b""):
         limits = (connections, 60000, 0, 0, 0, 0)
@@ -64,4 +64,4 @@ class Proxy:
     def close(self):
         for sock in [self.starter, self.control, *self.listeners]:
             sock.close()
-        assert self.process.wait(20) == 0
+        assert self.process.wait(host.HANG_S) == 0

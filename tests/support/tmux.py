@@ -41,7 +41,7 @@ class Tmux:
     def _tmux(self, *words):
         env = {**os.environ, "LANG": "C.UTF-8", "TERM": "screen"}
         env.pop("TMUX", None)
-        return subprocess.run(["tmux", "-S", self.socket, *words], check=True, capture_output=True, text=True, timeout=20, env=env).stdout
+        return subprocess.run(["tmux", "-S", self.socket, *words], check=True, capture_output=True, text=True, timeout=host.HANG_S, env=env).stdout
 
     def screen(self):
         return mask(self._tmux("capture-pane", "-p"))

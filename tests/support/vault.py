@@ -157,7 +157,7 @@ FETCH = """
 import json, os, sys, urllib.request, urllib.error
 def fetch(url, headers={}, data=None):
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=20) as r:
+        with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=60) as r:
             return [r.status, r.read().decode(), dict(r.headers)]
     except urllib.error.HTTPError as e:
         return [e.code, e.read().decode(), dict(e.headers)]

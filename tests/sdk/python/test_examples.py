@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from support import host
 from support.daemon import BUILD, ROOT, is_sanitized
 
 pytestmark = pytest.mark.phases("system")
@@ -100,7 +101,7 @@ def test_a_service_that_runs_plugins(env):
             assert ask("PUT", "a-b", "1")[0] == 400
         finally:
             service.send_signal(signal.SIGINT)
-            assert service.wait(30) == 0
+            assert service.wait(host.HANG_S) == 0
 
 
 def test_a_judge_in_c(env, tmp_path, patient):
