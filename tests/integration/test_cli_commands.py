@@ -10,7 +10,7 @@ import pytest
 
 from support import host
 from support.daemon import BUILD, ROOT
-from support.sessions import events
+from support.sessions import NAPS, events
 from test_cli import environment, millibox
 
 pytestmark = pytest.mark.phases("system")
@@ -328,7 +328,7 @@ def use_without_sessions(use, folder):
     assert use("receipt key")
 
 
-WAITS = "print('up', flush=True); import time; time.sleep(600)"
+WAITS = "print('up', flush=True)\n" + NAPS
 
 
 def use_sessions(use, daemon, folder):

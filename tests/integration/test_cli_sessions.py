@@ -8,6 +8,7 @@ import pytest
 
 from support import host
 from support.daemon import BUILD
+from support.sessions import NAPS
 from test_cli import FAILING, environment, millibox
 
 pytestmark = pytest.mark.phases("system")
@@ -178,7 +179,7 @@ def test_logs_keep_the_streams_and_all_bytes(cli, py):
 
 
 def test_a_pending_execution_has_no_log(cli, background, py, client):
-    first = background("session exec", py.id, "-c", "print('up', flush=True); import time; time.sleep(60)")
+    first = background("session exec", py.id, "-c", "print('up', flush=True)\n" + NAPS)
     assert first.stdout.readline() == b"up\n"
     queued = client.post(f"/api/v1/sessions/{py.id}/execute", {"code": "1"}).json["execution_id"]
     assert cli("execution logs", queued).stdout == b""

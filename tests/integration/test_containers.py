@@ -6,7 +6,7 @@ import re
 import pytest
 
 from support import host
-from support.sessions import V1
+from support.sessions import NAPS, V1
 
 pytestmark = pytest.mark.phases("system", "user")
 
@@ -87,7 +87,7 @@ def test_logs_are_the_latest_output(py):
     assert py.client.get(path, headers={"Accept": "application/json"}).json["tail"] == 100
     for query in ("tail=x", "tail=-1", "since=yesterday"):
         assert py.client.get(f"{path}?{query}").status == 400
-    running = py.start("print('now', flush=True)\nimport time; time.sleep(60)")
+    running = py.start("print('now', flush=True)\n" + NAPS)
     py.wait_for_output(running, "now")
     assert py.client.get(path + "?tail=1").body == b"now\n"
     py.act("interrupt")

@@ -11,7 +11,7 @@ import pytest
 from support import host, metrics
 from support.daemon import Daemon
 from support.mcp import Mcp, events
-from support.sessions import V1, needs_freezer
+from support.sessions import NAPS, V1, needs_freezer
 
 pytestmark = pytest.mark.phases("system")
 NODE = pathlib.Path("/usr/bin/node")
@@ -226,7 +226,7 @@ def test_a_missing_language_error_lists_the_available_ones(mcp, sandbox):
 
 
 def test_an_interrupt_ends_the_program_and_not_the_sandbox(daemon, mcp, sandbox):
-    message = mcp.message("tools/call", {"name": "execute_code", "arguments": {"session_id": sandbox, "code": "y = 1\nprint('on', flush=True)\nimport time; time.sleep(60)"}, "_meta": {"progressToken": 1}})
+    message = mcp.message("tools/call", {"name": "execute_code", "arguments": {"session_id": sandbox, "code": "y = 1\nprint('on', flush=True)\n" + NAPS}, "_meta": {"progressToken": 1}})
     stream = events(mcp.post(message))
     next(e for e in stream if e.data)
     assert good(mcp.call("interrupt", sandbox_id=sandbox))["status"] == "interrupted"

@@ -15,7 +15,7 @@ import pytest
 from support import host
 from support.client import Client
 from support.daemon import is_sanitized
-from support.sessions import V1, needs_freezer
+from support.sessions import NAPS, V1, needs_freezer
 
 pytestmark = pytest.mark.phases("system", "user", "subid")
 
@@ -422,7 +422,7 @@ def test_too_many_operations_at_a_time_are_refused(files, py, daemon):
 
 
 def test_files_do_not_wait_for_executions(files, py):
-    execution = py.start("import time\nprint('up', flush=True)\ntime.sleep(30)")
+    execution = py.start("print('up', flush=True)\n" + NAPS)
     py.wait_for_output(execution, "up")
     files.put("f", b"1")
     assert files.get("f").body == b"1"

@@ -13,7 +13,7 @@ import pytest
 
 from support import host
 from support.client import Client
-from support.sessions import V1, events, read_events, text_of
+from support.sessions import NAPS, V1, events, read_events, text_of
 
 pytestmark = pytest.mark.phases("system", "user")
 
@@ -214,7 +214,7 @@ def test_a_sleeping_shell_times_out_too(sh):
 
 def test_an_interrupt_stops_only_the_running_code(py):
     py.run("x = 5")
-    running = py.start("print('go', flush=True)\nimport time\ntime.sleep(60)")
+    running = py.start("print('go', flush=True)\n" + NAPS)
     py.wait_for_output(running, "go")
     assert py.act("interrupt")["session_id"] == py.id
     r = py.result(running)
@@ -276,7 +276,7 @@ def test_executions_of_a_session_run_in_order(py):
 
 def test_sessions_do_not_wait_for_each_other(make):
     slow, quick = make(), make()
-    running = slow.start("print('go', flush=True)\nimport time; time.sleep(60)", timeout=60)
+    running = slow.start("print('go', flush=True)\n" + NAPS, timeout=60)
     slow.wait_for_output(running, "go")
     began = time.monotonic()
     assert quick.run("1 + 1")["result"] == 2
@@ -285,7 +285,7 @@ def test_sessions_do_not_wait_for_each_other(make):
 
 
 def test_the_queue_is_bounded(py):
-    running = py.start("print('go', flush=True)\nimport time; time.sleep(60)", timeout=60)
+    running = py.start("print('go', flush=True)\n" + NAPS, timeout=60)
     py.wait_for_output(running, "go")
     answers = [py.client.post(f"{py.path}/execute", {"code": str(i)}) for i in range(70)]
     assert [a.status for a in answers[:60]] == [200] * 60
@@ -444,7 +444,7 @@ def test_input_before_the_start_is_kept(make, mode):
 
 
 def test_input_needs_an_open_stdin(py):
-    running = py.start("print('go', flush=True)\nimport time; time.sleep(60)")
+    running = py.start("print('go', flush=True)\n" + NAPS)
     py.wait_for_output(running, "go")
     assert py.client.post(f"{V1}/executions/{running}/stdin", {"data": "x"}).status == 409
     py.act("interrupt")
@@ -453,7 +453,7 @@ def test_input_needs_an_open_stdin(py):
 
 def test_cancel_ends_what_runs_and_what_waits(py):
     py.run("x = 1")
-    running = py.start("print('go', flush=True)\nimport time; time.sleep(60)")
+    running = py.start("print('go', flush=True)\n" + NAPS)
     waiting = py.start("y = 2")
     py.wait_for_output(running, "go")
     assert py.client.post(f"{V1}/executions/{waiting}/cancel", {}).status == 200

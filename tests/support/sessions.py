@@ -10,6 +10,8 @@ from support import host
 from support.client import Client
 
 V1 = "/api/v1"
+#: A program that waits to be interrupted. A signal right before a long call would not end that call: its handler runs after it.
+NAPS = "import time\nwhile True: time.sleep(0.05)"
 needs_freezer = pytest.mark.skipif(not host.is_root(), reason="an ordinary user has no freezer")
 
 

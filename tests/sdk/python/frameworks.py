@@ -143,7 +143,7 @@ def hold_conversation(manager, client):
             started.set()
             manager.interrupt_kernel()
 
-    stopped = client.execute_interactive("print('go', flush=True)\nimport time; time.sleep(600)", timeout=60, output_hook=interrupt)
+    stopped = client.execute_interactive("print('go', flush=True)\nimport time\nwhile True: time.sleep(0.05)", timeout=60, output_hook=interrupt)
     _, after = run("x")
     complete = []
     for code in ("for i in x:", "x = 1", "x = = 1"):

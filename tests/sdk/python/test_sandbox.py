@@ -202,7 +202,7 @@ def test_pause_and_resume(box):
 def test_the_rest_of_a_sandbox(box):
     assert box.stats()["executions"] == 0
     assert box.keepalive().id == box.id
-    execution = box.start_code("print(1, flush=True)\nimport time; time.sleep(600)", timeout=600)
+    execution = box.start_code("print(1, flush=True)\nimport time\nwhile True: time.sleep(0.05)", timeout=600)
     for event in execution.events():
         if event.kind == "stdout":
             box.interrupt()

@@ -167,7 +167,7 @@ boxed('pause and resume', async (box) => {
 boxed('the rest of a sandbox', async (box) => {
   assert.equal((await box.stats()).executions, 0);
   assert.equal((await box.keepalive()).id, box.id);
-  const execution = await box.startCode('print(1, flush=True)\nimport time; time.sleep(600)', { timeout: 600 });
+  const execution = await box.startCode('print(1, flush=True)\nimport time\nwhile True: time.sleep(0.05)', { timeout: 600 });
   for await (const event of execution.events()) {
     if (event.kind === 'stdout') await box.interrupt();
   }

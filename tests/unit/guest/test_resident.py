@@ -129,7 +129,7 @@ def test_there_are_four_places(agent):
 
 
 def test_one_run_at_a_time(python):
-    python.send(python.ask("import time\nprint('up')\ntime.sleep(30)", 2))
+    python.send(python.ask("import time\nprint('up')\nwhile True: time.sleep(0.05)", 2))
     assert python.expect("STARTED") and python.expect("OUTPUT")["data"] == b"up\n"
     python.send(python.ask("print(1)", 3))
     assert python.collect(3)["failed"]["code"] == ERR["CONFLICT"]
