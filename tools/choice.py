@@ -68,7 +68,7 @@ def find_pytest(wanted):
     stem = module.removesuffix(".py")
     for path in modules():
         short = name_of(path).removesuffix(".py")
-        if short.endswith(("/" + stem, "/test_" + stem)):
+        if f"/{short}".endswith((f"/{stem}", f"/test_{stem}")):
             return f"tests/{short}.py{colons}{name}"
     return None
 

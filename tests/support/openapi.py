@@ -149,8 +149,9 @@ BASES = (V1, "/api/v2", "/api")
 VERSIONS = ("V2", "Unversioned")
 
 
-# Of the daemon that a Bench uses: one MCP server, which never starts.
+# Of the daemon that a Bench uses: one MCP server, which never starts, and time for an upload that many cases share.
 CONFIG = """
+http: {request_timeout: 1h}
 limits: {memory: 256Mi, disk: 16Mi}
 gateway: {servers: {bench: {command: [/bin/true], env: {X: "${secret:absent/none}"}}}}
 """
