@@ -7,37 +7,51 @@
 
 #include "base/attr.h"
 #include "base/str.h"
+#include "core/language/mask.h"
 #include "core/language/runners.h"
 
 /*
- * Theory of operation. An extension or a "#!" line decides. Otherwise each hint of a manifest adds
- * its weight to the score of its language for every line that it matches, up to REPEATS: one habit
- * of a long program must not outweigh all others. The best score is sure if it is high enough, and
- * clearly above the next.
+ * Theory of operation. An extension or a "#!" line decides. Otherwise literals are hidden (mask.h),
+ * and each hint of a manifest adds its weight to the score of its language for every line that it
+ * matches, up to REPEATS: one habit of a long program must not outweigh all others. The best score
+ * is sure if it is high enough, and clearly above the next.
  */
 
 #define LOOK_BYTES 8192 /* later text is ignored */
 #define LINES_MAX  512
+#define STARTS_MAX 1024
 #define REPEATS    4
 #define SURE       5
 /* A word of `commands`, with arguments or without: "date" may be a variable. */
 #define COMMAND_WEIGHT 6
 #define COMMAND_ALONE  2
-#define BLANKS         " \t\r"
 
 struct text {
 	const char *data;
 	size_t len;
 };
 
+/* A statement, up to the end of its line. */
+struct start {
+	struct text rest;
+	size_t line;
+};
+
 struct lines {
 	struct text list[LINES_MAX];
 	size_t count; /* without empty ones */
+	struct start starts[STARTS_MAX];
+	size_t starts_count;
 };
+
+static bool is_one_of(char c, const char *letters)
+{
+	return c && strchr(letters, c);
+}
 
 static bool is_blank(char c)
 {
-	return c && strchr(BLANKS, c);
+	return is_one_of(c, " \t\r");
 }
 
 static struct text trim(struct text t)
@@ -49,17 +63,37 @@ static struct text trim(struct text t)
 	return t;
 }
 
-static void split_lines(struct text code, struct lines *ret_lines)
+static void add_start(struct lines *lines, struct text rest)
 {
-	const char *at = code.data, *end = at + (code.len < LOOK_BYTES ? code.len : LOOK_BYTES);
+	rest = trim(rest);
+	if (rest.len > 0 && lines->starts_count < STARTS_MAX)
+		lines->starts[lines->starts_count++] =
+			(struct start){.rest = rest, .line = lines->count};
+}
 
-	while (at < end && ret_lines->count < LINES_MAX) {
+/* A line begins a statement, and so do ";" and "{ ". */
+static void add_line(struct lines *lines, struct text line)
+{
+	if (line.len == 0)
+		return;
+	add_start(lines, line);
+	for (size_t i = 0; i < line.len; i++)
+		if (line.data[i] == ';' ||
+		    (line.data[i] == '{' && i + 1 < line.len && line.data[i + 1] == ' '))
+			add_start(lines, (struct text){line.data + i + 1, line.len - i - 1});
+	lines->list[lines->count++] = line;
+}
+
+static void split_lines(struct text code, struct lines *lines)
+{
+	const char *at = code.data, *end = at + code.len;
+
+	while (at < end && lines->count < LINES_MAX) {
 		const char *stop = memchr(at, '\n', (size_t)(end - at));
-		struct text line = trim((struct text){at, (size_t)((stop ? stop : end) - at)});
+		size_t len = (size_t)((stop ? stop : end) - at);
 
-		if (line.len > 0)
-			ret_lines->list[ret_lines->count++] = line;
-		at += stop ? (size_t)(stop - at) + 1 : (size_t)(end - at);
+		add_line(lines, trim((struct text){at, len}));
+		at += len + 1;
 	}
 }
 
@@ -167,14 +201,61 @@ static char char_at(struct text t, size_t at)
 	return c;
 }
 
+/* "date in x" is Python. */
+static bool is_keyword(struct text rest)
+{
+	static const char *const words[] = {"in ", "is ", "and ", "or ", "if ", "for ", "not "};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (rest.len >= strlen(words[i]) &&
+		    memcmp(rest.data, words[i], strlen(words[i])) == 0)
+			return true;
+	return false;
+}
+
 /* After a name: "date = 1", "head, tail". A path or an option is none: "cd /tmp", "ls -l". */
 static bool is_operator(struct text rest)
 {
 	char first = char_at(rest, 0), second = char_at(rest, 1);
 
-	if (first == '/' || first == '*' || first == '-' || first == '<' || first == '>')
+	if (is_one_of(first, "/*-+<>"))
 		return second == ' ' || second == '=';
-	return strchr("=+%!,:([)", first) || (rest.len >= 3 && memcmp(rest.data, "in ", 3) == 0);
+	return !first || is_one_of(first, "=%!,:([)") || is_keyword(rest);
+}
+
+static struct text skip(struct text t, size_t len)
+{
+	return trim((struct text){t.data + len, t.len - len});
+}
+
+static size_t span_word(struct text t, const char *more)
+{
+	size_t len = 0;
+
+	while (isalnum((unsigned char)char_at(t, len)) || is_one_of(char_at(t, len), more))
+		len++;
+	return len;
+}
+
+/* The parenthesis of a subshell, and NAME=value in front of a command. */
+static struct text skip_settings(struct text line)
+{
+	size_t len;
+
+	while (char_at(line, 0) == '(')
+		line = skip(line, 1);
+	while ((len = span_word(line, "_")) > 0 && char_at(line, len) == '=') {
+		while (len < line.len && !is_blank(line.data[len]))
+			len++;
+		line = skip(line, len);
+	}
+	return line;
+}
+
+/* The last ";" of a line ends a statement of another language, but not ";;" and "\\;". */
+static bool ends_statement(struct text rest)
+{
+	return rest.data[rest.len - 1] == ';' && !is_one_of(char_at(rest, rest.len - 2), ";\\");
 }
 
 /* Return: a weight; 0: @line begins with none of @commands. */
@@ -182,31 +263,29 @@ static unsigned weigh_command(char *const *commands, struct text line)
 {
 	struct text word, rest;
 
-	while (line.len > 0 && *line.data == '(') /* a subshell */
-		line = (struct text){line.data + 1, line.len - 1};
-	word = (struct text){line.data, 0};
-	while (isalnum((unsigned char)char_at(line, word.len)) ||
-	       (char_at(line, word.len) && strchr("_-", char_at(line, word.len))))
-		word.len++;
+	line = skip_settings(line);
+	word = (struct text){line.data, span_word(line, "_-")};
 	if (word.len == 0 || !has_word(commands, word, strncmp))
 		return 0;
 	rest = (struct text){line.data + word.len, line.len - word.len};
-	if (rest.len > 0 && !strchr(" \t;|&<>", *rest.data))
-		return 0;
-	if (rest.len > 0 && *rest.data == ';' && rest.len == 1)
-		return 0; /* a statement of another language */
 	if (rest.len == 0)
 		return COMMAND_ALONE;
+	if (!is_one_of(*rest.data, " \t;|&<>") || ends_statement(rest))
+		return 0;
 	return is_operator(trim(rest)) ? 0 : COMMAND_WEIGHT;
 }
 
 static unsigned score_commands(const struct runner *r, const struct lines *lines)
 {
 	unsigned score = 0, found = 0;
+	size_t last = LINES_MAX;
 
-	for (size_t i = 0; r->commands && i < lines->count && found < REPEATS; i++) {
-		unsigned weight = weigh_command(r->commands, lines->list[i]);
+	for (size_t i = 0; r->commands && i < lines->starts_count && found < REPEATS; i++) {
+		const struct start *s = &lines->starts[i];
+		unsigned weight = s->line == last ? 0 : weigh_command(r->commands, s->rest);
 
+		if (weight > 0)
+			last = s->line;
 		score += weight;
 		found += weight > 0;
 	}
@@ -214,21 +293,41 @@ static unsigned score_commands(const struct runner *r, const struct lines *lines
 	return score == COMMAND_ALONE && lines->count == 1 ? SURE : score;
 }
 
-static unsigned score_hint(const struct hint *hint, const struct lines *lines)
+static unsigned count_starts(const struct hint *hint, const struct lines *lines)
+{
+	unsigned found = 0;
+	size_t last = LINES_MAX;
+
+	for (size_t i = 0; i < lines->starts_count && found < REPEATS; i++) {
+		const struct start *s = &lines->starts[i];
+
+		if (s->line == last || !hint_matches(hint, s->rest.data, s->rest.len))
+			continue;
+		last = s->line;
+		found++;
+	}
+	return found;
+}
+
+static unsigned count_lines(const struct hint *hint, const struct lines *lines)
 {
 	unsigned found = 0;
 
 	for (size_t i = 0; i < lines->count && found < REPEATS; i++)
 		found += hint_matches(hint, lines->list[i].data, lines->list[i].len);
-	return found * hint->weight;
+	return found;
 }
 
 static unsigned score_runner(const struct runner *r, const struct lines *lines)
 {
 	unsigned score = score_commands(r, lines);
 
-	for (size_t i = 0; i < r->hints_count; i++)
-		score += score_hint(&r->hints[i], lines);
+	for (size_t i = 0; i < r->hints_count; i++) {
+		const struct hint *hint = &r->hints[i];
+
+		score += hint->weight *
+		         (hint->at_start ? count_starts(hint, lines) : count_lines(hint, lines));
+	}
 	return score;
 }
 
@@ -237,7 +336,7 @@ struct score {
 	unsigned own, total;
 };
 
-/* Text of the extended language counts once there is some of its own. */
+/* Text of the extended language counts once there is enough of its own. */
 static void add_extended(const struct runners *all, struct score *scores, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -245,7 +344,7 @@ static void add_extended(const struct runners *all, struct score *scores, size_t
 		const struct runner *base = name ? runners_find(all, name) : NULL;
 
 		scores[i].total = scores[i].own;
-		for (size_t k = 0; scores[i].own > 0 && k < count; k++)
+		for (size_t k = 0; scores[i].own >= SURE && k < count; k++)
 			if (scores[k].runner == base)
 				scores[i].total += scores[k].own;
 	}
@@ -286,18 +385,30 @@ static void rank(const struct runners *all, struct score *scores, size_t count, 
 	}
 }
 
+/* @code: LOOK_BYTES. Return: what is looked at, without literals. */
+static struct text take_code(const struct detect_subject *subject, char *code)
+{
+	size_t len = subject->len < LOOK_BYTES ? subject->len : LOOK_BYTES;
+
+	if (len > 0)
+		memcpy(code, subject->code, len);
+	mask_literals(code, len, subject->len > len);
+	return (struct text){code, len};
+}
+
 void detect_language(const struct runners *all, const struct detect_subject *subject,
                      struct detection *ret_detection)
 {
 	struct score scores[RUNNERS_MAX];
 	struct lines lines = {.count = 0};
+	char code[LOOK_BYTES];
 	const struct runner *r;
 	size_t count = 0;
 
 	detect_stated(all, subject, ret_detection);
 	if (ret_detection->count > 0)
 		return;
-	split_lines((struct text){subject->code, subject->len}, &lines);
+	split_lines(take_code(subject, code), &lines);
 	for (; count < RUNNERS_MAX && (r = runners_at(all, count)); count++)
 		scores[count] = (struct score){.runner = r, .own = score_runner(r, &lines)};
 	rank(all, scores, count, ret_detection);

@@ -15,34 +15,50 @@
 #define ANY_MAX      256
 
 static const char *const field_names[] = {
-	[HINT_TEXT] = "",     [HINT_NAME] = "{name}", [HINT_NUMBER] = "{number}",
-	[HINT_ANY] = "{any}", [HINT_END] = "{end}",
+	[HINT_NAME] = "{name}",
+	[HINT_NUMBER] = "{number}",
+	[HINT_ANY] = "{any}",
+	[HINT_END] = "{end}",
 };
-static_assert(ARRAY_SIZE(field_names) == HINT_PART_COUNT, "every field has a name");
+
+/* {this|that}. Return: its length; 0: none begins here. */
+static size_t choice_at(const char *text)
+{
+	size_t len = *text == '{' ? 1 + strcspn(text + 1, "{}") : 0;
+
+	return len > 0 && text[len] == '}' && memchr(text, '|', len) ? len + 1 : 0;
+}
 
 /* HINT_TEXT: no field begins here. */
-static enum hint_part_kind field_at(const char *text)
+static enum hint_part_kind field_at(const char *text, size_t *ret_len)
 {
-	for (size_t i = HINT_NAME; i < HINT_PART_COUNT; i++)
-		if (str_has_prefix(text, field_names[i]))
+	*ret_len = choice_at(text);
+	if (*ret_len > 0)
+		return HINT_ONE;
+	for (size_t i = 0; i < ARRAY_SIZE(field_names); i++)
+		if (field_names[i] && str_has_prefix(text, field_names[i])) {
+			*ret_len = strlen(field_names[i]);
 			return (enum hint_part_kind)i;
+		}
 	return HINT_TEXT;
 }
 
 static int add_part(struct hint *h, const char **text)
 {
-	enum hint_part_kind kind = field_at(*text);
 	struct hint_part *part = &h->parts[h->count];
-	size_t len = strlen(field_names[kind]);
+	size_t len, next;
 
 	if (h->count == HINT_PARTS_MAX)
 		return -EINVAL;
-	while (kind == HINT_TEXT && (*text)[len] && field_at(*text + len) == HINT_TEXT)
+	part->kind = field_at(*text, &len);
+	while (part->kind == HINT_TEXT && (*text)[len] && field_at(*text + len, &next) == HINT_TEXT)
 		len++;
 	h->count++;
-	part->kind = kind;
-	part->len = kind == HINT_TEXT ? len : 0;
-	part->text = kind == HINT_TEXT ? xmemdup0(*text, len) : NULL;
+	if (part->kind == HINT_TEXT)
+		part->text = xmemdup0(*text, len);
+	else if (part->kind == HINT_ONE)
+		part->text = xmemdup0(*text + 1, len - 2); /* without braces */
+	part->len = part->text ? strlen(part->text) : 0;
 	*text += len;
 	return 0;
 }
@@ -113,47 +129,78 @@ static const char *skip_any(const struct hint_part *until, bool is_end, const ch
 	const char *found;
 
 	if (is_end)
-		return left >= until->len && memcmp(end - until->len, until->text, until->len) == 0
-		               ? end
-		               : NULL;
-	found = memmem(at, left < ANY_MAX ? left : ANY_MAX, until->text, until->len);
-	return found ? found + until->len : NULL;
+		found = left >= until->len ? end - until->len : NULL;
+	else
+		found = memmem(at, left < ANY_MAX ? left : ANY_MAX, until->text, until->len);
+	if (!found || memcmp(found, until->text, until->len) != 0 ||
+	    memchr(at, ';', (size_t)(found - at)))
+		return NULL;
+	return found + until->len;
+}
+
+/* Past the first word of @part that @at begins with; NULL: none. */
+static const char *skip_choice(const struct hint_part *part, const char *at, const char *end)
+{
+	for (const char *word = part->text;;) {
+		size_t n = strcspn(word, "|");
+
+		if (n <= (size_t)(end - at) && memcmp(word, at, n) == 0)
+			return at + n;
+		if (!word[n])
+			return NULL;
+		word += n + 1;
+	}
+}
+
+static const char *skip_text(const struct hint_part *part, const char *at, const char *end)
+{
+	return part->len <= (size_t)(end - at) && memcmp(at, part->text, part->len) == 0
+	               ? at + part->len
+	               : NULL;
+}
+
+static const char *skip_field(enum hint_part_kind kind, const char *at, const char *end)
+{
+	size_t len = span_field(kind, at, (size_t)(end - at));
+
+	return len > 0 ? at + len : NULL;
 }
 
 static bool match_at(const struct hint *h, const char *at, const char *end)
 {
-	for (size_t i = 0; i < h->count; i++) {
+	for (size_t i = 0; at && i < h->count; i++) {
 		const struct hint_part *part = &h->parts[i];
-		size_t left = (size_t)(end - at), len = part->len;
 
-		if (part->kind == HINT_END)
-			return left == 0;
-		if (part->kind == HINT_ANY) {
-			bool is_end = i + 2 < h->count && h->parts[i + 2].kind == HINT_END;
-
-			at = skip_any(&h->parts[++i], is_end, at, end);
-			if (!at)
-				return false;
-			continue;
+		switch (part->kind) {
+		case HINT_TEXT:
+			at = skip_text(part, at, end);
+			break;
+		case HINT_ONE:
+			at = skip_choice(part, at, end);
+			break;
+		case HINT_ANY:
+			i++; /* text follows */
+			at = skip_any(&h->parts[i],
+			              i + 1 < h->count && h->parts[i + 1].kind == HINT_END, at,
+			              end);
+			break;
+		case HINT_END:
+			return at == end;
+		case HINT_NAME:
+		case HINT_NUMBER:
+			at = skip_field(part->kind, at, end);
 		}
-		if (part->kind != HINT_TEXT)
-			len = span_field(part->kind, at, left);
-		else if (left < len || memcmp(at, part->text, len) != 0)
-			len = 0;
-		if (len == 0)
-			return false;
-		at += len;
 	}
-	return true;
+	return at;
 }
 
-bool hint_matches(const struct hint *h, const char *line, size_t len)
+bool hint_matches(const struct hint *h, const char *text, size_t len)
 {
 	const struct hint_part *first = &h->parts[0];
-	const char *end = line + len, *at = line;
+	const char *end = text + len, *at = text;
 
 	if (h->at_start)
-		return match_at(h, line, end);
+		return match_at(h, text, end);
 	while ((at = memmem(at, (size_t)(end - at), first->text, first->len))) {
 		if (match_at(h, at, end))
 			return true;

@@ -11,21 +11,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define HINT_PARTS_MAX  8
+#define HINT_PARTS_MAX  12
 #define HINT_WEIGHT_MAX 100
 
 enum hint_part_kind {
 	HINT_TEXT,
 	HINT_NAME,   /* {name}: letters, digits and "_", not beginning with a digit */
 	HINT_NUMBER, /* {number}: digits */
-	HINT_ANY,    /* {any}: anything up to the text that follows */
+	HINT_ANY,    /* {any}: anything but ";" up to the text that follows */
+	HINT_ONE,    /* {int|char|}: the first of these that fits; the last may be empty */
 	HINT_END,    /* {end}: of the line */
-	HINT_PART_COUNT
 };
 
 struct hint_part {
 	enum hint_part_kind kind;
-	char *text; /* owned; NULL: of fields */
+	char *text; /* owned; of HINT_TEXT and HINT_ONE, else NULL */
 	size_t len;
 };
 
@@ -33,11 +33,14 @@ struct hint {
 	struct hint_part parts[HINT_PARTS_MAX];
 	size_t count;
 	unsigned weight;
-	bool at_start; /* of a line, after blanks */
+	bool at_start; /* of a statement */
 };
 
 /** hint_parse - Return: 0, or -EINVAL; in any case: hint_done. */
 int hint_parse(const char *value, struct hint *ret_hint) attr_must_check;
 void hint_done(struct hint *h);
-/** hint_matches - @line: without blanks at its ends. */
-bool hint_matches(const struct hint *h, const char *line, size_t len);
+/**
+ * hint_matches - @text: of one line, without blanks at its ends and without literals (mask.h). It
+ * begins with a statement if the hint asks for that.
+ */
+bool hint_matches(const struct hint *h, const char *text, size_t len);

@@ -3,14 +3,18 @@
 
 #include "base/alloc.h"
 #include "base/attr.h"
+#include "base/buf.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "core/language/detect.h"
 #include "core/language/runners.h"
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The manifests of this tree. */
 static struct runners *all;
+static const char *snippets; /* folder */
 
 static struct detection detect(const char *file_name, const char *code, size_t len)
 {
@@ -195,6 +199,71 @@ static void languages_are_distinguished(void **state)
 		check(rows[i].code, rows[i].language, true);
 }
 
+/* The snippets of a file follow lines "======== NAME". */
+#define SNIPPET "======== "
+
+struct tally {
+	size_t snippets, wrong;
+	size_t python; /* wrong ones: who writes Python need not name it */
+};
+
+/* A request without a language: what is certain, else Python. */
+static const char *choose(const char *code, size_t len)
+{
+	struct detection d = detect(NULL, code, len);
+
+	return d.is_sure ? d.candidates[0]->name : "python";
+}
+
+static size_t check_file(const char *folder, const char *language, struct tally *tally)
+{
+	cleanup_free char *path = xasprintf("%s/%s.txt", folder, language);
+	cleanup_buf struct buf text = BUF_INIT(1 << 20);
+	size_t count = 0;
+
+	assert_int_equal(file_read_at(AT_FDCWD, path, &text), 0);
+	assert_int_equal(buf_add(&text, "", 1), 0);
+	for (char *at = text.data, *next; *at; at = next, count++) {
+		char *code = strchr(at, '\n') + 1;
+		const char *chosen;
+
+		assert_true(str_has_prefix(at, SNIPPET));
+		next = strstr(code, "\n" SNIPPET);
+		next = next ? next + 1 : code + strlen(code);
+		chosen = choose(code, (size_t)(next - code));
+		if (str_equal(chosen, language))
+			continue;
+		print_message("%s instead of %s: %.*s\n", chosen, language,
+		              (int)(code - at - strlen(SNIPPET) - 1), at + strlen(SNIPPET));
+		tally->wrong++;
+		tally->python += str_equal(language, "python");
+	}
+	tally->snippets += count;
+	return count;
+}
+
+/* What models and people send: see snippets/. */
+static void snippets_are_recognised(void **state)
+{
+	static const struct {
+		const char *language;
+		size_t least;
+	} rows[] = {
+		{"python", 90}, {"javascript", 50}, {"typescript", 45}, {"shell", 50},
+		{"c", 25},      {"cpp", 25},        {"csharp", 25},     {"go", 25},
+		{"java", 25},   {"php", 25},        {"ruby", 25},       {"rust", 25},
+	};
+	struct tally tally = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_in_range(check_file(snippets, rows[i].language, &tally), rows[i].least,
+		                SIZE_MAX);
+	print_message("%zu snippets, %zu wrong\n", tally.snippets, tally.wrong);
+	assert_int_equal(tally.python, 0);
+	assert_in_range(tally.wrong * 100, 0, tally.snippets);
+}
+
 static void check_stated(const char *file_name, const char *code, const char *language)
 {
 	const struct detect_subject subject = {file_name, code, strlen(code)};
@@ -354,6 +423,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(short_code_is_not_mistaken),
 		cmocka_unit_test(languages_are_distinguished),
+		cmocka_unit_test(snippets_are_recognised),
 		cmocka_unit_test(extension_decides),
 		cmocka_unit_test(first_line_decides),
 		cmocka_unit_test(hostile_code_is_read_within_bounds),
@@ -362,11 +432,12 @@ int main(int argc, char **argv)
 	struct error err = {0};
 	int failed;
 
-	all = argc == 2 ? runners_load(argv[1], NULL, &err) : NULL;
+	all = argc == 3 ? runners_load(argv[1], NULL, &err) : NULL;
 	if (!all) {
-		(void)fprintf(stderr, "usage: %s RUNNERS: %s\n", argv[0], err.msg);
+		(void)fprintf(stderr, "usage: %s RUNNERS SNIPPETS: %s\n", argv[0], err.msg);
 		return 2;
 	}
+	snippets = argv[2];
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	runners_free(all);
 	return failed;

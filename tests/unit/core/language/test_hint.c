@@ -40,6 +40,23 @@ static void fields_stand_for_what_varies(void **state)
 	check("4 @{name} =", "@ @x =", true);
 	check("4 {{name}", "{ {x", true);
 	check("4 {other}", "a {other}", true);
+	/* Not beyond a statement. */
+	check("4 ^import {any} from ", "import a from b", true);
+	check("4 ^import {any} from ", "import a; b from c", false);
+	check("4 ^{name}({any}){end}", "f(x); g(y)", false);
+	check("4 ^for {any}; do", "for x in y; do", true);
+	check("4 ^import {any};{end}", "import a.b;", true);
+	check("4 ^{int|char} {name}(", "char f()", true);
+	check("4 ^{int|char} {name}(", "chart f()", false);
+	/* The first that fits, without a second try. */
+	check("4 ^{int|interface} x", "interface x", false);
+	check("4 ^{interface|int} x", "interface x", true);
+	check("4 ^a {static |}b", "a b", true);
+	check("4 ^a {static |}b", "a static b", true);
+	check("4 ^a {static |}b", "a c", false);
+	check("4 : {x|y}{,|)| =}", "f(a: y)", true);
+	check("4 : {x|y}{,|)| =}", "f(a: yes)", false);
+	check("4 { |{name}| ", "each { |x| y", true);
 	check("4 x", "", false);
 	check("4 ^{name}", "", false);
 }
@@ -62,7 +79,9 @@ static void unsound_hints_are_refused(void **state)
 		"4 x{any}",
 		"4 x{end}y",
 		"4 x{any}{name}",
-		"4 a{name}b{name}c{name}d{name}e",
+		"4 {a|b}",
+		"4 x{any}{a|b}",
+		"4 a{name}b{name}c{name}d{name}e{name}f{name}g",
 	};
 
 	(void)state;
