@@ -318,6 +318,31 @@ def test_a_changed_toolchain_compiles_again(make_daemon):
         shutil.rmtree(folder)
 
 
+#: Without a language: what runs.
+GUESSED = {
+    "import sys; from os import path; print(path.__name__)": "python",
+    "print('const x = 1; console.log(x)')": "python",
+    "6 * 7": "python",
+    "console.log([1, 2].map(x => x * 2))": "javascript",
+    "const n: number = 5; console.log(n)": "typescript",
+    "cat <<EOF\nimport os; print(os)\nEOF": "shell",
+}
+
+
+def test_every_client_gets_the_same_guess(daemon, client):
+    """One place decides: those of the SDKs are in tests/sdk."""
+    mcp = Mcp(daemon.socket)
+    for code, language in GUESSED.items():
+        body = {"code": code, "default_language": "python"}
+        ran = client.post("/api/v1/execute", body)
+        assert ran.status == 200 and ran.json["language"] == language, (code, ran)
+        shown = subprocess.run([BUILD / "millibox", "run", "--json", "--socket", daemon.socket, "-c", code], capture_output=True, text=True, check=False)
+        assert json.loads(shown.stdout)["language"] == language, (code, shown)
+        assert mcp.call("execute_code", code=code)["structuredContent"]["language"] == language, code
+    unsure = client.post("/api/v1/execute", {"code": "6 * 7"})
+    assert unsure.status == 400 and unsure.json["field"] == "language" and "python" in unsure.json["detail"], unsure
+
+
 TOY = """\
 name: toy
 aliases: [toylang]

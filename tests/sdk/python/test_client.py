@@ -28,6 +28,11 @@ def test_everything_that_a_program_is_given(sdk):
     assert sdk.run_code("echo $0", language="shell").ok
 
 
+def test_a_guessed_language(sdk):
+    for code, language in (("import sys; from os import path; print(path.sep)", "python"), ("console.log(6 * 7)", "javascript"), ("6 * 7", "python")):
+        assert sdk.run_code(code).raw["language"] == language
+
+
 def test_language_options_and_file_names(sdk, box):
     options = next(row["options"] for row in sdk.languages() if row["name"] == "shell")
     assert "set_flags" in [option["name"] for option in options]

@@ -26,6 +26,11 @@ test('everything that a program is given', async () => {
   assert.ok((await client.runCode('echo $0', { language: 'shell' })).ok);
 });
 
+test('a guessed language', async () => {
+  const guessed = { 'import sys; from os import path; print(path.sep)': 'python', 'console.log(6 * 7)': 'javascript', '6 * 7': 'python' };
+  for (const [code, language] of Object.entries(guessed)) assert.equal((await client.runCode(code)).language, language);
+});
+
 test('limits', async () => {
   const result = await client.runCode('x = bytearray(200 << 20)', { memory: '64Mi' });
   assert.deepEqual([result.status, result.limit], ['failed', 'memory']);
