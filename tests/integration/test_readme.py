@@ -148,6 +148,7 @@ PAGES = {
     ("docs/mcp.md", "hello="): '"structuredContent"',
     ("docs/network.md", "MILLIBOX_POLICY_DIR="): '"kind":"network"',
     ("docs/network.md", "nft delete table"): (NEEDS_HOST,),
+    ("docs/operations.md", "apt-get install ./dist/"): (NEEDS_HOST,),
     ("docs/operations.md", "make install"): (NEEDS_HOST,),
     ("docs/operations.md", "millibox up -d"): (NEEDS_OWN,),
     ("docs/operations.md", "milliboxd --dump-config"): "",
