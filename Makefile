@@ -16,7 +16,7 @@ RELEASE  := build-release
 CLANG    := build-clang
 SANITIZE := -Db_sanitize=address,undefined -Db_lundef=false
 
-.PHONY: all run with-tests quick t test check lint openapi man ci nightly asan fuzz bench bench-compare soak test-vm install dist clean help setup-%
+.PHONY: all run with-tests quick t test check lint openapi man ci nightly asan fuzz bench bench-compare soak test-vm test-package install deb dist clean help setup-%
 
 all: $(BUILD)/build.ninja ## build everything into ./build
 	meson compile -C $(BUILD)
@@ -68,10 +68,10 @@ ci: setup-test setup-lint ## lint of what changed, all tests
 	@$(MAKE) --no-print-directory with-tests $(CLANG)/build.ninja
 	@$(PYTHON) tools/test $(BUILD) all lint
 
-nightly: ## what a release needs beside ci: lint of everything, no flaky test, sanitizers, a soak, a cgroup v2 kernel
+nightly: ## what a release needs beside ci: lint of everything, no flaky test, sanitizers, a soak, packages, a cgroup v2 kernel
 	$(MAKE) lint
 	MILLIBOX_FLAKY=fail $(MAKE) test
-	$(MAKE) asan soak test-vm
+	$(MAKE) asan soak test-package test-vm
 
 # What a sanitizer found once is an error, even if it is not found again.
 asan: ## all tests with the address and undefined behaviour sanitizers
@@ -100,15 +100,23 @@ test-vm: setup-vm setup-test ## limits and teardown on a pure cgroup v2 kernel i
 	@$(MAKE) --no-print-directory all
 	@$(PYTHON) tools/test $(BUILD) vm
 
-install: setup-run $(RELEASE)/build.ninja ## install a release build: DESTDIR= PREFIX=/usr/local
+test-package: setup-package setup-test ## make packages, an image and a release, and use them in a clean Debian
+	@$(MAKE) --no-print-directory all
+	@$(PYTHON) tools/test $(BUILD) package
+
+# Installs no packages: it may run as root on a host that is not the developer's. tools/setup names those that a build needs.
+install: $(RELEASE)/build.ninja ## install a release build: DESTDIR= PREFIX=/usr/local
 	meson configure $(RELEASE) --prefix=$(abspath $(PREFIX))
 	meson install -C $(RELEASE) $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+
+deb: setup-deb ## Debian packages of this tree in dist/
+	@tools/make-deb dist
 
 dist: all ## source archive of the last commit
 	meson dist -C $(BUILD) --no-tests --formats xztar
 
 clean: ## remove all build directories
-	rm -rf build build-asan $(CLANG) build-fuzz $(RELEASE)
+	rm -rf build build-asan $(CLANG) build-fuzz build-deb $(RELEASE) dist
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16

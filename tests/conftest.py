@@ -18,8 +18,9 @@ from support.daemon import BUILD, Daemon  # noqa: E402
 from support.recorder import Recorder  # noqa: E402
 
 
-#: The phases of tools/test that run pytest: as the caller, on boxes of pools, as an ordinary user, as one with subordinate ids.
-PHASES = ("system", "pool", "user", "subid")
+#: The phases of tools/test that run pytest: as the caller, on boxes of pools, as an ordinary user, as one with subordinate ids; of
+#: packages and images, which takes minutes and is not for every change.
+PHASES = ("system", "pool", "user", "subid", "package")
 
 MARKERS = [
     'phases(*names): the phases of tools/test in which a test runs. Every module has one, as part of its pytestmark; a function may'

@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
-SUITES = ["integration", "security", "fault", "soak", "sdk"]
+SUITES = ["integration", "security", "fault", "soak", "sdk", "package"]
 CONCERNS = TESTS / "concerns.txt"
 
 

@@ -3,7 +3,7 @@
 
 A record is a dictionary:
 
-    phase    unit, system, pool, user, subid, smoke, lint, vm, systemd
+    phase    unit, system, pool, user, subid, smoke, lint, package, vm, systemd
     id       what the phase's runner calls the test
     outcome  passed, failed or skipped, beside other tests
     seconds  with set-up and teardown

@@ -2,10 +2,13 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -32,6 +35,8 @@ static struct {
 	enum log_format format;
 } settings = {.program = "millibox", .level = LOG_LEVEL_INFO, .format = LOG_FORMAT_TEXT};
 
+static char place[PATH_MAX]; /* "": unknown */
+
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 static_assert(ARRAY_SIZE(level_names) == LOG_LEVEL_COUNT, "every level has a name");
 static const char *const format_names[] = {"text", "json"};
@@ -50,6 +55,38 @@ void log_setup(const char *program, enum log_level level, enum log_format format
 	settings.program = program;
 	settings.level = level;
 	settings.format = format;
+}
+
+/* systemd says which socket is its journal's. */
+static bool is_journal(const struct stat *st)
+{
+	const char *given = getenv("JOURNAL_STREAM");
+	char own[64];
+
+	(void)snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)st->st_dev, (uintmax_t)st->st_ino);
+	return given && str_equal(given, own);
+}
+
+void log_find_place(void)
+{
+	struct stat st;
+	ssize_t n = 0;
+
+	if (fstat(STDERR_FILENO, &st) < 0)
+		return;
+	/* The path of a removed file would lead to another one. */
+	if (S_ISREG(st.st_mode) && st.st_nlink > 0)
+		n = readlink("/proc/self/fd/2", place, sizeof(place) - 1);
+	else if (S_ISSOCK(st.st_mode) && is_journal(&st))
+		n = snprintf(place, sizeof(place), "journal");
+	else if (isatty(STDERR_FILENO))
+		n = snprintf(place, sizeof(place), "terminal");
+	place[n > 0 && (size_t)n < sizeof(place) - 1 ? n : 0] = '\0';
+}
+
+const char *log_place(void)
+{
+	return place[0] ? place : NULL;
 }
 
 static int index_of(const char *const *names, int count, const char *text)

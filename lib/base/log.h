@@ -28,6 +28,10 @@ struct error;
 
 /** log_setup - @program must be a literal: it is kept. */
 void log_setup(const char *program, enum log_level level, enum log_format format);
+/** log_find_place - once, while the program may still look at its standard error. */
+void log_find_place(void);
+/** log_place - where lines go: the path of a file, "journal" or "terminal"; NULL: none of them. */
+const char *log_place(void);
 /** log_level_parse / log_format_parse - Return: the value or -EINVAL. */
 int log_level_parse(const char *text);
 int log_format_parse(const char *text);

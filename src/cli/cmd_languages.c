@@ -3,6 +3,7 @@
 #include "cli/command.h"
 
 #include "base/alloc.h"
+#include "cli/client/own_daemon.h"
 #include "cli/resource.h"
 #include "client/millibox.h"
 #include <stddef.h>
@@ -35,9 +36,15 @@ static int run_languages(const void *values, const struct args *args attr_unused
 	cleanup_free char *path = xasprintf("%s%s%s", languages.base,
 	                                    escaped ? "?template_id=" : "", escaped ? escaped : "");
 	const struct daemon_call call = {.method = "GET", .path = path};
+	cleanup_daemon struct millibox_client *client = daemon_open(&options->common.at);
+	cleanup_own_daemon struct own_daemon *own = NULL;
 	json_auto_t *answer = NULL;
-	int status = resource_call(&options->common, &call, &answer, err);
+	int status;
 
+	if (own_daemon_find(client, -1, &own, err) < 0)
+		return -1;
+	status =
+		resource_finish(&options->common, client, daemon_send(client, &call), &answer, err);
 	if (answer)
 		resource_print_list(&languages, answer, true);
 	return status;

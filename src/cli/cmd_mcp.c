@@ -14,33 +14,21 @@ struct mcp_options {
 	struct daemon_options at;
 };
 
-static void own_daemon_endp(struct own_daemon **d)
-{
-	own_daemon_end(*d);
-}
-
 /* Only the protocol writes to stdout. */
 static int run_mcp(const void *values, const struct args *args attr_unused, struct error *err)
 {
 	const struct mcp_options *options = values;
 	cleanup_daemon struct millibox_client *client = daemon_open(&options->at);
-	cleanup_close int interrupt_fd = -1;
-	attr_cleanup(own_daemon_endp) struct own_daemon *own = NULL;
-	const char *address = NULL;
-	int found = millibox_find(client, &address);
+	cleanup_close int interrupt_fd = interrupt_open(err);
+	cleanup_own_daemon struct own_daemon *own = NULL;
 
-	if (found < 0)
-		return daemon_fail(client, err);
-	interrupt_fd = interrupt_open(err);
 	if (interrupt_fd < 0)
 		return -1;
-	if (!found) {
-		own = own_daemon_start(interrupt_fd, err);
-		if (!own)
-			return -1;
-		message_show("no daemon listens at %s; started one for this command", address);
-		(void)millibox_set_socket(client, own_daemon_socket(own));
-	}
+	if (own_daemon_find(client, interrupt_fd, &own, err) < 0)
+		return exit_status_of_failure(interrupt_fd, err);
+	if (own)
+		message_show(
+			"no daemon listens at the default socket; started one for this command");
 	return bridge_run(client, !own, interrupt_fd, err) < 0 ? CLI_ERROR : CLI_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "cli/client/own_daemon.h"
 #include "cli/common_options.h"
 #include "cli/message.h"
 #include "cli/resource.h"
@@ -125,6 +126,7 @@ static int run_explain(const void *values, const struct args *args attr_unused, 
 {
 	const struct explain_options *options = values;
 	cleanup_daemon struct millibox_client *client = daemon_open(&options->run.at);
+	cleanup_own_daemon struct own_daemon *own = NULL;
 	cleanup_free char *body = build_body(options, err);
 	const struct daemon_call call = {
 		.method = "POST", .path = "/api/v1/policy/explain", .body = body};
@@ -132,7 +134,8 @@ static int run_explain(const void *values, const struct args *args attr_unused, 
 	bool allowed;
 	int status = 0;
 
-	if (!body || daemon_ask(client, &call, &answer, &status, err) < 0)
+	if (!body || own_daemon_find(client, -1, &own, err) < 0 ||
+	    daemon_ask(client, &call, &answer, &status, err) < 0)
 		return -1;
 	allowed = json_is_true(json_object_get(answer, "allowed"));
 	if (status != HTTP_OK)

@@ -19,6 +19,7 @@
 #include "base/utf8.h"
 #include "cli/client/exec_call.h"
 #include "cli/client/interrupt.h"
+#include "cli/client/own_daemon.h"
 #include "cli/common_options.h"
 #include "cli/message.h"
 #include "cli/own_session.h"
@@ -37,6 +38,7 @@ struct repl_options {
 
 struct repl {
 	const struct repl_options *options;
+	struct own_daemon *own;           /* owned; NULL: the daemon is not ours */
 	struct millibox_client *client;   /* owned */
 	struct millibox_session *session; /* owned */
 	int interrupt_fd;
@@ -158,10 +160,18 @@ static int converse_in(struct repl *r, const char *id, struct error *err)
 	return status;
 }
 
+/* A session lives in a daemon that runs already; a new one ends with the conversation. */
+static int find_daemon(struct repl *r, const char *id, struct error *err)
+{
+	return id ? daemon_require(r->client, err)
+	          : own_daemon_find(r->client, r->interrupt_fd, &r->own, err);
+}
+
 static int run_repl(const void *values, const struct args *args, struct error *err)
 {
 	struct repl r = {.options = values, .interrupt_fd = -1};
-	int status = -1;
+	const char *id = args->words_count ? args->words[0] : NULL;
+	int status;
 
 	if (args->words_count > 1)
 		return error_set(err, ERR_INVALID, 0, "expected at most one session id");
@@ -170,8 +180,9 @@ static int run_repl(const void *values, const struct args *args, struct error *e
 	if (r.interrupt_fd < 0)
 		return -1;
 	r.client = daemon_open(&r.options->run.at);
-	if (daemon_require(r.client, err) == 0)
-		status = converse_in(&r, args->words_count ? args->words[0] : NULL, err);
+	status = find_daemon(&r, id, err) == 0 ? converse_in(&r, id, err)
+	                                       : exit_status_of_failure(r.interrupt_fd, err);
+	own_daemon_end(r.own);
 	millibox_client_free(r.client);
 	(void)fd_close(r.interrupt_fd);
 	return status;
@@ -194,7 +205,8 @@ static const struct option_row rows[] = {
 
 COMMAND(repl, "repl", "[SESSION]", "Type programs line by line into a session", run_repl, rows,
         struct repl_options,
-        .text = "Without SESSION a new one is made, and deleted at the end. A block ends with "
+        .text = "Without SESSION a new one is made, and deleted at the end; if no daemon listens "
+                "at the default socket, one is started for it. A block ends with "
                 "an empty line. Ctrl-C interrupts the program, or drops what was typed; Ctrl-D "
                 "ends the conversation. Figures are saved as PNG files. The history is kept in "
                 "the user's state directory.\n");

@@ -96,6 +96,6 @@ COMMAND(run, "run", "(FILE | -c CODE | --handler FILE | -) [ARGUMENT...]",
         .text = "Options precede FILE; all that follows it is passed to the program. After -c "
                 "CODE, put '--' before arguments that begin with '-'. A pipe or file that is "
                 "standard input becomes that of the program. If no daemon listens "
-                "at the default socket, one is started for this run (not with --dir, which "
-                "uses a session). --apply leaves alone what has changed meanwhile, links that "
+                "at the default socket, one is started for this run. --apply leaves alone what has "
+                "changed meanwhile, links that "
                 "lead outside, and hooks and settings of git, and names them.\n");

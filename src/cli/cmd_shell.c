@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "cli/client/attach.h"
+#include "cli/client/own_daemon.h"
 #include "cli/common_options.h"
 #include "cli/message.h"
 #include "cli/own_session.h"
@@ -21,6 +22,7 @@
 
 struct shell {
 	const struct run_options *options;
+	struct own_daemon *own;           /* owned; NULL: the daemon is not ours */
 	struct millibox_client *client;   /* owned */
 	struct millibox_session *session; /* owned */
 	char *execution_id;               /* owned; NULL: not started */
@@ -118,7 +120,8 @@ static int run_shell(const void *values, const struct args *args, struct error *
 		return error_set(err, ERR_INVALID, 0,
 		                 "shell needs a terminal; use 'millibox session exec' or 'run'");
 	s.client = daemon_open(&s.options->at);
-	status = daemon_require(s.client, err);
+	/* A session lives in a daemon that runs already. Ctrl-C ends us while we wait for one. */
+	status = id ? daemon_require(s.client, err) : own_daemon_find(s.client, -1, &s.own, err);
 	if (status == 0)
 		status = id ? daemon_session(s.client, id, &s.session, err)
 		            : own_session_create(s.client, s.options, &s.session, err);
@@ -128,6 +131,7 @@ static int run_shell(const void *values, const struct args *args, struct error *
 		millibox_session_free(s.session);
 	else
 		own_session_delete(s.client, s.session);
+	own_daemon_end(s.own);
 	millibox_client_free(s.client);
 	millibox_free(s.execution_id);
 	return status;
@@ -147,8 +151,8 @@ static const struct option_row rows[] = {
 
 COMMAND(shell, "shell", "[SESSION] [-- COMMAND [ARGUMENT...]]", "Open a terminal in a session",
         run_shell, rows, struct run_options,
-        .text = "Without SESSION a new one is made, and deleted at the end. COMMAND is bash by "
-                "default.\n"
+        .text = "Without SESSION a new one is made, and deleted at the end; if no daemon listens "
+                "at the default socket, one is started for it. COMMAND is bash by default.\n"
                 "All keys go to the program, Ctrl-C included; it ends when the terminal is closed. "
                 "The exit\n"
                 "status is the program's.\n");

@@ -39,7 +39,7 @@ struct command {
 /* In the order of --help. */
 /* clang-format off */
 #define COMMANDS(X) \
-	X(run) X(repl) X(shell) X(sandbox_run) \
+	X(run) X(repl) X(shell) X(sandbox_run) X(up) X(down) X(status) \
 	X(session_create) X(session_list) X(session_show) X(session_exec) X(session_interrupt) \
 	X(session_pause) X(session_resume) X(session_terminate) X(session_delete) \
 	X(execution_list) X(execution_show) X(execution_logs) X(execution_cancel) X(logs) X(why) X(receipt_verify) X(receipt_key) X(stats) X(top) \

@@ -104,13 +104,43 @@ static bool is_short_for(const char *word, const char *name)
 	        strncmp(word, name, len) == 0);
 }
 
+/* Words of other tools for what a command of ours does. */
+static const struct {
+	const char *word;
+	const char *command;
+} foreign_words[] = {
+	{"start", "up -d"},
+	{"serve", "up"},
+	{"stop", "down"},
+	{"restart", "down"},
+	{"info", "status"},
+	{"ps", "top"},
+	{"build", "template build"},
+	{"pull", "template import"},
+	{"images", "template list"},
+	{"attach", "shell"},
+	{"kill", "execution cancel"},
+};
+
+/* Return: NULL: none is certain. */
+static const char *find_meant(const char *word)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(foreign_words); i++)
+		if (str_equal(word, foreign_words[i].word))
+			return foreign_words[i].command;
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (is_short_for(word, commands[i]->name))
+			return commands[i]->name;
+	return NULL;
+}
+
 int commands_refuse(char *const *argv, struct error *err)
 {
 	cleanup_free char *both = argv[1] ? xasprintf("%s %s", argv[0], argv[1]) : NULL;
 	cleanup_free char *words = list_group(argv[0]);
 	struct suggest one = {.word = argv[0]};
 	struct suggest two = {.word = both ? both : argv[0]};
-	const char *meant = NULL;
+	const char *meant = find_meant(argv[0]);
 
 	if (words)
 		return error_set(err, ERR_INVALID, 0, "%s '%s'; expected one of: %s",
@@ -119,8 +149,6 @@ int commands_refuse(char *const *argv, struct error *err)
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		suggest_offer(&one, commands[i]->name);
 		suggest_offer(&two, commands[i]->name);
-		if (!meant && is_short_for(argv[0], commands[i]->name))
-			meant = commands[i]->name;
 	}
 	if (meant)
 		return error_set(err, ERR_INVALID, 0, "unknown command '%s'; did you mean '%s'?",

@@ -6,6 +6,7 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "cli/client/interrupt.h"
 #include "cli/message.h"
 
 struct words {
@@ -30,8 +31,7 @@ static const struct words failures[] = {
 
 static const struct exit_row rows[] = {
 	{"0", "success"},
-	{"1",
-         "a check fails (doctor, verify, check, explain, validate), or a change was not applied"},
+	{"1", "a check fails (doctor, status, verify, explain ...), or a change was not applied"},
 	{"2", "the command line or the value of an option is invalid"},
 	{"124", "the program reached its time limit"},
 	{"125", "Millibox failed: no daemon, the request was refused, or the box was lost"},
@@ -64,6 +64,16 @@ static const char *find_text(const struct words *table, size_t count, const char
 int exit_status_of_error(const struct error *err)
 {
 	return err->code == ERR_INVALID ? CLI_USAGE : CLI_ERROR;
+}
+
+int exit_status_of_failure(int interrupt_fd, struct error *err)
+{
+	int signo = interrupt_taken(interrupt_fd);
+
+	if (signo == 0)
+		return -1;
+	error_clear(err);
+	return CLI_SIGNAL + signo;
 }
 
 int exit_status_of_result(const json_t *result)

@@ -32,6 +32,11 @@ void exit_status_print(FILE *out);
 /** exit_status_of_error - CLI_USAGE for ERR_INVALID, else CLI_ERROR. */
 int exit_status_of_error(const struct error *err);
 /**
+ * exit_status_of_failure - 128 + the signal that arrived at @interrupt_fd, which is no error; -1:
+ * none did.
+ */
+int exit_status_of_failure(int interrupt_fd, struct error *err);
+/**
  * exit_status_of_result - the program's status, 128 + signal, or 124 for a time-out; 125 if
  * unknown.
  */

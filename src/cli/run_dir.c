@@ -14,6 +14,7 @@
 #include "base/utf8.h"
 #include "cli/client/exec_call.h"
 #include "cli/client/interrupt.h"
+#include "cli/client/own_daemon.h"
 #include "cli/dir_archive.h"
 #include "cli/exit_status.h"
 #include "cli/message.h"
@@ -283,6 +284,7 @@ int run_dir(const struct run_options *options, const struct run_input *input,
 	struct dir_run d = {.options = options, .interrupt_fd = -1};
 	struct run_options inside = *options;
 	cleanup_request struct millibox_request *request = NULL;
+	struct own_daemon *own = NULL;
 	int status = -1;
 
 	/* These are the session's. */
@@ -293,10 +295,12 @@ int run_dir(const struct run_options *options, const struct run_input *input,
 	request = run_request_build(&inside, input, args, err);
 	d.interrupt_fd = request ? interrupt_open(err) : -1;
 	d.client = daemon_open(&options->at);
-	if (d.interrupt_fd >= 0 && daemon_require(d.client, err) == 0 && make_place(&d, err) == 0 &&
-	    copy_before(&d, err) == 0)
+	if (d.interrupt_fd >= 0 && own_daemon_find(d.client, d.interrupt_fd, &own, err) < 0)
+		status = exit_status_of_failure(d.interrupt_fd, err);
+	else if (d.interrupt_fd >= 0 && make_place(&d, err) == 0 && copy_before(&d, err) == 0)
 		status = run_in_session(&d, request, err);
 	remove_place(&d);
+	own_daemon_end(own);
 	millibox_client_free(d.client);
 	(void)fd_close(d.interrupt_fd);
 	return status;

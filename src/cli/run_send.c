@@ -39,7 +39,7 @@ static int report_failure(const struct exec_call *call, const struct own_daemon 
 	}
 	if (own)
 		own_daemon_show_log(own);
-	return CLI_ERROR;
+	return exit_status_of_error(err);
 }
 
 int run_send_to(const struct run_send *run, struct millibox_client *client,
@@ -50,33 +50,14 @@ int run_send_to(const struct run_send *run, struct millibox_client *client,
 	return report_result(run, call);
 }
 
-static int send_to_own_daemon(const struct run_send *run, struct millibox_client *client,
-                              struct exec_call *call, struct error *err)
-{
-	struct own_daemon *own = own_daemon_start(call->interrupt_fd, err);
-	int status;
-
-	if (!own)
-		return report_failure(call, NULL, err);
-	(void)millibox_set_socket(client, own_daemon_socket(own));
-	if (exec_call_run(call, client, NULL, run->request, err) < 0)
-		status = report_failure(call, own, err);
-	else
-		status = report_result(run, call);
-	own_daemon_end(own);
-	return status;
-}
-
 int run_send(const struct run_send *run, const struct daemon_options *at, struct exec_call *call,
              struct error *err)
 {
 	cleanup_daemon struct millibox_client *client = daemon_open(at);
-	int found = millibox_find(client, NULL);
+	cleanup_own_daemon struct own_daemon *own = NULL;
 
-	if (found < 0) {
-		(void)daemon_fail(client, err);
-		return exit_status_of_error(err);
-	}
-	return found ? run_send_to(run, client, NULL, call, err)
-	             : send_to_own_daemon(run, client, call, err);
+	if (own_daemon_find(client, call->interrupt_fd, &own, err) < 0 ||
+	    exec_call_run(call, client, NULL, run->request, err) < 0)
+		return report_failure(call, own, err);
+	return report_result(run, call);
 }

@@ -139,7 +139,7 @@ void endpoint_done(struct endpoint *endpoint)
 	*endpoint = (struct endpoint){0};
 }
 
-int endpoint_connect(const char *path)
+int endpoint_dial(const char *path)
 {
 	cleanup_close int fd = fd_socket(AF_UNIX, SOCK_STREAM, 0);
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -150,7 +150,14 @@ int endpoint_connect(const char *path)
 		return -ENAMETOOLONG;
 	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;
-	return 0;
+	return TAKE_FD(fd);
+}
+
+int endpoint_connect(const char *path)
+{
+	cleanup_close int fd = endpoint_dial(path);
+
+	return fd < 0 ? fd : 0;
 }
 
 /* Whether only @owner can put a socket at @path: its directory is @owner's, and no link. */

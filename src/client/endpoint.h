@@ -75,7 +75,9 @@ void endpoint_done(struct endpoint *endpoint);
  * put it there. Return: 0; or -EPERM: untrusted, or another errno.
  */
 int endpoint_use_system(struct endpoint *endpoint, const char *path, uid_t owner) attr_must_check;
-/** endpoint_connect - Return: 0, or a negative errno. */
+/** endpoint_dial - Return: a connected socket, or a negative errno. */
+int endpoint_dial(const char *path) attr_must_check;
+/** endpoint_connect - does anything listen? Return: 0, or a negative errno. */
 int endpoint_connect(const char *path) attr_must_check;
 /**
  * endpoint_is_served - does a trustworthy daemon listen there? Not if another user could have made

@@ -60,6 +60,7 @@ static enum daemon_exit with_config(const struct flags *flags)
 	if (flags->dump_config || flags->check_config)
 		return flush_stdout();
 	log_setup(PROGRAM, config->log_level, config->log_format);
+	log_find_place();
 	if (flags->create_key)
 		return first_key_create(config);
 	if (flags->rotate_key)

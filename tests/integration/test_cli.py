@@ -583,7 +583,7 @@ def test_unknown_commands_get_a_suggestion(word, hint):
 @pytest.mark.parametrize(
     "words, expected",
     [
-        (["millibox", "do"], ["doctor"]),
+        (["millibox", "do"], ["down", "doctor"]),
         (["millibox", "run", "--mem"], ["--memory"]),
         (["millibox", "box", ""], ["plan"]),
         (["millibox", "ses"], ["session"]),

@@ -25,6 +25,7 @@ NO_JSON = {
     "shell": "a terminal",
     "mcp": "a protocol, which is JSON",
     "sandbox-run": "SandboxRunner's --format json",
+    "down": "a message",
     "execution logs": "the program's bytes; 'execution show --json' has them as text",
     "logs": "the program's bytes",
     "file cat": "the file's bytes",
@@ -43,6 +44,9 @@ ELSEWHERE = {
     "shell": "test_cli_shell.py",
     "mcp": "test_mcp_stdio.py",
     "sandbox-run": "test_sandbox_run.py",
+    "up": "test_cli_up.py",
+    "down": "test_cli_up.py",
+    "status": "test_cli_up.py",
     "package install": "test_packages.py",
     "package show": "test_packages.py",
     "package rm": "test_packages.py",
@@ -275,8 +279,8 @@ def test_an_unknown_id_is_named(daemon, tmp_path):
 def test_a_missing_daemon_is_named(tmp_path):
     (tmp_path / "a.py").write_text("def handler(event): pass")
     for command in COMMANDS:
-        # These also work without one; a shell first needs a terminal.
-        if "--socket" not in options_of(command) or command in ("doctor", "audit verify", "audit tail", "shell"):
+        # These also work without one, or start it; a shell first needs a terminal.
+        if "--socket" not in options_of(command) or command in ("doctor", "audit verify", "audit tail", "shell", "up", "down", "status"):
             continue
         words = NEEDS.get(command, []) + unknown_words(command, tmp_path)
         status, out, err = call(*command.split(), "--socket", "/nonexistent/socket", *words, stdin=b"12345678")

@@ -136,6 +136,7 @@ def test_the_words_between_the_blocks_run(reader):
 # docs
 
 
+NEEDS_OWN = "starts a daemon: test_cli_up.py"
 NEEDS_HOST = "changes the host: units, groups, files of root"
 NEEDS_REGISTRY = "installs from a registry: test_packages_real.py"
 NEEDS_OTHERS = "needs an outside server: test_gateway.py"
@@ -147,7 +148,9 @@ PAGES = {
     ("docs/mcp.md", "hello="): '"structuredContent"',
     ("docs/network.md", "MILLIBOX_POLICY_DIR="): '"kind":"network"',
     ("docs/network.md", "nft delete table"): (NEEDS_HOST,),
+    ("docs/operations.md", "apt-get install ./dist/"): (NEEDS_HOST,),
     ("docs/operations.md", "make install"): (NEEDS_HOST,),
+    ("docs/operations.md", "millibox up -d"): (NEEDS_OWN,),
     ("docs/operations.md", "milliboxd --dump-config"): "",
     ("docs/operations.md", "groupadd"): (NEEDS_HOST,),
     ("docs/operations.md", "millibox key create"): "mb_",

@@ -8,11 +8,14 @@
 #include "api/op/usage.h"
 #include "api/reply.h"
 #include "base/clock.h"
+#include "base/log.h"
+#include "core/config/config.h"
 #include "core/observe/audit.h"
 #include "core/run/run.h"
 #include "core/session/session.h"
 #include "driver/driver.h"
 #include "http/status.h"
+#include "wire/layer.h"
 
 /* Checks nothing: a busy daemon must not look dead. */
 void v1_healthz(struct router *r, struct http_request *req, const struct route_args *args)
@@ -131,6 +134,25 @@ void v1_internal(struct router *r, struct http_request *req, const struct route_
 	(void)error_set(&err, ERR_UNAUTHENTICATED, 0,
 	                "no token grants access: boxes report over a connection of their own");
 	reply_error(req, &err);
+}
+
+/* For "millibox status". Only the operator sees paths of the host. */
+void v1_daemon(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const struct driver *driver = run_service_driver(r->runs);
+	const char *log = scope_allows(args->principal->scopes, SCOPE_ADMIN) ? log_place() : NULL;
+	uint64_t up_us = clock_us() - r->started_us;
+	json_t *j = json_object(), *isolation = json_object();
+
+	json_set(isolation, "mode", json_string(config_isolation_name(r->config->isolation)));
+	json_set(isolation, "missing", encode_layers(LAYERS_STRICT & ~driver->caps.layers));
+	json_set(j, "version", json_string(MILLIBOX_VERSION));
+	json_set(j, "ready", json_boolean(health_is_ready(r)));
+	json_set(j, "started_at", encode_moment(clock_real_ms() - up_us / USEC_PER_MS));
+	json_set(j, "uptime_seconds", json_real((double)up_us / USEC_PER_SEC));
+	json_set(j, "isolation", isolation);
+	json_set(j, "log", encode_text(log));
+	reply_json(req, HTTP_OK, j);
 }
 
 /* Only where it is: the daemon must not vouch for its own log. */

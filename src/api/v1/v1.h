@@ -67,6 +67,7 @@ route_fn v1_root;
 route_fn v1_health;
 route_fn v1_health_detailed;
 route_fn v1_health_sync;
+route_fn v1_daemon;
 route_fn v1_internal;
 route_fn v1_healthz;
 route_fn v1_readyz;

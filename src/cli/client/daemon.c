@@ -18,7 +18,7 @@ static const struct endpoint_words words = {
 	.untrusted = "give the certificate of its signer with --ca-file",
 	.unreached = "start milliboxd there, or omit --socket and --url, and MILLIBOX_SOCKET and "
 		     "MILLIBOX_URL in the environment",
-	.missing = "start milliboxd, or give --socket or --url",
+	.missing = "start one with 'millibox up -d', or give --socket or --url",
 };
 
 struct millibox_client *daemon_open(const struct daemon_options *options)

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "cli/client/daemon.h"
 #include "cli/client/program.h"
 #include "cli/client/supervisor.h"
 #include "client/endpoint.h"
@@ -186,6 +187,28 @@ struct own_daemon *own_daemon_start(int interrupt_fd, struct error *err)
 	stop_daemon(d);
 	free(d);
 	return NULL;
+}
+
+void own_daemon_endp(struct own_daemon **d)
+{
+	own_daemon_end(*d);
+}
+
+int own_daemon_find(struct millibox_client *client, int interrupt_fd, struct own_daemon **ret_own,
+                    struct error *err)
+{
+	int found = millibox_find(client, NULL);
+
+	*ret_own = NULL;
+	if (found < 0)
+		return daemon_fail(client, err);
+	if (found)
+		return 0;
+	*ret_own = own_daemon_start(interrupt_fd, err);
+	if (!*ret_own)
+		return -1;
+	(void)millibox_set_socket(client, own_daemon_socket(*ret_own));
+	return 0;
 }
 
 const char *own_daemon_socket(const struct own_daemon *d)

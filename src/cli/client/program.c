@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/fd.h"
+#include "base/install_paths.h"
 
 char *program_find(const char *name, struct error *err)
 {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/install_paths.h"
 #include "base/log.h"
 #include "base/str.h"
 

@@ -74,6 +74,10 @@ static void unknown_commands_get_a_suggestion(void **state)
 		{"bxo", "plan", "did you mean 'box plan'?"},
 		{"exec", "", "did you mean 'session exec'?"},
 		{"sessions", "", "did you mean 'session list'?"},
+		{"start", "", "did you mean 'up -d'?"},
+		{"stop", "", "did you mean 'down'?"},
+		{"ps", "", "did you mean 'top'?"},
+		{"logs2", "", "did you mean 'logs'?"},
 		{"zzz", "", "unknown command 'zzz'"},
 		{"", "", "unknown command ''"},
 	};

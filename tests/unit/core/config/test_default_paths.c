@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/install_paths.h"
 #include "base/str.h"
 #include "core/config/default_paths.h"
 
