@@ -16,7 +16,7 @@ RELEASE  := build-release
 CLANG    := build-clang
 SANITIZE := -Db_sanitize=address,undefined -Db_lundef=false
 
-.PHONY: all run with-tests quick t test check lint openapi man ci nightly asan fuzz bench bench-compare soak test-vm test-package install deb dist clean help setup-%
+.PHONY: all run languages with-tests quick t test check lint openapi man ci nightly asan fuzz bench bench-compare soak test-vm test-package install deb dist clean help setup-%
 
 all: $(BUILD)/build.ninja ## build everything into ./build
 	meson compile -C $(BUILD)
@@ -31,6 +31,8 @@ setup-%:
 run: setup-run ## set up, build, start the daemon: make run [LISTEN=127.0.0.1:8000] [ISOLATION=strict]
 	@$(MAKE) --no-print-directory all MESON_ARGS="-Dtests=disabled $(MESON_ARGS)"
 	@tools/run $(BUILD) $(LISTEN) $(ISOLATION)
+
+languages: setup-languages ## install the compilers and interpreters of all languages, by apt-get
 
 # Adds the tests to a build directory that was made without them.
 with-tests: $(BUILD)/build.ninja

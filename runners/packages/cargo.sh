@@ -7,7 +7,7 @@
 . "${BASH_SOURCE[0]%/*}/common.sh"
 
 target=/workspace/layer/cargo
-command -v cargo >/dev/null || fail "cargo is not installed in this root (on Debian: apt-get install cargo)"
+command -v cargo >/dev/null || lacks cargo rust
 check_registry "${MILLIBOX_REGISTRY%/}/config.json"
 mkdir -p "$target/deps" "$target/extern" /workspace/tmp /workspace/work/src
 cd /workspace/work || exit 1

@@ -7,6 +7,13 @@ fail() {
     exit 1
 }
 
+# lacks PROGRAM LANGUAGE: the manifest names the packages.
+lacks() {
+    local names
+    names=$(sed -n 's/^debian: \[\(.*\)\]$/\1/p' "${BASH_SOURCE[0]%/*}/../$2/manifest.yaml" | tr -d ',')
+    fail "$1 is not installed in this root (on Debian: apt-get install $names)"
+}
+
 # The caller's own script, which finds the packages.
 run_script() {
     [ -n "$MILLIBOX_RUN" ] || return 0

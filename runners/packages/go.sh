@@ -8,7 +8,7 @@
 
 target=/workspace/layer/go
 PATH=/usr/lib/go/bin:$PATH:/usr/local/go/bin
-command -v go >/dev/null || fail "go is not installed in this root (on Debian: apt-get install golang-go)"
+command -v go >/dev/null || lacks go go
 check_registry "$MILLIBOX_REGISTRY"
 mkdir -p "$target/need" /workspace/tmp /workspace/work
 cd /workspace/work || exit 1

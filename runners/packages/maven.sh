@@ -5,7 +5,7 @@
 
 target=/workspace/layer/maven
 here=${BASH_SOURCE[0]%/*}
-{ command -v java && command -v javac; } >/dev/null || fail "a JDK is not installed in this root (on Debian: apt-get install default-jdk-headless)"
+{ command -v java && command -v javac; } >/dev/null || lacks "a JDK" java
 libraries=
 for folder in /usr/share/maven/lib /opt/maven/lib "$(dirname "$(dirname "$(readlink -f "$(command -v mvn)")")")/lib"; do
     if compgen -G "$folder/maven-resolver-api*.jar" >/dev/null; then

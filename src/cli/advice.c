@@ -24,9 +24,8 @@ static const struct advice advices[] = {
 	/* causes of the above */
 	{"max_user_namespaces", NEED_NEVER, "user namespaces cannot be created", "sysctl -w user.max_user_namespaces=15000"},
 	{"apparmor_userns", NEED_NEVER, "an ordinary user cannot build boxes", "start milliboxd as root, or: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
-	/* runtimes */
-	{"runtime.python", NEED_NEVER, "Python programs cannot run", "apt install python3"},
-	{"runtime.shell", NEED_NEVER, "shell programs cannot run", "apt install bash"},
+	/* toolchains */
+	{"languages.missing", NEED_NEVER, "programs in these languages cannot run", "millibox languages --install"},
 };
 /* clang-format on */
 

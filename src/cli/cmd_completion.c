@@ -51,7 +51,7 @@ static const struct {
 	{"TEMPLATE", "/api/v1/templates?limit=200", "templates", "id"},
 	{"KEY", "/api/v1/keys?limit=200", "keys", "id"},
 	{"TENANT", "/api/v1/tenants?limit=200", "tenants", "name"},
-	{"LANGUAGE", "/api/v1/languages", "languages", "name"},
+	{"LANGUAGE", "/api/v1/languages?check=none", "languages", "name"},
 };
 
 static const struct {

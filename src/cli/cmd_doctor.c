@@ -13,26 +13,20 @@
 #include "cli/color.h"
 #include "cli/common_options.h"
 #include "cli/doctor.h"
+#include "cli/language_install.h"
 #include "cli/message.h"
 #include "client/millibox.h"
+#include "http/status.h"
 
 #define PROBE_OUTPUT_MAX (256 * KIB)
+#define LANGUAGES_MAX    (16 * KIB)
 #define DAEMON_TIMEOUT_S 2
+/* It may have to run a program of each language first. */
+#define LANGUAGES_TIMEOUT_S 30
 
 struct doctor_options {
 	struct daemon_options at;
 	bool json;
-};
-
-/* What runners need. A box sees the host's programs in /usr only. */
-struct runtime {
-	const char *check;
-	const char *path;
-};
-
-static const struct runtime runtimes[] = {
-	{"runtime.python", "/usr/bin/python3"},
-	{"runtime.shell", "/usr/bin/bash"},
 };
 
 static int add_probe(struct checks *checks, struct error *err)
@@ -53,6 +47,53 @@ static int add_probe(struct checks *checks, struct error *err)
 		return error_set(err, ERR_PROTOCOL, 0, "%s --probe printed nothing (status %d)",
 		                 engine, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 	return 0;
+}
+
+/* As the daemon lists them: "python 3.11.2, shell 5.2.15". */
+static void add_languages(struct checks *checks, const json_t *list)
+{
+	cleanup_buf struct buf there = BUF_INIT(LANGUAGES_MAX), missing = BUF_INIT(LANGUAGES_MAX);
+	const json_t *language;
+	size_t i;
+
+	json_array_foreach (list, i, language) {
+		bool is_there = language_is_there(language);
+		struct buf *to = is_there ? &there : &missing;
+		const char *version = is_there ? message_text(language, "version") : "";
+
+		(void)!buf_addf(to, "%s%s%s%s", to->len ? ", " : "", message_text(language, "name"),
+		                *version ? " " : "", version);
+	}
+	(void)!buf_add(&there, "", 1);
+	checks_add(checks, "languages", there.len > 1 ? CHECK_OK : CHECK_INFO, there.data);
+	if (missing.len == 0)
+		return;
+	(void)!buf_add(&missing, "", 1);
+	checks_add(checks, "languages.missing", CHECK_MISSING, missing.data);
+}
+
+/* @client: of a daemon that is ready, or not. */
+static void ask_languages(struct checks *checks, struct millibox_client *client, bool ready)
+{
+	const struct daemon_call call = {.method = "GET", .path = "/api/v1/languages"};
+	cleanup_free char *why = NULL;
+	json_auto_t *answer = NULL;
+	struct error err = {0};
+	int status = 0;
+
+	if (ready) {
+		(void)millibox_set_timeout(client, LANGUAGES_TIMEOUT_S);
+		if (daemon_ask(client, &call, &answer, &status, &err) < 0)
+			why = xasprintf("not known: %s", err.msg);
+		else if (status != HTTP_OK)
+			why = xasprintf("not known: %s", message_text(answer, "description"));
+	} else {
+		why = xstrdup("not known without a daemon: 'millibox languages' starts one");
+	}
+	if (why)
+		checks_add(checks, "languages", CHECK_INFO, why);
+	else
+		add_languages(checks, json_object_get(answer, "languages"));
 }
 
 static int add_daemon(struct checks *checks, const struct doctor_options *options,
@@ -76,6 +117,7 @@ static int add_daemon(struct checks *checks, const struct doctor_options *option
 		value = xstrdup(millibox_error_message(client));
 	else
 		value = xasprintf("none at %s", where);
+	ask_languages(checks, client, ready == 1);
 	checks_add(checks, "daemon", CHECK_INFO, value);
 	return 0;
 }
@@ -158,10 +200,6 @@ static int run_doctor(const void *values, const struct args *args attr_unused, s
 
 	if (add_probe(&checks, err) < 0)
 		return -1;
-	for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++)
-		checks_add(&checks, runtimes[i].check,
-		           access(runtimes[i].path, X_OK) == 0 ? CHECK_OK : CHECK_MISSING,
-		           runtimes[i].path);
 	if (add_daemon(&checks, options, err) < 0)
 		return -1;
 	if (options->json)

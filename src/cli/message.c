@@ -167,6 +167,8 @@ static const struct {
 	{ERR_FILE_NOT_FOUND, "check the path: 'millibox file ls SESSION' lists the files"},
 	{ERR_TEMPLATE_NOT_FOUND, "check the id: 'millibox template list' shows all templates"},
 	{ERR_SECRET_NOT_FOUND, "check the name: 'millibox secret list' shows all secrets"},
+	{ERR_NO_LANGUAGE,
+         "run that command there, or choose another language: 'millibox languages' lists them"},
 	{ERR_IMPORT_NOT_FOUND,
          "it may have ended: see 'millibox template list' and 'millibox template imports'"},
 	{ERR_UNAVAILABLE, "retry later: 'millibox doctor' shows what the host lacks"},

@@ -379,6 +379,7 @@ static void make_core(struct daemon *d)
 	                                  .runners = d->runners,
 	                                  .policies = d->policies,
 	                                  .secrets = d->secrets.secrets,
+	                                  .toolchains = templates_toolchains(d->templates),
 	                                  .loop = d->loop,
 	                                  .metrics = d->metrics,
 	                                  .audit = d->audit,

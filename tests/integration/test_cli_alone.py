@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -85,6 +86,13 @@ def test_a_run_without_a_daemon(home, nothing_stays, start):
     process = start("-c", "print(6 * 7); raise SystemExit(3)")
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (3, b"42\n", b"")
+
+
+def test_languages_without_a_daemon(home, nothing_stays):
+    done = subprocess.run([str(BUILD / "millibox"), "languages"], capture_output=True, text=True, timeout=host.HANG_S,
+                          env=environment(home, MILLIBOX_RUNNERS_CHECK="false"), stdin=subprocess.DEVNULL)
+    assert done.returncode == 0 and "started one for this command" in done.stderr
+    assert re.search(r"^python +Python 3 +yes +3\.", done.stdout, re.M), done.stdout
 
 
 def test_several_at_the_same_time(home, nothing_stays, start):

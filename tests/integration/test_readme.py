@@ -145,6 +145,7 @@ NEEDS_OTHERS = "needs an outside server: test_gateway.py"
 PAGES = {
     ("docs/gateway.md", "curl --unix-socket"): (NEEDS_OTHERS,),
     ("docs/languages.md", "curl -s http://127.0.0.1:8000/api/v1/execute"): '"exit_code":42',
+    ("docs/languages.md", "make languages"): (NEEDS_HOST,),
     ("docs/mcp.md", "hello="): '"structuredContent"',
     ("docs/network.md", "MILLIBOX_POLICY_DIR="): '"kind":"network"',
     ("docs/network.md", "nft delete table"): (NEEDS_HOST,),

@@ -62,6 +62,8 @@ class Daemon:
             env.setdefault("MILLIBOX_POOLS_MAX", str(self.SPARES))
             # None for sessions: a waiting runner looks like one that a test left behind.
             env.setdefault("MILLIBOX_POOLS_SESSION_FLOOR", "0")
+        # No program of each language runs in a box when a test lists languages or tools.
+        env.setdefault("MILLIBOX_RUNNERS_CHECK", "false")
         # No test installs from a real registry without saying so.
         env.setdefault("MILLIBOX_PACKAGES_MANAGERS", "")
         if is_sanitized():

@@ -22,7 +22,8 @@ def home(monkeypatch):
         (home / "tmp").mkdir()
         for name, value in {**isolation.environment(), "HOME": path, "TMPDIR": f"{path}/tmp", "XDG_RUNTIME_DIR": path,
                             "MILLIBOX_RUNTIME_DIR": f"{path}/run", "MILLIBOX_DAEMON": str(BUILD / "milliboxd"),
-                            "MILLIBOX_POOLS_ENABLED": "false", "MILLIBOX_ZYGOTES_ENABLED": "false"}.items():
+                            "MILLIBOX_POOLS_ENABLED": "false", "MILLIBOX_ZYGOTES_ENABLED": "false",
+                            "MILLIBOX_RUNNERS_CHECK": "false"}.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(tempfile, "tempdir", f"{path}/tmp")
         yield home

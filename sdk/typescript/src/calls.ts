@@ -298,6 +298,10 @@ export function show(path: string): Call<JsonObject> {
   return get(path, object);
 }
 
+export function languages(template?: string, check?: string): Call<JsonObject> {
+  return get("/api/v1/languages", object, { template_id: template, check });
+}
+
 export function page(path: string, limit: number, offset: number): Call<JsonObject> {
   return get(path, object, { limit, offset });
 }

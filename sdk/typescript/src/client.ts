@@ -92,9 +92,14 @@ export class Client {
     return new Execution(this.transport, id);
   }
 
-  /** What programs may be written in, with versions and options. */
-  async languages(options: CallOptions = {}): Promise<JsonObject[]> {
-    return (await this.#show("languages", options))["languages"] ?? [];
+  /** Languages, whether they work, what installs them, and their options; with `template` in boxes of this template.
+   * `check`: of which languages a program is run first: `unknown` (default), `none`, or `all`, which needs scope
+   * `admin`. */
+  async languages(
+    options: { template?: string; check?: "unknown" | "none" | "all" } & CallOptions = {},
+  ): Promise<JsonObject[]> {
+    const answer = await this.transport.call(calls.languages(options.template, options.check), options.signal);
+    return answer["languages"] ?? [];
   }
 
   /** What boxes can be made of. */

@@ -138,6 +138,11 @@ export class SecretNotFoundError extends NotFoundError {
   static override readonly code: string = "Sandbox.SecretNotFound";
 }
 
+/** The language is not installed. */
+export class LanguageNotInstalledError extends ApiError {
+  static override readonly code: string = "Sandbox.LanguageNotInstalled";
+}
+
 /** The service is unavailable. */
 export class UnavailableError extends ApiError {
   static override readonly code: string = "Sandbox.Unavailable";
@@ -212,6 +217,7 @@ export const CLASSES: { readonly [code: string]: typeof ApiError } = {
   "Sandbox.TemplateInUse": TemplateInUseError,
   "Sandbox.ImportNotFound": ImportNotFoundError,
   "Sandbox.SecretNotFound": SecretNotFoundError,
+  "Sandbox.LanguageNotInstalled": LanguageNotInstalledError,
   "Sandbox.Unavailable": UnavailableError,
   "Sandbox.ExecException": ExecExceptionError,
   "Sandbox.AgentLost": AgentLostError,
@@ -252,6 +258,7 @@ export const STATUS: { readonly [code: string]: number } = {
   "Sandbox.TemplateInUse": 400,
   "Sandbox.ImportNotFound": 404,
   "Sandbox.SecretNotFound": 404,
+  "Sandbox.LanguageNotInstalled": 400,
   "Sandbox.Unavailable": 503,
   "Sandbox.ExecException": 503,
   "Sandbox.AgentLost": 503,

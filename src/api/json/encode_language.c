@@ -2,8 +2,11 @@
 #include "api/json/encode_language.h"
 
 #include "api/json/json.h"
+#include "base/alloc.h"
 #include "core/language/runners.h"
 #include "core/template/template.h"
+#include "core/template/toolchains.h"
+#include <string.h>
 
 static json_t *encode_words(char *const *words)
 {
@@ -40,28 +43,31 @@ static json_t *encode_options(const struct runner *r)
 	return j;
 }
 
-bool language_is_there(const struct runner *r, const struct template *t)
+json_t *encode_language(const struct toolchains *all, const struct template *t,
+                        const struct runner *r)
 {
-	return t && t->programs ? template_command(t, r) != NULL : runner_is_installed(r);
-}
-
-json_t *encode_language(const struct runner *r, const struct template *t, const char *version)
-{
-	bool there = language_is_there(r, t);
-	bool keeps = there && template_session_command(t, r) != NULL;
+	cleanup_free char *install = runner_install_command(r);
+	struct toolchain_view view;
 	json_t *j = json_object();
+	bool keeps;
+
+	toolchains_view(all, t, r, &view);
+	keeps = view.is_there && template_session_command(t, r) != NULL;
 
 	json_set(j, "name", json_string(r->name));
 	json_set(j, "title", json_string(r->title));
 	json_set(j, "aliases", encode_words(r->aliases));
 	json_set(j, "extensions", encode_words(r->extensions));
-	json_set(j, "available", json_boolean(there));
-	json_set(j, "version", encode_or_null(there ? version : NULL));
+	json_set(j, "available", json_boolean(view.is_there));
+	json_set(j, "checked", json_boolean(view.is_checked));
+	json_set(j, "version", encode_or_null(view.is_there ? view.version : NULL));
 	json_set(j, "keeps_state", json_boolean(keeps));
 	json_set(j, "compiled", json_boolean(r->compile_command && !r->compile_if));
 	json_set(j, "package_manager", encode_or_null(r->package_manager));
 	json_set(j, "options", encode_options(r));
-	json_set(j, "missing", there ? json_null() : json_string(r->program));
-	json_set(j, "install", there ? json_null() : encode_or_null(r->install));
+	json_set(j, "missing",
+	         view.missing ? json_text(view.missing, strlen(view.missing)) : json_null());
+	json_set(j, "install", encode_or_null(view.is_there ? NULL : install));
+	json_set(j, "debian_packages", encode_words(r->debian));
 	return j;
 }

@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "core/language/runners.h"
 #include "core/template/templates.h"
+#include "core/template/toolchains.h"
 #include <string.h>
 
 static json_t *size_or_null(uint64_t bytes)
@@ -61,13 +62,14 @@ static void set_content(json_t *j, const struct template_spec *spec)
 	json_set(j, "default_env_vars", env);
 }
 
-static json_t *view_languages(const struct template *t, const struct runners *runners)
+static json_t *view_languages(const struct toolchains *toolchains, const struct template *t,
+                              const struct runners *runners)
 {
 	json_t *j = json_array();
 	const struct runner *r;
 
 	for (size_t i = 0; (r = runners_at(runners, i)); i++)
-		if (t->programs ? template_command(t, r) != NULL : runner_is_installed(r))
+		if (toolchains_has(toolchains, t, r))
 			json_append(j, encode_text(r->name));
 	return j;
 }
@@ -95,7 +97,7 @@ json_t *encode_template(const struct templates *all, const struct template *t,
 	json_set(j, "runtime_type", encode_text(spec->runtime_type));
 	json_set(j, "root", json_string(template_kind_name(t->kind)));
 	json_set(j, "language", encode_text(spec->language));
-	json_set(j, "languages", view_languages(t, runners));
+	json_set(j, "languages", view_languages(templates_toolchains(all), t, runners));
 	set_content(j, spec);
 	set_limits(j, spec);
 	json_set(j, "security_context", parse_or_null(spec->security_context));

@@ -10,6 +10,7 @@
 #include "core/run/run.h"
 #include "core/session/session.h"
 #include "core/template/templates.h"
+#include "core/template/toolchains.h"
 #include <string.h>
 
 #define VALUES_MAX 100
@@ -31,11 +32,12 @@ static void offer(struct guess *g, const char *word)
 
 static void offer_languages(struct guess *g)
 {
-	const struct runners *all = g->q->call.router->parts.runners;
+	const struct router *router = g->q->call.router;
+	const struct toolchains *toolchains = run_service_toolchains(router->runs);
 	const struct runner *r;
 
-	for (size_t i = 0; (r = runners_at(all, i)); i++)
-		if (r->installed)
+	for (size_t i = 0; (r = runners_at(router->parts.runners, i)); i++)
+		if (toolchains_has(toolchains, NULL, r))
 			offer(g, r->name);
 }
 

@@ -11,6 +11,8 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "core/config/config.h"
+#include "core/run/language_check.h"
+#include "core/run/run_service.h"
 #include "http/status.h"
 
 /*
@@ -186,7 +188,7 @@ static void initialize(struct mcp_request *q)
 	result = json_object();
 	json_set(result, "protocolVersion", json_string(mcp_session_version_name(s->version)));
 	json_set(result, "capabilities",
-	         json_pack("{s:{s:b}, s:{s:b,s:b}, s:{s:b}, s:{}, s:{}}", "tools", "listChanged", 0,
+	         json_pack("{s:{s:b}, s:{s:b,s:b}, s:{s:b}, s:{}, s:{}}", "tools", "listChanged", 1,
 	                   "resources", "subscribe", 1, "listChanged", 1, "prompts", "listChanged",
 	                   0, "logging", "completions"));
 	json_set(result, "serverInfo",
@@ -288,14 +290,17 @@ static json_t *view_tool(const struct mcp_request *q, const struct tool *tool)
 	return j;
 }
 
-static json_t *list_tools(struct mcp_request *q, struct error *err)
+static void answer_tools(struct mcp_request *q)
 {
 	json_t *result, *list;
 	const struct tool *tool;
+	struct error err = {0};
 	uint64_t offset;
 
-	if (read_cursor(q, &offset, err) < 0)
-		return NULL;
+	if (read_cursor(q, &offset, &err) < 0) {
+		call_fail(&q->call, &err);
+		return;
+	}
 	result = json_object();
 	list = json_array();
 	for (; (tool = tool_at(offset)) && json_array_size(list) < TOOLS_PAGE; offset++)
@@ -305,7 +310,33 @@ static json_t *list_tools(struct mcp_request *q, struct error *err)
 	json_set(result, "tools", list);
 	if (tool)
 		set_cursor(result, offset);
-	return result;
+	call_finish(&q->call, result);
+}
+
+static void on_languages(void *ctx)
+{
+	answer_tools(ctx);
+}
+
+static void stop_waiting(void *work)
+{
+	language_wait_cancel(work);
+}
+
+/* Schemas name the languages that work, which boxes have to say first. What they say later is
+ * followed by notifications/tools/list_changed. */
+static void list_tools(struct mcp_request *q)
+{
+	const struct language_query query = {.within_us = LANGUAGE_TOOLS_US};
+	struct run_service *runs = q->call.router->runs;
+	struct language_wait *wait = runs ? language_checks_want(run_service_language_checks(runs),
+	                                                         &query, on_languages, q)
+	                                  : NULL;
+
+	if (wait)
+		call_wait(&q->call, wait, stop_waiting);
+	else
+		answer_tools(q);
 }
 
 static void on_output(void *ctx, enum output_stream stream, const char *text, size_t len)
@@ -392,7 +423,7 @@ static const struct method {
 } methods[] = {
 	{"initialize", NULL, initialize, SCOPE_ANY, true},
 	{"ping", answer_empty, NULL, SCOPE_ANY, true},
-	{"tools/list", list_tools, NULL, SCOPE_ANY, false},
+	{"tools/list", NULL, list_tools, SCOPE_ANY, false},
 	{"tools/call", NULL, call_tool, SCOPE_ANY, false},
 	{"resources/list", NULL, list_resources, SCOPE_READ, false},
 	{"resources/templates/list", list_resource_templates, NULL, SCOPE_ANY, false},

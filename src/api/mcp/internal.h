@@ -128,6 +128,7 @@ struct mcp {
 	struct map *watched;   /* key -> list of subscriptions; see subscribe.c */
 	struct timer *timer;   /* expiry, keep-alive */
 	struct timer *changes; /* delays list_changed */
+	bool tools_changed;    /* that of tools is pending, for all */
 	bool stopped;
 };
 
@@ -228,6 +229,6 @@ mcp_answer_fn mcp_complete;                                       /* complete.c 
 
 void mcp_subscription_free(struct mcp_subscription *sub);
 void mcp_flush_changes(void *ctx);
-/** mcp_watch_begin - watch sandboxes and templates until mcp_watch_end. */
+/** mcp_watch_begin - watch sandboxes, templates and languages until mcp_watch_end. */
 void mcp_watch_begin(struct mcp *mcp);
 void mcp_watch_end(struct mcp *mcp);

@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "core/run/language_check.h"
+#include "core/run/run_service.h"
 #include "core/session/session.h"
 #include "core/template/templates.h"
 #include "io/timer.h"
@@ -200,11 +202,32 @@ static void notify_list_changed(const struct mcp_tenant *t)
 		mcp_session_notify(s, "notifications/resources/list_changed", NULL);
 }
 
+/* Languages are words in the schemas of tools. */
+static void on_languages(void *ctx)
+{
+	struct mcp *mcp = ctx;
+
+	mcp->tools_changed = true;
+	timer_start(mcp->changes, CHANGES_US);
+}
+
+static void notify_tools_changed(struct mcp *mcp)
+{
+	struct mcp_session *s;
+
+	if (!mcp->tools_changed)
+		return;
+	mcp->tools_changed = false;
+	LIST_FOREACH (s, &mcp->sessions, struct mcp_session, node)
+		mcp_session_notify(s, "notifications/tools/list_changed", NULL);
+}
+
 void mcp_flush_changes(void *ctx)
 {
 	struct mcp *mcp = ctx;
 	struct mcp_tenant *t;
 
+	notify_tools_changed(mcp);
 	LIST_FOREACH (t, &mcp->tenants, struct mcp_tenant, node) {
 		if (!t->list_changed)
 			continue;
@@ -255,6 +278,8 @@ void mcp_watch_begin(struct mcp *mcp)
 	session_service_watch(p->sessions, &(struct session_watcher){mcp, on_change});
 	if (p->templates) /* tests of the router have none */
 		templates_watch(p->templates, &(struct templates_watcher){mcp, on_template});
+	if (p->runs) /* likewise */
+		language_checks_watch(run_service_language_checks(p->runs), on_languages, mcp);
 }
 
 void mcp_watch_end(struct mcp *mcp)
@@ -262,4 +287,7 @@ void mcp_watch_end(struct mcp *mcp)
 	session_service_watch(mcp->router->parts.sessions, NULL);
 	if (mcp->router->parts.templates)
 		templates_watch(mcp->router->parts.templates, NULL);
+	if (mcp->router->parts.runs)
+		language_checks_watch(run_service_language_checks(mcp->router->parts.runs), NULL,
+		                      NULL);
 }

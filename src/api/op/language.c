@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/op/language.h"
 
+#include "api/internal.h"
 #include <stdio.h>
 #include <string.h>
 
 #include "api/json/decode.h"
+#include "api/op/language_list.h"
 #include "base/alloc.h"
 #include "core/language/detect.h"
 #include "core/language/runners.h"
@@ -44,9 +46,8 @@ static void add_name(char list[LIST_LEN], const struct runner *r)
 		(void)snprintf(list + used, LIST_LEN - used, "%s%s", used ? ", " : "", r->name);
 }
 
-static int refuse_unsure(const struct runners *all, const struct detection *d, struct error *err)
+static int refuse_unsure(const struct router *r, const struct detection *d, struct error *err)
 {
-	const struct runner *r;
 	char list[LIST_LEN] = "";
 
 	for (size_t i = 0; i < d->count; i++)
@@ -56,18 +57,17 @@ static int refuse_unsure(const struct runners *all, const struct detection *d, s
 		                   "is missing and cannot be detected with certainty; candidates: "
 		                   "%s. Set language, or default_language",
 		                   list);
-	for (size_t i = 0; (r = runners_at(all, i)); i++)
-		if (r->installed)
-			add_name(list, r);
+	op_language_names(r, list, sizeof(list));
 	return error_field(err, "language",
 	                   "is missing and cannot be detected; available: %s. Set language, or "
 	                   "default_language",
 	                   list);
 }
 
-int op_language_choose(const struct runners *all, struct decoded_run *run, const char *fallback,
+int op_language_choose(const struct router *r, struct decoded_run *run, const char *fallback,
                        struct error *err)
 {
+	const struct runners *all = r->parts.runners;
 	const struct detect_subject subject = subject_of(run);
 	struct detection d;
 
@@ -81,7 +81,7 @@ int op_language_choose(const struct runners *all, struct decoded_run *run, const
 	if (take_sure(run, &d))
 		return 0;
 	if (!fallback)
-		return refuse_unsure(all, &d, err);
+		return refuse_unsure(r, &d, err);
 	run->request.language = xstrdup(fallback);
 	return 0;
 }

@@ -18,9 +18,8 @@
 #include "core/run/run.h"
 #include "core/run/run_record.h"
 #include "core/run/run_service.h"
-#include "core/run/versions.h"
 #include "core/session/session.h"
-#include "core/template/template.h"
+#include "core/template/toolchains.h"
 #include "http/server.h"
 #include "http/status.h"
 #include "io/timer.h"
@@ -70,14 +69,16 @@ static const char *language_of(const struct op_run_start *start)
 	return info.language;
 }
 
-/* Of the host's toolchain, if it is known and the program will use it; else the runner compares. */
+/* Of the toolchain, if it is known; else the runner compares. Valid until the next verdict. */
 static const char *known_version(const struct router *r, const struct op_run_start *start,
                                  const struct runner *runner)
 {
 	const struct template *t =
 		start->session ? session_template(start->session) : start->request->template;
+	struct toolchain_view view;
 
-	return t && t->programs ? NULL : versions_of(run_service_versions(r->runs), runner);
+	toolchains_view(run_service_toolchains(r->runs), t, runner, &view);
+	return view.version;
 }
 
 /* Options that choose another language or add lines to the code. @ret_code: owned, for the changed

@@ -60,6 +60,7 @@ static const char *const codes[] = {
 	[ERR_TEMPLATE_NOT_FOUND] = "IMAGE_NOT_FOUND",
 	[ERR_TEMPLATE_IN_USE] = "CONFLICT",
 	[ERR_SECRET_NOT_FOUND] = "NOT_FOUND",
+	[ERR_NO_LANGUAGE] = "INVALID_PARAMETERS",
 	[ERR_UNAVAILABLE] = "INSUFFICIENT_RESOURCES",
 	[ERR_BOX_FAILED] = "CONTAINER_START_FAILED",
 	[ERR_AGENT_LOST] = "EXECUTION_FAILED",
@@ -229,7 +230,8 @@ static void on_left(struct pending *p)
  */
 static bool is_http_error(const struct waiter *w, const struct error *failure)
 {
-	bool is_argument = failure->code == ERR_INVALID || failure->code == ERR_UNKNOWN_FIELD;
+	bool is_argument = failure->code == ERR_INVALID || failure->code == ERR_UNKNOWN_FIELD ||
+	                   failure->code == ERR_NO_LANGUAGE;
 
 	if (str_equal(w->call.tool->name, "execute_code") &&
 	    (is_argument || failure->code == ERR_SESSION_NOT_FOUND))

@@ -2,6 +2,7 @@
 #include "api/sandboxes/tool.h"
 
 #include "api/json/json.h"
+#include "api/op/language_list.h"
 #include "api/reply.h"
 #include "api/sandboxes/sandboxes.h"
 #include "base/alloc.h"
@@ -95,22 +96,24 @@ void sandboxes_tool_call(struct router *r, struct http_request *req, const struc
 	sandboxes_call(r, req, args, &call);
 }
 
-void sandboxes_tool_names(struct router *r, struct http_request *req, const struct route_args *args)
+static void answer_names(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const struct tool_reader reader = {.router = r, .who = args->principal};
-	json_t *j, *list;
+	json_t *j = json_object(), *list = json_array();
 	const struct tool *tool;
 
-	if (!is_served(r, req))
-		return;
-	j = json_object();
-	list = json_array();
 	for (size_t i = 0; (tool = tool_at(i)); i++)
 		if (tool_is_listed(r, tool))
 			(void)!json_array_append_new(list, tool_view(tool, &reader));
 	json_set(j, "total_count", json_integer((json_int_t)json_array_size(list)));
 	json_set(j, "tools", list);
 	reply_json(req, HTTP_OK, j);
+}
+
+void sandboxes_tool_names(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	if (is_served(r, req))
+		op_language_then_tools(r, req, args, answer_names);
 }
 
 static const char *category(const struct tool *tool)
@@ -155,7 +158,7 @@ static const struct field query_rows[] = {
 };
 const struct fields sandboxes_tool_query = {.rows = query_rows};
 
-void sandboxes_tool_list(struct router *r, struct http_request *req, const struct route_args *args)
+static void answer_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const struct tool_reader reader = {.router = r, .who = args->principal};
 	struct tool_query query = {0};
@@ -163,8 +166,6 @@ void sandboxes_tool_list(struct router *r, struct http_request *req, const struc
 	json_t *list;
 	const struct tool *tool;
 
-	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
-		return;
 	if (query_decode(req, args->query, &query, &err) < 0) {
 		reply_error(req, &err);
 		return;
@@ -174,6 +175,12 @@ void sandboxes_tool_list(struct router *r, struct http_request *req, const struc
 		if (tool_is_listed(r, tool) && (!query.name || strstr(tool->name, query.name)))
 			(void)!json_array_append_new(list, view_tool(tool, &reader));
 	sandboxes_reply_list(req, &query.page, list);
+}
+
+void sandboxes_tool_list(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	if (sandboxes_begin(req, SANDBOXES_V1) == 0)
+		op_language_then_tools(r, req, args, answer_list);
 }
 
 static const struct tool *find_tool(const struct router *r, struct http_request *req,
@@ -189,16 +196,19 @@ static const struct tool *find_tool(const struct router *r, struct http_request 
 	return NULL;
 }
 
-void sandboxes_tool_show(struct router *r, struct http_request *req, const struct route_args *args)
+static void answer_tool(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	const struct tool_reader reader = {.router = r, .who = args->principal};
-	const struct tool *tool;
+	const struct tool *tool = find_tool(r, req, args->id);
 
-	if (sandboxes_begin(req, SANDBOXES_V1) < 0)
-		return;
-	tool = find_tool(r, req, args->id);
 	if (tool)
 		reply_json(req, HTTP_OK, view_tool(tool, &reader));
+}
+
+void sandboxes_tool_show(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	if (sandboxes_begin(req, SANDBOXES_V1) == 0)
+		op_language_then_tools(r, req, args, answer_tool);
 }
 
 static json_t *render_envelope(const struct sandboxes_done *done)

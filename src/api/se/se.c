@@ -31,6 +31,7 @@ static const struct {
 } v2_codes[] = {
 	{ERR_INVALID, "Sandbox.InvalidParameter", HTTP_BAD_REQUEST},
 	{ERR_BAD_JSON, "Sandbox.InvalidParameter", HTTP_BAD_REQUEST},
+	{ERR_NO_LANGUAGE, "Sandbox.InvalidParameter", HTTP_BAD_REQUEST},
 	{ERR_TOO_LARGE, "Sandbox.InvalidParameter", HTTP_CONTENT_TOO_LARGE},
 	{ERR_BUSY, "Sandbox.TooManyRequestsExection", HTTP_SERVICE_UNAVAILABLE},
 	{ERR_UNAVAILABLE, "Sandbox.NotInitialized", HTTP_SERVICE_UNAVAILABLE},

@@ -32,6 +32,10 @@ static const struct {
 	{ERR_TEMPLATE_NOT_FOUND, "Use a template that the schema of manage_session lists.",
          "Leave out image, or give the id of a template, such as python-basic."},
 	{ERR_DENIED, "Ask only for what the message allows; the rules are the operator's.", NULL},
+	{ERR_NO_LANGUAGE,
+         "Use another language (list_languages lists them), or tell the user that this command "
+         "installs it.",
+         NULL},
 	{ERR_NO_SCOPE, "Tell the user: the key of this connection lacks the scope.", NULL},
 	{ERR_QUOTA,
          "End sessions that are no longer needed with manage_session, or tell the user that the "

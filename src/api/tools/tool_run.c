@@ -6,6 +6,7 @@
 #include "api/json/dependencies.h"
 #include "api/json/json.h"
 #include "api/op/language.h"
+#include "api/op/language_list.h"
 #include "api/op/run.h"
 #include "base/alloc.h"
 #include "base/str.h"
@@ -26,18 +27,8 @@
 /* Most snippets of agents are Python. */
 #define DEFAULT_LANGUAGE "python"
 
-static void list_installed(const struct runners *all, char *list, size_t size)
-{
-	const struct runner *r;
-	size_t used = 0;
-
-	for (size_t i = 0; (r = runners_at(all, i)); i++)
-		if (r->installed && used + strlen(r->name) + 3 < size)
-			used += (size_t)snprintf(list + used, size - used, "%s%s", used ? ", " : "",
-			                         r->name);
-}
-
-/* The tool's, the argument's, @fallback (NULL: none), or guessed. */
+/* The tool's, the argument's, @fallback (NULL: none), or guessed. Core refuses one that is not
+ * installed. */
 static const struct runner *find_runner(struct call *call, const char *fallback, struct error *err)
 {
 	const struct runners *all = call->router->parts.runners;
@@ -51,22 +42,16 @@ static const struct runner *find_runner(struct call *call, const char *fallback,
 	if (!language)
 		language = exec->event ? DEFAULT_LANGUAGE : fallback;
 	if (!language) {
-		if (op_language_choose(all, exec, DEFAULT_LANGUAGE, err) < 0)
+		if (op_language_choose(call->router, exec, DEFAULT_LANGUAGE, err) < 0)
 			return NULL;
 		language = exec->request.language;
 	}
 	runner = runners_find(all, language);
-	if (runner && runner->installed)
-		return runner;
-	list_installed(all, list, sizeof(list));
 	if (runner)
-		(void)error_field(err, "language",
-		                  "%s needs %s, which this host lacks; "
-		                  "available: %s",
-		                  runner->name, runner->program, list);
-	else
-		(void)error_field(err, "language", "'%.32s' is not supported; available: %s",
-		                  language, list);
+		return runner;
+	op_language_names(call->router, list, sizeof(list));
+	(void)error_field(err, "language", "'%.32s' is not supported; available: %s", language,
+	                  list);
 	return NULL;
 }
 

@@ -4,6 +4,7 @@
 #include "api/internal.h"
 #include "api/json/decode_fields.h"
 #include "api/json/json.h"
+#include "api/op/language_list.h"
 #include "base/str.h"
 #include "core/config/config.h"
 #include "core/gateway/catalog.h"
@@ -28,7 +29,7 @@ static const struct runner *runner_of(const struct router *r, const char *langua
 	const struct runners *all = r->parts.runners;
 	const struct runner *runner = all ? runners_find(all, language) : NULL;
 
-	return runner && runner->installed ? runner : NULL;
+	return runner && op_language_is_there(r, runner) ? runner : NULL;
 }
 
 bool tool_is_listed(const struct router *r, const struct tool *tool)
@@ -55,7 +56,7 @@ static json_t *language_words(const struct router *r)
 	const struct runner *runner;
 
 	for (size_t i = 0; (runner = runners_at(r->parts.runners, i)); i++)
-		if (runner->installed)
+		if (op_language_is_there(r, runner))
 			json_append(words, json_string(runner->name));
 	return words;
 }

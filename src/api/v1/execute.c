@@ -164,8 +164,7 @@ static int decode_call(struct execute_call *call, struct http_request *req,
 
 	if (query_decode(req, args->query, &call->query, err) < 0 ||
 	    decode_exec(body, len, &limits, &call->decoded, err) < 0 ||
-	    op_language_choose(call->r->parts.runners, &call->decoded,
-	                       call->decoded.default_language, err) < 0 ||
+	    op_language_choose(call->r, &call->decoded, call->decoded.default_language, err) < 0 ||
 	    run_request_find_template(call->r->parts.templates, call->who->tenant, request, err) <
 	            0)
 		return -1;

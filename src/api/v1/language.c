@@ -5,110 +5,87 @@
 #include "api/json/fields.h"
 #include "api/json/json.h"
 #include "api/json/query.h"
-#include "api/pending.h"
+#include "api/op/language_list.h"
 #include "api/reply.h"
-#include "base/alloc.h"
+#include "base/str.h"
 #include "core/language/runners.h"
+#include "core/run/language_check.h"
 #include "core/run/run_service.h"
-#include "core/run/versions.h"
 #include "core/template/templates.h"
 #include "http/status.h"
 
-struct language_query {
+struct list_query {
 	const char *template_id;
+	const char *check;
 };
 
-const struct fields v1_language_query = {
-	.rows =
-		(const struct field[]){
-			{"template_id", FIELD_STRING, AT(struct language_query, template_id),
-                         .description =
-                                 "Languages of boxes of this template. Default: the host's root."},
-			FIELDS_END,
-		},
-};
+#define CHECK_NONE "none"
+#define CHECK_ALL  "all"
+static const char *const checks[] = {CHECK_NONE, "unknown", CHECK_ALL, NULL};
 
-/* A request that waits for the versions. */
-struct waiting {
-	struct pending pending;
-	struct versions_wait *wait;
-	struct router *router;
-	struct template *template; /* a reference; NULL: the host */
+/* clang-format off */
+static const struct field query_rows[] = {
+	{"template_id", FIELD_STRING, AT(struct list_query, template_id), .description = "Languages of boxes of this template. Default: the host's root."},
+	{"check", FIELD_WORD, AT(struct list_query, check), .words = checks, .description = "Of which languages a program is run in a box first: of those that are not known to work or to fail, of none, or again of all, which needs scope `admin`. Default: unknown."},
+	FIELDS_END,
 };
+/* clang-format on */
+const struct fields v1_language_query = {.rows = query_rows};
 
-static void answer(struct router *r, struct http_request *req, const struct template *t)
+static int decode_query(const struct router *r, const struct http_request *req,
+                        const struct route_args *args, struct language_query *ret_query,
+                        struct error *err)
 {
-	const struct versions *versions = run_service_versions(r->runs);
-	json_t *j = json_object(), *list = json_array();
-	const struct runner *runner;
+	struct list_query query = {0};
 
+	if (query_decode(req, args->query, &query, err) < 0)
+		return -1;
+	*ret_query = (struct language_query){
+		.again = query.check && str_equal(query.check, CHECK_ALL),
+		.within_us =
+			query.check && str_equal(query.check, CHECK_NONE) ? 0 : LANGUAGE_LIST_US,
+	};
+	if (ret_query->again && !scope_allows(args->principal->scopes, SCOPE_ADMIN))
+		return error_set(err, ERR_NO_SCOPE, 0, "check=%s needs scope %s", CHECK_ALL,
+		                 scope_name(SCOPE_ADMIN));
+	if (!query.template_id)
+		return 0;
+	ret_query->template =
+		templates_find(r->parts.templates, args->principal->tenant, query.template_id);
+	return ret_query->template
+	               ? 0
+	               : error_set(err, ERR_TEMPLATE_NOT_FOUND, 0, "no template has this id");
+}
+
+/* The template may be gone since the request came. */
+static void answer(struct router *r, struct http_request *req, const struct route_args *args)
+{
+	const struct toolchains *toolchains = run_service_toolchains(r->runs);
+	struct language_query query;
+	json_t *j, *list;
+	const struct runner *runner;
+	struct error err = {0};
+
+	if (decode_query(r, req, args, &query, &err) < 0) {
+		reply_error(req, &err);
+		return;
+	}
+	list = json_array();
 	for (size_t i = 0; (runner = runners_at(r->parts.runners, i)); i++)
-		json_append(list, encode_language(
-					  runner, t,
-					  t && t->programs ? NULL : versions_of(versions, runner)));
+		json_append(list, encode_language(toolchains, query.template, runner));
+	j = json_object();
 	json_set(j, "languages", list);
 	json_set(j, "total", json_integer((json_int_t)json_array_size(list)));
 	reply_json(req, HTTP_OK, j);
 }
 
-static void waiting_free(struct waiting *w)
-{
-	template_unref(w->template);
-	free(w);
-}
-
-static void on_left(struct pending *p)
-{
-	struct waiting *w =
-		(struct waiting *)(void *)((char *)p - offsetof(struct waiting, pending));
-
-	versions_cancel(w->wait);
-	waiting_free(w);
-}
-
-static void on_known(void *ctx)
-{
-	struct waiting *w = ctx;
-	struct http_request *req = pending_resume(&w->pending);
-
-	if (req)
-		answer(w->router, req, w->template);
-	waiting_free(w);
-}
-
-/* NULL with *err: @id names none. */
-static int find_template(const struct router *r, const struct principal *who, const char *id,
-                         struct template **ret_template, struct error *err)
-{
-	if (!id)
-		return 0;
-	*ret_template = templates_find(r->parts.templates, who->tenant, id);
-	return *ret_template ? 0
-	                     : error_set(err, ERR_TEMPLATE_NOT_FOUND, 0, "no template has this id");
-}
-
 void v1_language_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
-	struct language_query query = {0};
-	struct template *t = NULL;
-	struct versions_wait *wait;
-	struct waiting *w;
+	struct language_query query;
 	struct error err = {0};
 
-	if (query_decode(req, args->query, &query, &err) < 0 ||
-	    find_template(r, args->principal, query.template_id, &t, &err) < 0) {
+	if (decode_query(r, req, args, &query, &err) < 0)
 		reply_error(req, &err);
-		return;
-	}
-	w = NEW(struct waiting);
-	wait = versions_want(run_service_versions(r->runs), on_known, w);
-	if (!wait) {
-		free(w);
-		answer(r, req, t);
-		return;
-	}
-	w->router = r;
-	w->wait = wait;
-	w->template = template_ref(t);
-	pending_wait(&w->pending, req, on_left);
+	else
+		op_language_then(r, req, args, &query, answer);
 }

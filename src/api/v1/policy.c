@@ -273,7 +273,7 @@ static int read_question(const struct router *r, const char *body, size_t len,
 		json_set(object, "code", json_string("\n"));
 	if (decode_exec_object(object, &decode, &ret_question->exec, err) < 0)
 		return -1;
-	return op_language_choose(r->parts.runners, &ret_question->exec, "python", err);
+	return op_language_choose(r, &ret_question->exec, "python", err);
 }
 
 void v1_policy_explain(struct router *r, struct http_request *req, const struct route_args *args)

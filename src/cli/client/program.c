@@ -42,6 +42,20 @@ char *program_find_engine(struct error *err)
 	return path && *path ? xstrdup(path) : program_find("millibox-engine", err);
 }
 
+char *program_search(const char *name)
+{
+	const char *dirs = getenv("PATH");
+
+	for (; dirs && *dirs; dirs += strcspn(dirs, ":"), dirs += *dirs == ':') {
+		cleanup_free char *path = xasprintf("%.*s/%s", (int)strcspn(dirs, ":"), dirs, name);
+
+		/* A relative directory is not a place for a program that root runs. */
+		if (*path == '/' && access(path, X_OK) == 0)
+			return TAKE_PTR(path);
+	}
+	return NULL;
+}
+
 static int spawn_program(const char *const *argv, int out, bool both, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
@@ -58,6 +72,32 @@ static int spawn_program(const char *const *argv, int out, bool both, pid_t *ret
 		r = posix_spawn(ret_pid, argv[0], &actions, NULL, (char *const *)argv, environ);
 	(void)posix_spawn_file_actions_destroy(&actions);
 	return -r;
+}
+
+static int wait_for(pid_t pid, const char *name, int *ret_status, struct error *err)
+{
+	while (waitpid(pid, ret_status, 0) < 0)
+		if (errno != EINTR)
+			return error_set(err, ERR_SYSTEM, errno, "wait for %s", name);
+	return 0;
+}
+
+int program_run(const char *const *argv, int *ret_status, struct error *err)
+{
+	posix_spawn_file_actions_t actions;
+	pid_t pid = 0;
+	int r = posix_spawn_file_actions_init(&actions);
+
+	if (r == 0) {
+		r = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+		if (r == 0)
+			r = posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)argv,
+			                environ);
+		(void)posix_spawn_file_actions_destroy(&actions);
+	}
+	if (r != 0)
+		return error_set(err, ERR_SYSTEM, r, "start %s", argv[0]);
+	return wait_for(pid, argv[0], ret_status, err);
 }
 
 int program_read_fd(int fd, struct buf *out)
@@ -90,10 +130,8 @@ static int read_streams(const char *const *argv, bool both, struct buf *ret_out,
 	r = program_read_fd(in, ret_out);
 	/* A program still writing gets SIGPIPE, so that the wait ends. */
 	in = fd_close(in);
-	while (waitpid(pid, ret_status, 0) < 0) {
-		if (errno != EINTR)
-			return error_set(err, ERR_SYSTEM, errno, "wait for %s", argv[0]);
-	}
+	if (wait_for(pid, argv[0], ret_status, err) < 0)
+		return -1;
 	if (r < 0)
 		return error_set(err, ERR_SYSTEM, -r, "read from %s", argv[0]);
 	return 0;

@@ -45,7 +45,8 @@ struct config {
 	char *addon_path;
 	char *runners_dir;
 	uint64_t builds_cache_bytes;
-	char **runner_dirs;       /* NULL-terminated */
+	char **runner_dirs; /* NULL-terminated */
+	bool runners_check;
 	char *tls_cert, *tls_key; /* PEM files; "": TCP without TLS */
 	bool auth_trust_socket;   /* for root and the starting user */
 	char **allowed_hosts;     /* NULL-terminated: additional Host names */

@@ -36,6 +36,7 @@ static const struct setting table[] = {
 	{"addon_path",  SETTING_PATH, AT(addon_path),  NULL, 0, 0, "Native part of runners (a Node.js addon); without the file there is no JavaScript"},
 	{"runners_dir", SETTING_PATH, AT(runners_dir), NULL, 0, 0, "Folder of the language runners"},
 	{"runners.dirs", SETTING_LIST, AT(runner_dirs), "", 0, 0, "More folders of language runners; absolute paths, at most 7. A name that another runner has is an error"},
+	{"runners.check", SETTING_BOOL, AT(runners_check), "true", 0, 0, "When languages are listed, run a small program of each in a box, to list only those that work. false: those whose files are there"},
 	{"builds.cache", SETTING_SIZE, AT(builds_cache_bytes), "128Mi", 0, 1 * TIB, "Memory for compiled programs, so that unchanged code is not compiled again; a tenant has at most half. 0: none is kept"},
 	{"tls.cert",    SETTING_PATH, AT(tls_cert),    "",   0, 0, "Certificate chain of the TCP address (PEM); \"\" for no TLS"},
 	{"tls.key",     SETTING_PATH, AT(tls_key),     "",   0, 0, "Private key of the certificate (PEM); no other user may be able to read it"},

@@ -86,6 +86,22 @@ static int read_names(const struct reading *in, void *field)
 	return 0;
 }
 
+/* Words of a command that an operator runs as root. */
+static int read_packages(const struct reading *in, void *field)
+{
+	if (read_words(in, field) < 0)
+		return -1;
+	for (char **name = *(char ***)field; *name; name++) {
+		size_t len = strlen(*name);
+
+		if (len < 2 || len >= NAME_LEN || strchr("+-.", **name) ||
+		    (*name)[len - 1] == '-' ||
+		    strspn(*name, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != len)
+			return reject_field(in, "must be names of Debian's packages");
+	}
+	return **(char ***)field ? 0 : reject_field(in, "must name a package");
+}
+
 static int read_source(const struct reading *in, void *field)
 {
 	static const char letters[] =
@@ -346,7 +362,9 @@ static const struct field fields[] = {
 	{"extends", AT(extends), read_name, false},
 	{"hints", AT(hints), read_hints, false},
 	{"version_command", AT(version_command), read_command, false},
+	{"debian", AT(debian), read_packages, false},
 	{"install", AT(install), read_text, false},
+	{"hello", AT(hello), read_text, false},
 	{"package_manager", AT(package_manager), read_name, false},
 	{"limits", AT(limits), read_limits, false},
 	{"time_factor", AT(time_percent), read_factor, false},
@@ -406,14 +424,14 @@ static void option_done(struct runner_option *option)
 void manifest_done(struct runner *r)
 {
 	char **texts[] = {&r->name,           &r->title,     &r->source,
-	                  &r->program,        &r->zygote,    &r->place,
+	                  &r->program,        &r->zygote,    &r->hello,
 	                  &r->session_zygote, &r->install,   &r->package_manager,
 	                  &r->extends,        &r->compile_if};
-	char ***lists[] = {&r->aliases,         &r->command,     &r->session_command,
-	                   &r->prepare_command, &r->places,      &r->needs,
-	                   &r->minimal_command, &r->env,         &r->extensions,
-	                   &r->interpreters,    &r->commands,    &r->version_command,
-	                   &r->compile_command, &r->compile_env, &r->diagnostics};
+	char ***lists[] = {
+		&r->aliases,         &r->command,      &r->session_command, &r->prepare_command,
+		&r->places,          &r->needs,        &r->minimal_command, &r->env,
+		&r->extensions,      &r->interpreters, &r->commands,        &r->version_command,
+		&r->compile_command, &r->compile_env,  &r->diagnostics,     &r->debian};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		free(*texts[i]);

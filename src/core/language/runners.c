@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -32,26 +33,47 @@ static void runners_freep(struct runners **r)
 	runners_free(*r);
 }
 
+/* For the payload, which is another user. Not access(): the daemon's filter knows only stat(). */
+static bool has_file(const char *path, mode_t rights)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & rights);
+}
+
 const char *runner_place(const struct runner *r)
 {
-	if (r->place)
-		return r->place;
-	if (access(r->program, X_OK) == 0)
+	if (has_file(r->program, S_IXOTH))
 		return r->program;
 	for (char **place = r->places; place && *place; place++)
-		if (access(*place, X_OK) == 0)
+		if (has_file(*place, S_IXOTH))
 			return *place;
 	return NULL;
 }
 
-bool runner_is_installed(const struct runner *r)
+const char *runner_missing(const struct runner *r)
 {
-	if (r->installed)
-		return true;
+	if (!runner_place(r))
+		return r->program;
 	for (char **need = r->needs; need && *need; need++)
-		if (access(*need, R_OK) < 0)
-			return false;
-	return runner_place(r) != NULL;
+		if (!has_file(*need, S_IROTH | S_IXOTH))
+			return *need;
+	return NULL;
+}
+
+char *runner_install_command(const struct runner *r)
+{
+	cleanup_free char *command = xstrdup("apt-get install");
+
+	if (!r->debian)
+		return r->install ? xstrdup(r->install) : NULL;
+	for (char **package = r->debian; *package; package++) {
+		char *longer = xasprintf("%s %s", command, *package);
+
+		free(command);
+		command = longer;
+	}
+	return TAKE_PTR(command);
 }
 
 const struct runner_option *runner_find_option(const struct runner *r, const char *name)
@@ -76,7 +98,6 @@ static int add_name(struct runners *all, const char *name, struct runner *r, str
 static int load_one(struct runners *all, const char *dir, const char *name, struct error *err)
 {
 	cleanup_free char *path = xasprintf("%s/%s/manifest.yaml", dir, name);
-	const char *place;
 	struct runner *r;
 
 	/* Without a manifest: a cache, a shared module. */
@@ -84,16 +105,14 @@ static int load_one(struct runners *all, const char *dir, const char *name, stru
 		return 0;
 	if (all->count == RUNNERS_MAX)
 		return error_set(err, ERR_CONFIG, 0, "%s: more than %d runners", dir, RUNNERS_MAX);
-	r = &all->items[all->count++];
+	r = &all->items[all->count];
+	r->index = all->count++;
 	if (manifest_read(path, r, err) < 0)
 		return -1;
 	/* The box finds the runner's files by the folder's name. */
 	if (!str_equal(r->name, name))
 		return error_set(err, ERR_CONFIG, 0, "%s: 'name' must be '%s', like the folder",
 		                 path, name);
-	r->installed = runner_is_installed(r);
-	place = runner_place(r);
-	r->place = place ? xstrdup(place) : NULL;
 	if (add_name(all, r->name, r, err) < 0)
 		return -1;
 	for (char **alias = r->aliases; *alias; alias++)

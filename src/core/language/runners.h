@@ -18,7 +18,8 @@
 
 struct runners;
 
-#define RUNNERS_MAX 64
+#define RUNNERS_MAX  64
+#define RUNNER_HELLO "hello"
 
 /* Defaults of requests; 0: none. */
 struct runner_limits {
@@ -49,6 +50,7 @@ struct runner_option {
 };
 
 struct runner {
+	size_t index; /* of runners_at */
 	char *name;
 	char **aliases;
 	char *title;
@@ -69,7 +71,9 @@ struct runner {
 	struct hint *hints;            /* owned */
 	size_t hints_count;
 	char **version_command;        /* NULL: none */
-	char *install;                 /* what to do if it is not there; NULL: unknown */
+	char **debian;                 /* packages that install it; NULL: none */
+	char *install;                 /* what to do without these; NULL: unknown */
+	char *hello;                   /* a program that prints RUNNER_HELLO; NULL: none */
 	char *package_manager;         /* NULL: none */
 	char **compile_command;        /* NULL: not compiled */
 	char *compile_if;              /* option; NULL: always. Else it makes nothing: a check */
@@ -82,8 +86,6 @@ struct runner {
 	bool report;
 	bool preload;
 	bool asks;
-	char *place;    /* where @program is on this host; NULL: it was not there at start */
-	bool installed; /* @place, and all of @needs, existed at start; see runner_is_installed */
 };
 
 void runners_free(struct runners *r);
@@ -92,8 +94,12 @@ struct runners *runners_load(const char *dir, char *const *more, struct error *e
 	attr_owned(runners_free);
 /** runners_find - by name or alias; NULL: unknown. */
 const struct runner *runners_find(const struct runners *r, const char *language);
-/** runner_is_installed - it may have been installed after the start. */
-bool runner_is_installed(const struct runner *r);
+/** runner_missing - of its program and all it needs, what this host lacks now; NULL: nothing, but
+ * they may not work (core/template/toolchains.h). */
+const char *runner_missing(const struct runner *r);
+/** runner_install_command - "apt-get install gcc libc6-dev", or what its manifest says. Return:
+ * owned; NULL: unknown. */
+char *runner_install_command(const struct runner *r) attr_must_check;
 /** runner_place - where the program is on this host now: @program, or the first of @places that is
  * there; NULL: nowhere. */
 const char *runner_place(const struct runner *r);

@@ -16,6 +16,7 @@
 #include "core/request/run_request.h"
 #include "core/template/images.h"
 #include "core/template/template.h"
+#include "core/template/toolchains.h"
 
 /* Template name in rules if there is none. */
 #define TEMPLATE_NONE "host"
@@ -154,14 +155,12 @@ static int decide_runner(struct policy_deciding *in)
 		return error_field(in->err, "language", "template '%s' has no %s", t->spec.id,
 		                   d->runner->name);
 	d->session_command = template_session_command(t, d->runner);
+	/* A layer of packages may have what the root lacks. */
+	if (toolchains_require(t && t->packages ? NULL : in->rules->toolchains, t, d->runner,
+	                       in->err) < 0)
+		return -1;
 	if (t && t->root[0])
 		(void)!str_copy(d->spec.root, sizeof(d->spec.root), t->root);
-	else if (!runner_is_installed(d->runner))
-		return error_set(in->err, ERR_UNAVAILABLE, 0,
-		                 "language '%s' needs %s, which is not installed%s%s",
-		                 d->runner->name, d->runner->program,
-		                 d->runner->install ? "; " : "",
-		                 d->runner->install ? d->runner->install : "");
 	if (options_check(d->runner, in->request->options, in->err) < 0)
 		return -1;
 	if (in->request->ask && !d->runner->asks)

@@ -31,6 +31,7 @@ struct runners;
 struct secrets;
 struct session_request;
 struct template;
+struct toolchains;
 
 #define POLICY_ARGS_MAX     256
 #define POLICY_ARGS_BYTES   (32 * 1024)
@@ -47,8 +48,9 @@ struct policy_rules {
 	const struct runners *runners;
 	const struct driver_caps *caps;
 	unsigned cores;
-	const struct policies *policies; /* NULL: only the settings decide */
-	const struct secrets *secrets;   /* NULL: there are none */
+	const struct policies *policies;     /* NULL: only the settings decide */
+	const struct secrets *secrets;       /* NULL: there are none */
+	const struct toolchains *toolchains; /* NULL: the files of a root decide */
 };
 
 /* References if the owning struct says so, else borrowed. */

@@ -16,6 +16,7 @@
 #include "core/tenant/tenant.h"
 
 struct facts_maker;
+struct language_checks;
 struct run;
 struct session_runner;
 struct timer;
@@ -29,13 +30,13 @@ struct run_service {
 	bool draining;
 	void (*on_drained)(void *ctx); /* NULL: no drain, or already called */
 	void *drained_ctx;
-	struct pools *pools;        /* owned */
-	struct build_cache *builds; /* owned */
-	struct versions *versions;  /* owned */
-	struct facts_maker *facts;  /* owned */
-	struct timer *drain_timer;  /* drain time-out; calls on_drained */
-	struct timer *memory_timer; /* memory is short: look again */
-	struct timer *turn_timer;   /* the builder of sessions' boxes has rested */
+	struct pools *pools;                     /* owned */
+	struct build_cache *builds;              /* owned */
+	struct language_checks *language_checks; /* owned */
+	struct facts_maker *facts;               /* owned */
+	struct timer *drain_timer;               /* drain time-out; calls on_drained */
+	struct timer *memory_timer;              /* memory is short: look again */
+	struct timer *turn_timer;                /* the builder of sessions' boxes has rested */
 };
 
 enum run_state {

@@ -11,8 +11,8 @@
 #include "core/pool/pool.h"
 #include "core/run/facts.h"
 #include "core/run/host_memory.h"
+#include "core/run/language_check.h"
 #include "core/run/run_internal.h"
-#include "core/run/versions.h"
 #include "io/loop.h"
 
 #define BUILD_TIMEOUT_US (15 * USEC_PER_SEC)
@@ -166,6 +166,7 @@ struct run_service *run_service_new(const struct run_service_config *config)
 		.cores = cores > 0 ? (unsigned)cores : 1,
 		.policies = config->policies,
 		.secrets = config->secrets,
+		.toolchains = config->toolchains,
 	};
 	list_init(&s->all);
 	s->memory_timer = timer_new(config->loop, on_memory_timer, s);
@@ -173,7 +174,7 @@ struct run_service *run_service_new(const struct run_service_config *config)
 	init_scheduler(s);
 	s->drain_timer = timer_new(config->loop, on_drain_timer, s);
 	s->pools = new_pools(s);
-	s->versions = versions_new(s);
+	s->language_checks = language_checks_new(s);
 	s->facts = facts_maker_new(&config->driver->caps);
 	s->builds = build_cache_new(config->config->builds_cache_bytes);
 	return s;
@@ -187,7 +188,7 @@ void run_service_free(struct run_service *s)
 		return;
 	LIST_FOREACH (e, &s->all, struct run, node)
 		run_orphan(e);
-	versions_free(s->versions);
+	language_checks_free(s->language_checks);
 	facts_maker_free(s->facts);
 	pools_free(s->pools);
 	build_cache_free(s->builds);
@@ -245,9 +246,14 @@ void run_service_check_drained(struct run_service *s)
 		timer_start(s->drain_timer, 0);
 }
 
-struct versions *run_service_versions(struct run_service *s)
+struct language_checks *run_service_language_checks(struct run_service *s)
 {
-	return s->versions;
+	return s->language_checks;
+}
+
+const struct toolchains *run_service_toolchains(const struct run_service *s)
+{
+	return s->config.toolchains;
 }
 
 struct pools *run_service_pools(struct run_service *s)
@@ -331,6 +337,7 @@ void run_service_drain(struct run_service *s, bool at_once, void (*on_drained)(v
 	s->draining = true;
 	s->on_drained = on_drained;
 	s->drained_ctx = ctx;
+	language_checks_stop(s->language_checks);
 	pools_drain(s->pools);
 	if (is_empty(s)) {
 		timer_start(s->drain_timer, 0);

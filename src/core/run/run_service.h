@@ -15,6 +15,7 @@
 struct audit;
 struct config;
 struct driver;
+struct language_checks;
 struct loop;
 struct metrics;
 struct policies;
@@ -29,7 +30,7 @@ struct scheduler;
 struct seal_key;
 struct tenant;
 struct tenants;
-struct versions;
+struct toolchains;
 
 /* All borrowed; must outlive the service. */
 struct run_service_config {
@@ -38,6 +39,7 @@ struct run_service_config {
 	struct runners *runners;
 	const struct policies *policies; /* NULL: settings alone decide */
 	const struct secrets *secrets;   /* NULL: there are none */
+	struct toolchains *toolchains;   /* NULL: the files of a root decide about languages */
 	struct loop *loop;
 	struct metrics *metrics;     /* NULL: metrics off */
 	struct audit *audit;         /* NULL: audit off */
@@ -60,7 +62,9 @@ const struct seal_key *run_service_seal(const struct run_service *s);
 const struct driver *run_service_driver(const struct run_service *s);
 unsigned run_service_cores(const struct run_service *s);
 struct pools *run_service_pools(struct run_service *s);
-struct versions *run_service_versions(struct run_service *s);
+struct language_checks *run_service_language_checks(struct run_service *s);
+/** run_service_toolchains - may be NULL. */
+const struct toolchains *run_service_toolchains(const struct run_service *s);
 /** run_service_prepare - keep boxes ready for each language with the default tenant's defaults.
  * Call it again after policies or templates change: old boxes end. */
 void run_service_prepare(struct run_service *s);

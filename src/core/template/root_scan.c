@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "core/template/packages.h"
@@ -111,6 +112,27 @@ static int resolve_path(struct root_scan *scan, const char *path, struct walk *w
 		r = walk_step(scan, w, name, ret_st);
 	}
 	return r;
+}
+
+int root_open(const char *const *bases, const char *name)
+{
+	int r = -ENOENT;
+
+	if (!name[0])
+		return fd_open("/", O_RDONLY | O_DIRECTORY, 0);
+	for (; bases && *bases && r == -ENOENT; bases++) {
+		cleanup_free char *path = xasprintf("%s/%s", *bases, name);
+
+		r = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	}
+	return r;
+}
+
+int root_scan_stat(struct root_scan *scan, const char *path, struct stat *ret_st)
+{
+	struct walk w;
+
+	return resolve_path(scan, path, &w, ret_st);
 }
 
 /* Return: the mode of a regular file, else 0. */

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct stat;
+
 /* An image's author chooses its size, so all queries together are bounded: what is not found within
  * these steps counts as missing. */
 #define ROOT_SCAN_STEPS 500000
@@ -23,6 +25,12 @@ struct root_scan {
 		.root = (fd), .left = ROOT_SCAN_STEPS                                              \
 	}
 
+/** root_open - @name "": the host's root; else the first directory of this name in @bases. Return:
+ * a descriptor, or a negative errno. */
+int root_open(const char *const *bases, const char *name) attr_must_check;
+
+/** root_scan_stat - of what @path leads to. Return: 0 or a negative errno. */
+int root_scan_stat(struct root_scan *scan, const char *path, struct stat *ret_st) attr_must_check;
 /** root_scan_has_program - whether @path is an executable file. */
 bool root_scan_has_program(struct root_scan *scan, const char *path);
 /**

@@ -2,7 +2,6 @@
 #include "core/template/template_settle.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@
 #include "core/language/runners.h"
 #include "core/template/images.h"
 #include "core/template/root_scan.h"
+#include "core/template/toolchains.h"
 
 #define PACKAGE_LEN 128
 
@@ -65,21 +65,6 @@ static bool is_root_name(const char *name)
 
 	return len > 0 && len < BOX_ROOT_LEN && name[0] != '.' &&
 	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == len;
-}
-
-/* Return: a descriptor, or a negative errno. */
-static int open_root(const char *const *bases, const char *name)
-{
-	int r = -ENOENT;
-
-	if (!name[0])
-		return fd_open("/", O_RDONLY | O_DIRECTORY, 0);
-	for (; bases && *bases && r == -ENOENT; bases++) {
-		cleanup_free char *path = xasprintf("%s/%s", *bases, name);
-
-		r = fd_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	}
-	return r;
 }
 
 static void set_problem(struct template *t, char *problem)
@@ -156,13 +141,18 @@ static const char *missing_package(struct root_scan *scan, const struct template
 	return NULL;
 }
 
-static void settle_host(struct template *t, struct root_scan *scan, const struct runners *runners)
+static void settle_host(struct template *t, struct root_scan *scan,
+                        const struct template_host *host)
 {
 	const char *missing = missing_package(scan, t);
-	const struct runner *r = t->spec.language ? runners_find(runners, t->spec.language) : NULL;
+	const struct runner *r =
+		t->spec.language ? runners_find(host->runners, t->spec.language) : NULL;
+	struct error err = {0};
 
-	if (t->spec.language && (!r || !runner_is_installed(r)))
-		set_problem(t, xasprintf("language '%s' is not installed", t->spec.language));
+	if (t->spec.language && !r)
+		set_problem(t, xasprintf("language '%s' is not known", t->spec.language));
+	else if (r && toolchains_require(host->toolchains, NULL, r, &err) < 0)
+		set_problem(t, xstrdup(err.msg));
 	else if (missing && template_is_builtin(t))
 		set_problem(t,
 		            xasprintf("%s is not installed; as root: apt-get install python3-numpy "
@@ -208,7 +198,7 @@ bool template_is_host_image(const char *image)
 static int open_host(struct template *t)
 {
 	t->kind = TEMPLATE_ON_HOST;
-	return open_root(NULL, "");
+	return root_open(NULL, "");
 }
 
 static int find_root(struct template *t, const char *const *bases)
@@ -216,19 +206,19 @@ static int find_root(struct template *t, const char *const *bases)
 	int root = -ENOENT;
 
 	if (t->kind == TEMPLATE_ON_IMAGE)
-		return open_root(bases, t->root);
+		return root_open(bases, t->root);
 	if (str_equal(t->spec.image, TEMPLATE_HOST))
 		return open_host(t);
 	t->kind = TEMPLATE_ON_NOTHING;
 	/* Only the operator's directories: images belong to their tenant. */
 	if (is_root_name(t->spec.image) && bases && *bases)
-		root = open_root(bases + 1, t->spec.image);
+		root = root_open(bases + 1, t->spec.image);
 	return root == -ENOENT && template_is_host_image(t->spec.image) ? open_host(t) : root;
 }
 
 static void settle_layer(struct template *t, const char *const *bases)
 {
-	cleanup_close int layer = t->packages ? open_root(bases, t->packages->name) : -1;
+	cleanup_close int layer = t->packages ? root_open(bases, t->packages->name) : -1;
 
 	if (t->packages && layer < 0 && !t->problem)
 		set_problem(t, xstrdup("the layer with its packages is gone; create it again"));
@@ -251,7 +241,7 @@ void template_settle(struct template *t, const struct template_host *host)
 	} else if (root < 0) {
 		set_problem(t, xasprintf("its root cannot be opened: %s", strerror(-root)));
 	} else if (t->kind == TEMPLATE_ON_HOST) {
-		settle_host(t, &scan, host->runners);
+		settle_host(t, &scan, host);
 	} else {
 		if (t->kind == TEMPLATE_ON_NOTHING) {
 			t->kind = TEMPLATE_ON_DIRECTORY;
@@ -265,7 +255,7 @@ void template_settle(struct template *t, const struct template_host *host)
 
 ssize_t template_lacks(const char *const *bases, const char *root, char *const *packages)
 {
-	cleanup_close int fd = open_root(bases, root);
+	cleanup_close int fd = root_open(bases, root);
 	struct root_scan scan = ROOT_SCAN(fd);
 
 	for (ssize_t i = 0; fd >= 0 && packages && packages[i]; i++)

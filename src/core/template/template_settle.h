@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 struct runners;
+struct toolchains;
 
 #define TEMPLATE_LIST_MAX 256 /* packages, modules */
 
@@ -16,7 +17,8 @@ struct template_host {
 	const struct runners *runners;
 	/* NULL-terminated: parents of roots; the first has the imported images. */
 	const char *const *bases;
-	bool has_roots; /* the driver supports them */
+	bool has_roots;                      /* the driver supports them */
+	const struct toolchains *toolchains; /* NULL: no verdicts */
 };
 
 /** template_settle - set kind (except of images), programs and problem. */

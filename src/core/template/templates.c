@@ -14,6 +14,7 @@
 #include "base/utf8.h"
 #include "core/language/env.h"
 #include "core/template/images.h"
+#include "core/template/toolchains.h"
 #include "core/tenant/tenant.h"
 
 /* A slot is what an id stands for: the current template, and the number of sessions that use any
@@ -35,7 +36,8 @@ struct templates {
 	struct templates_config config;
 	struct templates_events events;
 	struct templates_watcher watcher;
-	struct images *images; /* owned */
+	struct images *images;         /* owned */
+	struct toolchains *toolchains; /* owned */
 	struct map *by_key;
 	struct list slots;
 	struct list changes; /* struct change.node: unwritten */
@@ -565,6 +567,11 @@ ssize_t templates_lack(const struct templates *all, const struct template *t, ch
 	return template_lacks(all->config.host.bases, t ? t->root : "", packages);
 }
 
+struct toolchains *templates_toolchains(const struct templates *all)
+{
+	return all->toolchains;
+}
+
 struct images *templates_images(const struct templates *all)
 {
 	return all->images;
@@ -677,6 +684,7 @@ struct templates *templates_new(const struct templates_config *config)
 	all->config = *config;
 	all->by_key = map_new();
 	all->images = images_new(config->tenants);
+	all->config.host.toolchains = all->toolchains = toolchains_new(config->host.bases);
 	list_init(&all->slots);
 	list_init(&all->changes);
 	for (size_t i = 0; i < ARRAY_SIZE(builtins); i++)
@@ -705,5 +713,6 @@ void templates_free(struct templates *all)
 		slot_free(slot);
 	map_free(all->by_key);
 	images_free(all->images);
+	toolchains_free(all->toolchains);
 	free(all);
 }

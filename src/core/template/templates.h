@@ -139,6 +139,8 @@ ssize_t templates_lack(const struct templates *all, const struct template *t,
 struct template *templates_with_layer(const struct templates *all, const struct template *base,
                                       const char *tenant,
                                       const struct template_spec *layer) attr_must_check;
+/** templates_toolchains - which languages work in the host's root and those of templates. */
+struct toolchains *templates_toolchains(const struct templates *all);
 /** templates_images - imported roots in use. */
 struct images *templates_images(const struct templates *all);
 /** templates_made - number, without built-ins. */

@@ -135,7 +135,7 @@ static void strictness_needs_every_required_check(void **state)
 static void optional_is_a_missing_layer_that_is_not_required(void **state)
 {
 	static const struct {
-		char name[16];
+		char name[20];
 		enum check_state state;
 		bool optional;
 	} cases[] = {
@@ -143,13 +143,13 @@ static void optional_is_a_missing_layer_that_is_not_required(void **state)
 		{"landlock", CHECK_MISSING, true},
 		{"landlock", CHECK_OK, false},
 		{"user", CHECK_MISSING, false},
-		{"runtime.python", CHECK_MISSING, false},
+		{"languages.missing", CHECK_MISSING, false},
 		{"nothing", CHECK_MISSING, false},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char name[16];
+		char name[20];
 		struct check check = {.name = name, .state = cases[i].state};
 
 		memcpy(name, cases[i].name, sizeof(name));

@@ -356,6 +356,10 @@ def show(path: str) -> Call[JsonObject]:
     return _get(path, _object)
 
 
+def languages(template: Optional[str], check: Optional[str]) -> Call[JsonObject]:
+    return _get("/api/v1/languages", _object, template_id=template, check=check)
+
+
 def page(path: str, limit: int, offset: int) -> Call[JsonObject]:
     return _get(path, _object, limit=limit, offset=offset)
 

@@ -172,6 +172,12 @@ class SecretNotFoundError(NotFoundError):
     code = "Sandbox.SecretNotFound"
 
 
+class LanguageNotInstalledError(ApiError):
+    """The language is not installed."""
+
+    code = "Sandbox.LanguageNotInstalled"
+
+
 class UnavailableError(ApiError):
     """The service is unavailable."""
 
@@ -255,6 +261,7 @@ CLASSES: Dict[str, Type[ApiError]] = {
     "Sandbox.TemplateInUse": TemplateInUseError,
     "Sandbox.ImportNotFound": ImportNotFoundError,
     "Sandbox.SecretNotFound": SecretNotFoundError,
+    "Sandbox.LanguageNotInstalled": LanguageNotInstalledError,
     "Sandbox.Unavailable": UnavailableError,
     "Sandbox.ExecException": ExecExceptionError,
     "Sandbox.AgentLost": AgentLostError,
@@ -295,6 +302,7 @@ STATUS: Dict[str, int] = {
     "Sandbox.TemplateInUse": 400,
     "Sandbox.ImportNotFound": 404,
     "Sandbox.SecretNotFound": 404,
+    "Sandbox.LanguageNotInstalled": 400,
     "Sandbox.Unavailable": 503,
     "Sandbox.ExecException": 503,
     "Sandbox.AgentLost": 503,

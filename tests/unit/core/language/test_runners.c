@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -87,11 +88,12 @@ static void manifest_becomes_a_runner(void **state)
 	assert_string_equal(r->env[1], "B=two");
 	assert_null(r->env[2]);
 	assert_true(r->report);
-	assert_true(r->installed);
+	assert_null(runner_missing(r));
 	assert_null(r->session_command);
 	r = runners_at(all, 1);
 	assert_string_equal(r->name, "other");
-	assert_false(r->installed);
+	assert_string_equal(runner_missing(r), "/nonexistent");
+	assert_int_equal(r->index, 1);
 	assert_string_equal(r->session_command[1], "{runner}/stay");
 	assert_null(r->session_command[2]);
 	assert_false(r->report);
@@ -100,6 +102,61 @@ static void manifest_becomes_a_runner(void **state)
 	assert_null(runners_at(all, 2));
 	assert_null(runners_find(all, "Demo"));
 	assert_null(runners_find(all, ""));
+	runners_free(all);
+}
+
+static void expect_install(const struct fixture *f, const char *more, const char *command)
+{
+	cleanup_free char *text = xasprintf("%s%s", GOOD, more);
+	cleanup_free char *told = NULL;
+	struct error err = {0};
+	struct runners *all;
+
+	put(f, "demo", text);
+	all = runners_load(f->dir, NULL, &err);
+	assert_non_null(all);
+	told = runner_install_command(runners_at(all, 0));
+	if (command)
+		assert_string_equal(told, command);
+	else
+		assert_null(told);
+	runners_free(all);
+}
+
+static void packages_are_one_command(void **state)
+{
+	struct fixture *f = *state;
+
+	expect_install(f, "", NULL);
+	expect_install(f, "install: ask the vendor\n", "ask the vendor");
+	expect_install(f, "debian: [g++, libx4.0-cil]\ninstall: or ask the vendor\n",
+	               "apt-get install g++ libx4.0-cil");
+}
+
+/* The daemon's filter lets it ask for a file's mode, not for its own rights. */
+static void a_program_that_comes_later_is_found(void **state)
+{
+	struct fixture *f = *state;
+	cleanup_free char *path = xasprintf("%s/demo/tool", f->dir);
+	cleanup_free char *text = xasprintf("name: demo\ntitle: D\nsource: m\ncommand: ['%s']\n"
+	                                    "program: '%s'\nneeds: [/dev/null]\n",
+	                                    path, path);
+	struct error err = {0};
+	struct runners *all;
+	const struct runner *r;
+
+	put(f, "demo", text);
+	all = runners_load(f->dir, NULL, &err);
+	assert_non_null(all);
+	r = runners_at(all, 0);
+	assert_string_equal(runner_missing(r), path);
+	assert_int_equal(file_create_at(AT_FDCWD, path, 0644, "x", 1), 0);
+	assert_string_equal(runner_missing(r), path); /* not executable */
+	assert_int_equal(chmod(path, 0755), 0);
+	assert_string_equal(runner_place(r), path);
+	assert_string_equal(runner_missing(r), "/dev/null"); /* not a file */
+	assert_int_equal(unlink(path), 0);
+	assert_null(runner_place(r));
 	runners_free(all);
 }
 
@@ -169,6 +226,12 @@ static void wrong_manifests_are_refused(void **state)
 	         "", "both claim 'demo'"},
 		{"name: other\ntitle: D\nsource: m\ncommand: [/x]\nprogram: /x\n",
 	         "manifest.yaml: ", "must be 'demo'"},
+		{GOOD "debian: [-o]\n", ":9: ", "names of Debian's packages"},
+		{GOOD "debian: [gcc, ./x.deb]\n", ":9: ", "names of Debian's packages"},
+		{GOOD "debian: [gcc-]\n", ":9: ", "names of Debian's packages"},
+		{GOOD "debian: ['gcc libc6-dev']\n", ":9: ", "names of Debian's packages"},
+		{GOOD "debian: []\n", ":9: ", "must name a package"},
+		{GOOD "hello: [a]\n", ":9: ", "a value"},
 		{GOOD "hints: ['4 x{any}']\n", ":9: ", "WEIGHT TEXT"},
 		{GOOD "hints: [x]\n", ":9: ", "WEIGHT TEXT"},
 		{GOOD "extends: nothing\n", "", "extends 'nothing', which no runner has"},
@@ -242,6 +305,7 @@ int main(void)
 		TEST(manifest_becomes_a_runner),    TEST(folder_without_manifest_is_skipped),
 		TEST(wrong_manifests_are_refused),  TEST(two_runners_cannot_share_a_name),
 		TEST(a_missing_folder_is_reported), TEST(number_of_runners_is_bounded),
+		TEST(packages_are_one_command),     TEST(a_program_that_comes_later_is_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

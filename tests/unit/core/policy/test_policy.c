@@ -207,7 +207,8 @@ static void languages_are_found_or_reported(void **state)
 	expect_refused(f, "language", "required");
 	f->request.language = (char *)"absent";
 	assert_int_equal(decide(f), -1);
-	assert_int_equal(f->err.code, ERR_UNAVAILABLE);
+	assert_int_equal(f->err.code, ERR_NO_LANGUAGE);
+	assert_string_equal(f->err.field, "language");
 	assert_non_null(strstr(f->err.msg, "/nonexistent/absent"));
 }
 

@@ -194,9 +194,11 @@ class AsyncClient:
         """A handle of an execution by its id."""
         return AsyncExecution(self._transport, id)
 
-    async def languages(self) -> List[JsonObject]:
-        """Languages, whether the host has them, and their options."""
-        answer = await self._transport.call(_calls.show("/api/v1/languages"))
+    async def languages(self, *, template: Optional[str] = None, check: Optional[str] = None) -> List[JsonObject]:
+        """Languages, whether they work, what installs them, and their options. @template: in boxes of this template.
+        @check: of which languages a program is run first: `unknown` (default), `none`, or `all`, which needs scope
+        `admin`."""
+        answer = await self._transport.call(_calls.languages(template, check))
         return list(answer.get("languages") or [])
 
     async def templates(self) -> List[JsonObject]:
