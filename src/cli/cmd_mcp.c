@@ -5,9 +5,9 @@
 #include "base/fd.h"
 #include "cli/client/bridge.h"
 #include "cli/client/interrupt.h"
-#include "cli/client/own_daemon.h"
 #include "cli/common_options.h"
 #include "cli/message.h"
+#include "cli/start_daemon.h"
 #include "client/millibox.h"
 
 struct mcp_options {
@@ -27,15 +27,20 @@ static int run_mcp(const void *values, const struct args *args attr_unused, stru
 	cleanup_close int interrupt_fd = -1;
 	attr_cleanup(own_daemon_endp) struct own_daemon *own = NULL;
 	const char *address = NULL;
-	int found = millibox_find(client, &address);
+	int found;
 
+	if (start_daemon_check(&options->at, err) < 0)
+		return -1;
+	found = millibox_find(client, &address);
 	if (found < 0)
 		return daemon_fail(client, err);
+	if (found && start_daemon_found(&options->at, client, err) < 0)
+		return -1;
 	interrupt_fd = interrupt_open(err);
 	if (interrupt_fd < 0)
 		return -1;
 	if (!found) {
-		own = own_daemon_start(interrupt_fd, err);
+		own = start_daemon(&options->at, interrupt_fd, err);
 		if (!own)
 			return -1;
 		message_show("no daemon listens at %s; started one for this command", address);
@@ -47,6 +52,7 @@ static int run_mcp(const void *values, const struct args *args attr_unused, stru
 #define AT(member) offsetof(struct mcp_options, member)
 
 static const struct option_row rows[] = {
+	ISOLATION_ROW(AT(at)),
 	ENDPOINT_ROWS(AT(at)),
 };
 

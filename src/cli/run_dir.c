@@ -20,6 +20,7 @@
 #include "cli/own_session.h"
 #include "cli/run_request.h"
 #include "cli/run_send.h"
+#include "cli/start_daemon.h"
 #include "cli/tree_diff.h"
 #include "client/millibox.h"
 
@@ -293,7 +294,8 @@ int run_dir(const struct run_options *options, const struct run_input *input,
 	request = run_request_build(&inside, input, args, err);
 	d.interrupt_fd = request ? interrupt_open(err) : -1;
 	d.client = daemon_open(&options->at);
-	if (d.interrupt_fd >= 0 && daemon_require(d.client, err) == 0 && make_place(&d, err) == 0 &&
+	if (d.interrupt_fd >= 0 && daemon_require(d.client, err) == 0 &&
+	    start_daemon_found(&options->at, d.client, err) == 0 && make_place(&d, err) == 0 &&
 	    copy_before(&d, err) == 0)
 		status = run_in_session(&d, request, err);
 	remove_place(&d);

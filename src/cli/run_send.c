@@ -5,6 +5,7 @@
 #include "cli/client/own_daemon.h"
 #include "cli/exit_status.h"
 #include "cli/message.h"
+#include "cli/start_daemon.h"
 #include "client/millibox.h"
 
 static int report_result(const struct run_send *run, const struct exec_call *call)
@@ -50,10 +51,11 @@ int run_send_to(const struct run_send *run, struct millibox_client *client,
 	return report_result(run, call);
 }
 
-static int send_to_own_daemon(const struct run_send *run, struct millibox_client *client,
-                              struct exec_call *call, struct error *err)
+static int send_to_own_daemon(const struct run_send *run, const struct daemon_options *at,
+                              struct millibox_client *client, struct exec_call *call,
+                              struct error *err)
 {
-	struct own_daemon *own = own_daemon_start(call->interrupt_fd, err);
+	struct own_daemon *own = start_daemon(at, call->interrupt_fd, err);
 	int status;
 
 	if (!own)
@@ -71,12 +73,15 @@ int run_send(const struct run_send *run, const struct daemon_options *at, struct
              struct error *err)
 {
 	cleanup_daemon struct millibox_client *client = daemon_open(at);
-	int found = millibox_find(client, NULL);
+	int found;
 
-	if (found < 0) {
-		(void)daemon_fail(client, err);
+	if (start_daemon_check(at, err) < 0)
 		return exit_status_of_error(err);
-	}
+	found = millibox_find(client, NULL);
+	if (found < 0)
+		(void)daemon_fail(client, err);
+	if (found < 0 || (found > 0 && start_daemon_found(at, client, err) < 0))
+		return exit_status_of_error(err);
 	return found ? run_send_to(run, client, NULL, call, err)
-	             : send_to_own_daemon(run, client, call, err);
+	             : send_to_own_daemon(run, at, client, call, err);
 }
