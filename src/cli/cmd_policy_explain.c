@@ -151,7 +151,7 @@ static int run_explain(const void *values, const struct args *args attr_unused, 
 /* clang-format off */
 static const struct option_row rows[] = {
 	{"session",    0,   OPTION_FLAG,     AT(session),            NULL,         "explain a session instead of an execution"},
-	{"mode",       0,   OPTION_TEXT,     AT(mode),               "MODE",       "mode of the session: persistent (default) or ephemeral"},
+	{"mode",       0,   OPTION_TEXT,     AT(mode),               "MODE",       "mode of the session: persistent (default), workspace or ephemeral"},
 	{"lifetime",   0,   OPTION_DURATION, AT(lifetime_us),        "TIME",       "lifetime of the session"},
 	POLICY_ROWS(AT_RUN),
 	{"language",   'l', OPTION_TEXT,     AT(run.language),       "LANGUAGE",   "language, see 'millibox languages'; default: python"},
