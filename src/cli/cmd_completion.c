@@ -57,7 +57,7 @@ static const struct {
 static const struct {
 	const char *placeholder, *words;
 } fixed[] = {
-	{"MODE", "persistent\nephemeral"},
+	{"MODE", "persistent\nworkspace\nephemeral"},
 	{"SHELL", "bash\nzsh\nfish"},
 	{"STATE", "creating\nready\nrunning\npaused\nterminated\nfailed"},
 };

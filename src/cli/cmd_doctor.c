@@ -3,22 +3,21 @@
 #include "cli/command.h"
 
 #include <jansson.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/size.h"
 #include "base/str.h"
-#include "cli/client/program.h"
 #include "cli/color.h"
 #include "cli/common_options.h"
 #include "cli/doctor.h"
+#include "cli/host_probe.h"
 #include "cli/language_install.h"
 #include "cli/message.h"
 #include "client/millibox.h"
 #include "http/status.h"
 
-#define PROBE_OUTPUT_MAX (256 * KIB)
 #define LANGUAGES_MAX    (16 * KIB)
 #define DAEMON_TIMEOUT_S 2
 /* It may have to run a program of each language first. */
@@ -28,26 +27,6 @@ struct doctor_options {
 	struct daemon_options at;
 	bool json;
 };
-
-static int add_probe(struct checks *checks, struct error *err)
-{
-	cleanup_free char *engine = program_find_engine(err);
-	cleanup_buf struct buf out = BUF_INIT(PROBE_OUTPUT_MAX);
-	const char *const argv[] = {engine, "--probe", NULL};
-	cleanup_free char *text = NULL;
-	int status = 0;
-
-	if (!engine || program_read(argv, &out, &status, err) < 0)
-		return -1;
-	text = buf_take(&out, NULL);
-	if (checks_parse(checks, text) < 0)
-		return error_set(err, ERR_PROTOCOL, 0, "cannot parse the output of %s --probe",
-		                 engine);
-	if (checks->count == 0)
-		return error_set(err, ERR_PROTOCOL, 0, "%s --probe printed nothing (status %d)",
-		                 engine, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-	return 0;
-}
 
 /* As the daemon lists them: "python 3.11.2, shell 5.2.15". */
 static void add_languages(struct checks *checks, const json_t *list)
@@ -198,7 +177,7 @@ static int run_doctor(const void *values, const struct args *args attr_unused, s
 	const struct doctor_options *options = values;
 	cleanup_checks struct checks checks = {0};
 
-	if (add_probe(&checks, err) < 0)
+	if (host_probe(&checks, err) < 0)
 		return -1;
 	if (add_daemon(&checks, options, err) < 0)
 		return -1;

@@ -7,10 +7,10 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "base/suggest.h"
-#include "cli/client/own_daemon.h"
 #include "cli/language_install.h"
 #include "cli/message.h"
 #include "cli/resource.h"
+#include "cli/start_daemon.h"
 #include "client/millibox.h"
 #include <stddef.h>
 
@@ -52,7 +52,7 @@ static void asked_done(struct asked *a)
 static int find_daemon(struct asked *a, const struct daemon_options *at, struct error *err)
 {
 	a->client = daemon_open(at);
-	if (own_daemon_find(a->client, -1, &a->own, err) < 0)
+	if (start_daemon_find(at, a->client, -1, &a->own, err) < 0)
 		return -1;
 	if (!a->own && millibox_find(a->client, &a->address) < 0)
 		return daemon_fail(a->client, err);
@@ -269,6 +269,7 @@ static const struct option_row rows[] = {
 	{"template", 0, OPTION_TEXT, AT(template_id), "TEMPLATE", "languages of boxes of this template; default: the host's"},
 	{"check", 0, OPTION_FLAG, AT(check), NULL, "run a program of each language again, also where the daemon knows the answer; with a key, it needs scope admin"},
 	{"install", 0, OPTION_FLAG, AT(install), NULL, "install these languages, or all that are missing, with apt-get"},
+	ISOLATION_ROW(AT(common.at)),
 	COMMON_ROWS(AT(common)),
 };
 /* clang-format on */

@@ -5,9 +5,9 @@
 #include "base/fd.h"
 #include "cli/client/bridge.h"
 #include "cli/client/interrupt.h"
-#include "cli/client/own_daemon.h"
 #include "cli/common_options.h"
 #include "cli/message.h"
+#include "cli/start_daemon.h"
 #include "client/millibox.h"
 
 struct mcp_options {
@@ -24,7 +24,7 @@ static int run_mcp(const void *values, const struct args *args attr_unused, stru
 
 	if (interrupt_fd < 0)
 		return -1;
-	if (own_daemon_find(client, interrupt_fd, &own, err) < 0)
+	if (start_daemon_find(&options->at, client, interrupt_fd, &own, err) < 0)
 		return exit_status_of_failure(interrupt_fd, err);
 	if (own)
 		message_show(
@@ -35,6 +35,7 @@ static int run_mcp(const void *values, const struct args *args attr_unused, stru
 #define AT(member) offsetof(struct mcp_options, member)
 
 static const struct option_row rows[] = {
+	ISOLATION_ROW(AT(at)),
 	ENDPOINT_ROWS(AT(at)),
 };
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cli/client/own_daemon.h"
 #include "cli/common_options.h"
 #include "cli/message.h"
 #include "cli/resource.h"
 #include "cli/run_request.h"
+#include "cli/start_daemon.h"
 #include "client/millibox.h"
 #include "http/status.h"
 #include "json/json_dump.h"
@@ -134,7 +134,7 @@ static int run_explain(const void *values, const struct args *args attr_unused, 
 	bool allowed;
 	int status = 0;
 
-	if (!body || own_daemon_find(client, -1, &own, err) < 0 ||
+	if (!body || start_daemon_find(&options->run.at, client, -1, &own, err) < 0 ||
 	    daemon_ask(client, &call, &answer, &status, err) < 0)
 		return -1;
 	allowed = json_is_true(json_object_get(answer, "allowed"));
@@ -154,7 +154,7 @@ static int run_explain(const void *values, const struct args *args attr_unused, 
 /* clang-format off */
 static const struct option_row rows[] = {
 	{"session",    0,   OPTION_FLAG,     AT(session),            NULL,         "explain a session instead of an execution"},
-	{"mode",       0,   OPTION_TEXT,     AT(mode),               "MODE",       "mode of the session: persistent (default) or ephemeral"},
+	{"mode",       0,   OPTION_TEXT,     AT(mode),               "MODE",       "mode of the session: persistent (default), workspace or ephemeral"},
 	{"lifetime",   0,   OPTION_DURATION, AT(lifetime_us),        "TIME",       "lifetime of the session"},
 	POLICY_ROWS(AT_RUN),
 	{"language",   'l', OPTION_TEXT,     AT(run.language),       "LANGUAGE",   "language, see 'millibox languages'; default: python"},
@@ -163,6 +163,7 @@ static const struct option_row rows[] = {
 	OUTPUT_ROW(AT_RUN),
 	ENV_ROW(AT_RUN),
 	{"json",       0,   OPTION_FLAG,     AT(run.json),           NULL,         "print the daemon's response as JSON"},
+	ISOLATION_ROW(AT(run.at)),
 	ENDPOINT_ROWS(AT(run.at)),
 };
 /* clang-format on */

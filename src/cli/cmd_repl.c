@@ -19,13 +19,13 @@
 #include "base/utf8.h"
 #include "cli/client/exec_call.h"
 #include "cli/client/interrupt.h"
-#include "cli/client/own_daemon.h"
 #include "cli/common_options.h"
 #include "cli/message.h"
 #include "cli/own_session.h"
 #include "cli/repl_input.h"
 #include "cli/run_request.h"
 #include "cli/run_send.h"
+#include "cli/start_daemon.h"
 #include "client/millibox.h"
 
 #define PROGRAM_MAX  (1 * MIB)
@@ -164,7 +164,8 @@ static int converse_in(struct repl *r, const char *id, struct error *err)
 static int find_daemon(struct repl *r, const char *id, struct error *err)
 {
 	return id ? daemon_require(r->client, err)
-	          : own_daemon_find(r->client, r->interrupt_fd, &r->own, err);
+	          : start_daemon_find(&r->options->run.at, r->client, r->interrupt_fd, &r->own,
+	                              err);
 }
 
 static int run_repl(const void *values, const struct args *args, struct error *err)
@@ -199,6 +200,7 @@ static const struct option_row rows[] = {
 	LIMIT_ROWS(AT_RUN),
 	ENV_ROW(AT_RUN),
 	POLICY_ROWS(AT_RUN),
+	ISOLATION_ROW(AT(run.at)),
 	ENDPOINT_ROWS(AT(run.at)),
 };
 /* clang-format on */

@@ -10,6 +10,7 @@
 #include "cli/run_dir.h"
 #include "cli/run_request.h"
 #include "cli/run_send.h"
+#include "cli/start_daemon.h"
 #include "client/millibox.h"
 
 static int check_options(const struct run_options *options, struct error *err)
@@ -22,7 +23,7 @@ static int check_options(const struct run_options *options, struct error *err)
 		                 "--receipt requires --json, which prints the receipt");
 	if (options->dir && options->handler)
 		return error_set(err, ERR_INVALID, 0, "--dir cannot be combined with --handler");
-	return 0;
+	return start_daemon_check(&options->at, err);
 }
 
 static int run_program(const void *values, const struct args *args, struct error *err)
@@ -86,6 +87,7 @@ static const struct option_row rows[] = {
 	POLICY_ROWS(AT),
 	{"receipt", 0, OPTION_TEXT, AT(receipt), "FORM", "form of the receipt that --json prints: plain or signed"},
 	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the result object instead of the output"},
+	ISOLATION_ROW(AT(at)),
 	ENDPOINT_ROWS(AT(at)),
 };
 /* clang-format on */

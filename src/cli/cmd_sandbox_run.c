@@ -434,6 +434,7 @@ static const struct option_row rows[] = {
 	{"format", 0, OPTION_TEXT, AT(format), "FORMAT", "output format: pretty (default), json or yaml"},
 	{"log-level", 0, OPTION_TEXT, AT(log_level), "LEVEL", "log level: DEBUG, INFO, WARNING or ERROR; ignored, for compatibility"},
 	{"version", 0, OPTION_FLAG, AT(version), NULL, "print the version of this interface"},
+	ISOLATION_ROW(AT(at)),
 	ENDPOINT_ROWS(AT(at)),
 };
 /* clang-format on */

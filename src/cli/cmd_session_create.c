@@ -52,7 +52,7 @@ static int run_create(const void *values, const struct args *args attr_unused, s
 /* clang-format off */
 static const struct option_row rows[] = {
 	{"id",        0,   OPTION_TEXT,     AT(id),                 "ID",         "id of the session: letters, digits, '_', '-'"},
-	{"mode",      0,   OPTION_TEXT,     AT(mode),               "MODE",       "mode of the session: persistent (default) or ephemeral"},
+	{"mode",      0,   OPTION_TEXT,     AT(mode),               "MODE",       "mode of the session: persistent (default), workspace or ephemeral"},
 	{"language",  'l', OPTION_TEXT,     AT(run.language),       "LANGUAGE",   "default language, see 'millibox languages'; default: python"},
 	{"template",  0,   OPTION_TEXT,     AT(run.template_id),    "TEMPLATE",   "template of the box"},
 	{"package",   0,   OPTION_LIST,     AT(run.packages),       "NAME",       "install this package first, like NAME or NAME==1.2; may be repeated"},

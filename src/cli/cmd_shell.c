@@ -7,11 +7,11 @@
 
 #include "base/alloc.h"
 #include "cli/client/attach.h"
-#include "cli/client/own_daemon.h"
 #include "cli/common_options.h"
 #include "cli/message.h"
 #include "cli/own_session.h"
 #include "cli/run_request.h"
+#include "cli/start_daemon.h"
 #include "client/millibox.h"
 
 /* In a box without bash, its sh. The prompt is set here: a bash that runs a script drops it. */
@@ -121,7 +121,8 @@ static int run_shell(const void *values, const struct args *args, struct error *
 		                 "shell needs a terminal; use 'millibox session exec' or 'run'");
 	s.client = daemon_open(&s.options->at);
 	/* A session lives in a daemon that runs already. Ctrl-C ends us while we wait for one. */
-	status = id ? daemon_require(s.client, err) : own_daemon_find(s.client, -1, &s.own, err);
+	status = id ? daemon_require(s.client, err)
+	            : start_daemon_find(&s.options->at, s.client, -1, &s.own, err);
 	if (status == 0)
 		status = id ? daemon_session(s.client, id, &s.session, err)
 		            : own_session_create(s.client, s.options, &s.session, err);
@@ -145,6 +146,7 @@ static const struct option_row rows[] = {
 	LIMIT_ROWS(AT),
 	ENV_ROW(AT),
 	POLICY_ROWS(AT),
+	ISOLATION_ROW(AT(at)),
 	ENDPOINT_ROWS(AT(at)),
 };
 /* clang-format on */

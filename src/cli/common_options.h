@@ -20,6 +20,10 @@ struct common_options {
 	{"url",     0, OPTION_TEXT, (offset) + offsetof(struct daemon_options, url),     "URL",  "the daemon's address: https://box.example:8000"}, \
 	{"ca-file", 0, OPTION_TEXT, (offset) + offsetof(struct daemon_options, ca_file), "FILE", "trust these CA certificates (PEM) for https; default: the system's"}
 
+/* Of commands that start a daemon if none listens. */
+#define ISOLATION_ROW(offset) \
+	{"isolation", 0, OPTION_TEXT, (offset) + offsetof(struct daemon_options, isolation), "MODE", "isolation of the daemon: strict (the default), or best-effort, which accepts what the host lacks"}
+
 #define COMMON_ROWS(offset) \
 	{"json", 0, OPTION_FLAG, (offset) + offsetof(struct common_options, json), NULL, "print the daemon's response as JSON"}, \
 	ENDPOINT_ROWS((offset) + offsetof(struct common_options, at))

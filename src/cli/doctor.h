@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * DOC: checks of "millibox doctor": the engine's probe, with loss and remedy of each failure. Pure.
+ * DOC: checks of "millibox doctor": the engine's probe, with loss and remedy of each failure.
  */
 
 #include "base/attr.h"
+#include "wire/layer.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -39,7 +40,7 @@ struct advice {
 	const char *name;
 	enum check_need need;
 	const char *loss;
-	const char *remedy;
+	char remedy[LAYER_REMEDY_MAX];
 };
 
 void checks_done(struct checks *checks);
@@ -52,14 +53,16 @@ const struct check *checks_find(const struct checks *checks, const char *name);
  */
 int checks_parse(struct checks *checks, char *text) attr_must_check;
 const char *check_state_name(enum check_state state);
-/** advice_find - Return: 0, or -ENOENT. */
+/** advice_find - for a daemon that this user starts here. Return: 0, or -ENOENT. */
 int advice_find(const char *name, struct advice *ret_advice) attr_must_check;
 /**
  * checks_advise - advice_find for @check; if only the user namespace is missing, the remedy refers
- * to the check "user".
+ * to the check "user", whose own is that of the setting which takes it away.
  */
 int checks_advise(const struct checks *checks, const struct check *check,
                   struct advice *ret_advice) attr_must_check;
+/** checks_first_remedy - of what keeps every program from running. Return: whether there is one. */
+bool checks_first_remedy(const struct checks *checks, struct advice *ret_advice);
 /** check_is_optional - a missing layer that strict isolation does not require. */
 bool check_is_optional(const struct check *check);
 /** checks_meet - every check that @need (not NEED_NEVER) requires is ok. */

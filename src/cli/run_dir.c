@@ -14,13 +14,13 @@
 #include "base/utf8.h"
 #include "cli/client/exec_call.h"
 #include "cli/client/interrupt.h"
-#include "cli/client/own_daemon.h"
 #include "cli/dir_archive.h"
 #include "cli/exit_status.h"
 #include "cli/message.h"
 #include "cli/own_session.h"
 #include "cli/run_request.h"
 #include "cli/run_send.h"
+#include "cli/start_daemon.h"
 #include "cli/tree_diff.h"
 #include "client/millibox.h"
 
@@ -295,7 +295,8 @@ int run_dir(const struct run_options *options, const struct run_input *input,
 	request = run_request_build(&inside, input, args, err);
 	d.interrupt_fd = request ? interrupt_open(err) : -1;
 	d.client = daemon_open(&options->at);
-	if (d.interrupt_fd >= 0 && own_daemon_find(d.client, d.interrupt_fd, &own, err) < 0)
+	if (d.interrupt_fd >= 0 &&
+	    start_daemon_find(&options->at, d.client, d.interrupt_fd, &own, err) < 0)
 		status = exit_status_of_failure(d.interrupt_fd, err);
 	else if (d.interrupt_fd >= 0 && make_place(&d, err) == 0 && copy_before(&d, err) == 0)
 		status = run_in_session(&d, request, err);

@@ -2,9 +2,9 @@
 #include "cli/run_send.h"
 
 #include "cli/client/exec_call.h"
-#include "cli/client/own_daemon.h"
 #include "cli/exit_status.h"
 #include "cli/message.h"
+#include "cli/start_daemon.h"
 #include "client/millibox.h"
 
 static int report_result(const struct run_send *run, const struct exec_call *call)
@@ -56,7 +56,7 @@ int run_send(const struct run_send *run, const struct daemon_options *at, struct
 	cleanup_daemon struct millibox_client *client = daemon_open(at);
 	cleanup_own_daemon struct own_daemon *own = NULL;
 
-	if (own_daemon_find(client, call->interrupt_fd, &own, err) < 0 ||
+	if (start_daemon_find(at, client, call->interrupt_fd, &own, err) < 0 ||
 	    exec_call_run(call, client, NULL, run->request, err) < 0)
 		return report_failure(call, own, err);
 	return report_result(run, call);

@@ -32,7 +32,7 @@ static int create_session(struct millibox_client *client, const struct millibox_
 	struct api_call call = {.method = "POST", .path = "/api/v1/sessions"};
 	json_t *info = NULL;
 
-	/* The API's default is ephemeral. */
+	/* The API's default keeps files, not variables. */
 	if (!json_object_get(fields, "mode"))
 		json_object_set_new(fields, "mode", json_string("persistent"));
 	call.body = body = api_body(fields, err);

@@ -283,7 +283,7 @@ static int start_engine(struct daemon *d, struct error *err)
 		log_warn("'millibox doctor' reports what this host lacks, and the remedy");
 		return error_wrap(err, "start the engine %s", c->engine_path);
 	}
-	return 0;
+	return isolation_check_least(&d->driver->caps, err);
 }
 
 static int check_isolation(struct daemon *d, struct error *err)
@@ -682,14 +682,14 @@ static int lock_down(struct daemon *d, struct error *err)
 }
 
 static const struct phase phases[] = {
-	{check_config, DAEMON_BAD_CONFIG},   {limit_core, DAEMON_NO_LOCKDOWN},
-	{open_state, DAEMON_BAD_PLACE},      {start_engine, DAEMON_NO_ENGINE},
-	{check_isolation, DAEMON_NO_ENGINE}, {load_runners, DAEMON_BAD_CONFIG},
-	{load_policies, DAEMON_BAD_CONFIG},  {load_tls, DAEMON_BAD_CONFIG},
-	{open_sockets, DAEMON_BAD_PLACE},    {read_key, DAEMON_BAD_CONFIG},
-	{drop_ids, DAEMON_NO_LOCKDOWN},      {open_store, DAEMON_BAD_PLACE},
-	{load_identity, DAEMON_BAD_CONFIG},  {load_secrets, DAEMON_BAD_PLACE},
-	{load_templates, DAEMON_BAD_PLACE},  {lock_down, DAEMON_NO_LOCKDOWN},
+	{check_config, DAEMON_BAD_CONFIG},    {limit_core, DAEMON_NO_LOCKDOWN},
+	{open_state, DAEMON_BAD_PLACE},       {start_engine, DAEMON_NO_ENGINE},
+	{check_isolation, DAEMON_NOT_STRICT}, {load_runners, DAEMON_BAD_CONFIG},
+	{load_policies, DAEMON_BAD_CONFIG},   {load_tls, DAEMON_BAD_CONFIG},
+	{open_sockets, DAEMON_BAD_PLACE},     {read_key, DAEMON_BAD_CONFIG},
+	{drop_ids, DAEMON_NO_LOCKDOWN},       {open_store, DAEMON_BAD_PLACE},
+	{load_identity, DAEMON_BAD_CONFIG},   {load_secrets, DAEMON_BAD_PLACE},
+	{load_templates, DAEMON_BAD_PLACE},   {lock_down, DAEMON_NO_LOCKDOWN},
 	{start_http, DAEMON_BAD_PLACE},
 };
 

@@ -19,6 +19,7 @@ enum daemon_exit {
 	DAEMON_BAD_PLACE,   /* a directory, address or socket is unusable */
 	DAEMON_NO_ENGINE,   /* the engine cannot start */
 	DAEMON_NO_LOCKDOWN, /* privileges cannot be dropped: nothing is served */
+	DAEMON_NOT_STRICT,  /* only isolation: best-effort can start on this host */
 };
 
 /** daemon_run - until stopped; logs its errors. Return: the exit status. */

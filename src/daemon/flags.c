@@ -109,6 +109,6 @@ void flags_help(FILE *out)
 	(void)fprintf(out,
 	              "\nExit status: 0 stopped by a signal, 1 the engine died, 2 wrong usage,\n"
 	              "3 wrong settings, 4 a directory, an address or a socket cannot be used,\n"
-	              "5 the engine cannot start or a required layer is missing, 6 privileges "
-	              "cannot be dropped.\n");
+	              "5 the engine cannot start, 6 privileges cannot be dropped,\n"
+	              "7 a layer is missing that isolation: strict requires.\n");
 }

@@ -7,6 +7,8 @@
 #include "core/observe/audit.h"
 #include "driver/driver.h"
 #include "wire/layer.h"
+#include <limits.h>
+#include <unistd.h>
 
 #define NAMES_MAX 160
 
@@ -18,10 +20,22 @@ static void add_names(uint32_t layers, struct buf *names)
 			return; /* full: the first ones are named */
 }
 
-int isolation_check(const struct config *config, const struct driver_caps *caps, struct error *err)
+static void log_remedy(enum wire_layer layer)
 {
-	uint32_t missing = caps->required_layers & ~caps->layers;
-	bool has_least = (LAYERS_BEST_EFFORT & missing) == 0;
+	enum layer_starter starter = layer_starter(geteuid() == 0, systemd_delegation());
+	char remedy[LAYER_REMEDY_MAX], self[PATH_MAX] = "milliboxd";
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (len > 0)
+		self[len] = '\0';
+	layer_remedy(layer, starter, self, remedy);
+	log_warn("this host lacks %s: %s; remedy: %s", layer_name(layer), layer_loss(layer),
+	         remedy);
+}
+
+int isolation_check_least(const struct driver_caps *caps, struct error *err)
+{
+	uint32_t missing = LAYERS_BEST_EFFORT & ~caps->layers;
 	cleanup_buf struct buf names = BUF_INIT(NAMES_MAX);
 
 	if (missing == 0)
@@ -29,14 +43,27 @@ int isolation_check(const struct config *config, const struct driver_caps *caps,
 	add_names(missing, &names);
 	for (unsigned i = 0; i < LAYER_COUNT; i++)
 		if (missing & LAYER_BIT(i))
-			log_warn("this host lacks %s: %s; remedy: %s", layer_name(i), layer_loss(i),
-			         layer_remedy(i));
-	return error_set(err, ERR_UNAVAILABLE, 0, "isolation is %s and the host lacks %s%s",
-	                 config_isolation_name(config->isolation), names.data,
-	                 has_least
-	                         ? "; to accept the loss, set isolation: best-effort, or start it "
-	                           "with MILLIBOX_ISOLATION=best-effort"
-	                         : "");
+			log_remedy((enum wire_layer)i);
+	return error_set(err, ERR_UNAVAILABLE, 0,
+	                 "the host lacks %s, without which nothing is isolated", names.data);
+}
+
+int isolation_check(const struct config *config, const struct driver_caps *caps, struct error *err)
+{
+	uint32_t missing = caps->required_layers & ~caps->layers;
+	cleanup_buf struct buf names = BUF_INIT(NAMES_MAX);
+
+	if (missing == 0)
+		return 0;
+	add_names(missing, &names);
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		if (missing & LAYER_BIT(i))
+			log_remedy((enum wire_layer)i);
+	return error_set(err, ERR_UNAVAILABLE, 0,
+	                 "isolation is %s and the host lacks %s; to accept the loss, set "
+	                 "isolation: best-effort, or start it with "
+	                 "MILLIBOX_ISOLATION=best-effort",
+	                 config_isolation_name(config->isolation), names.data);
 }
 
 static void log_lost_layers(uint32_t lost, enum log_level level)

@@ -13,6 +13,8 @@ struct audit;
 struct config;
 struct driver_caps;
 
+/** isolation_check_least - logs each missing layer without which not even best-effort starts. */
+int isolation_check_least(const struct driver_caps *caps, struct error *err) attr_must_check;
 /** isolation_check - logs loss and remedy of each required layer that is missing. */
 int isolation_check(const struct config *config, const struct driver_caps *caps,
                     struct error *err) attr_must_check;

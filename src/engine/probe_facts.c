@@ -54,6 +54,19 @@ static enum probe_state check_max_user(char *ret_value, size_t size)
 	return r >= 0 && max == 0 ? PROBE_MISSING : PROBE_OK;
 }
 
+/* Debian's kernels. */
+static enum probe_state check_userns_clone(char *ret_value, size_t size)
+{
+	uint64_t on = 1;
+	bool there =
+		file_read_u64_at(AT_FDCWD, "/proc/sys/kernel/unprivileged_userns_clone", &on) < 0 ||
+		on != 0 || geteuid() == 0;
+
+	return set_value(ret_value, size, there,
+	                 there ? "ordinary users may create user namespaces"
+	                       : "ordinary users may not create user namespaces");
+}
+
 static enum probe_state check_apparmor(char *ret_value, size_t size)
 {
 	uint64_t on = 0;
@@ -198,6 +211,7 @@ static enum probe_state check_nft(char *ret_value, size_t size)
 const struct probe_fact probe_facts[] = {
 	{"kernel", check_kernel, NULL},
 	{"max_user_namespaces", check_max_user, NULL},
+	{"userns_clone", check_userns_clone, NULL},
 	{"apparmor_userns", check_apparmor, NULL},
 	{"openat2", check_openat2, NULL},
 	{"pidfd", check_pidfd, NULL},

@@ -6,6 +6,8 @@
  * Pure.
  */
 
+#include "base/systemd.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 enum wire_layer {
@@ -47,5 +49,25 @@ enum wire_layer {
 const char *layer_name(enum wire_layer layer);
 /** layer_loss - what its absence means, for people. */
 const char *layer_loss(enum wire_layer layer);
-/** layer_remedy - what the operator can do about its absence. */
-const char *layer_remedy(enum wire_layer layer);
+
+/* Who starts the daemon decides how it gets control groups. */
+enum layer_starter {
+	LAYER_STARTER_ROOT,
+	LAYER_STARTER_SCOPE,  /* a user, to whom systemd delegates groups */
+	LAYER_STARTER_LINGER, /* a user to whom it would, if a manager of the user ran */
+	LAYER_STARTER_UNIT,   /* a user; systemd is there and delegates none */
+	LAYER_STARTER_USER,   /* a user; systemd is not there */
+	LAYER_STARTER_COUNT
+};
+
+/** layer_starter - of this host and user. */
+enum layer_starter layer_starter(bool is_root, enum systemd_delegation delegation);
+
+#define LAYER_REMEDY_MAX 512
+
+/**
+ * layer_remedy - what the operator can do about its absence: a command that works for @starter.
+ * @daemon: path of milliboxd, for that command.
+ */
+void layer_remedy(enum wire_layer layer, enum layer_starter starter, const char *daemon,
+                  char ret_text[LAYER_REMEDY_MAX]);

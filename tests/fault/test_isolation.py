@@ -66,7 +66,7 @@ def lacking():
 def refuses(d, layers):
     """It ends without having served, and names each layer with its remedy."""
     status, log = d.ends()
-    assert status == 5, log
+    assert status == 7, log
     assert "listening on" not in log and not os.path.exists(d.socket)
     (error,) = [line for line in log.splitlines() if "cannot start" in line]
     assert "isolation is strict" in error and "isolation: best-effort" in error, error
@@ -166,7 +166,7 @@ def test_a_strict_daemon_leaves_boxes_of_a_best_effort_one(without):
     d.kill()
     d.flags += ["--isolation", "strict"]
     status, log = d.ends()
-    assert status == 5 and "isolation is strict" in log
+    assert status == 7 and "isolation is strict" in log
     # The boxes wait for a daemon that may use them.
     d.flags += ["--isolation", "best-effort"]
     d.start()
@@ -210,4 +210,4 @@ def test_make_run_refuses_where_strict_is_demanded(without):
         pytest.skip("needs a user who lacks a required layer")
     done = subprocess.run([ROOT / "tools/run", BUILD, "127.0.0.1:0", "strict"], capture_output=True, text=True, timeout=30 * host.PATIENCE,
                           env=settings(without().home))  # fmt: skip
-    assert done.returncode == 5 and "isolation is strict" in done.stderr and "remedy:" in done.stderr
+    assert done.returncode == 7 and "isolation is strict" in done.stderr and "remedy:" in done.stderr

@@ -376,7 +376,7 @@ def test_a_full_file_is_rotated_and_the_chain_continues(make_daemon):
 
 def _fill(client):
     for i in range(40):
-        assert client.post(f"{V1}/sessions", {"session_id": f"s{i}"}).status == 201
+        assert client.post(f"{V1}/sessions", {"session_id": f"s{i}", "mode": "ephemeral"}).status == 201
         assert client.request("DELETE", f"{V1}/sessions/s{i}").status == 200
     return True
 
@@ -398,10 +398,10 @@ def test_an_unwritable_log_refuses_work_only_if_required(make_daemon, required):
         folder.chmod(0o555)
         host.wait_until(lambda: _is_stuck(daemon, client, required), 60, "the log is stuck")
         assert client.get(f"{V1}/sessions").status == 200
-        made = client.post(f"{V1}/sessions", {})
+        made = client.post(f"{V1}/sessions", {"mode": "ephemeral"})
         assert made.status == (503 if required else 201), made
         folder.chmod(0o777)
-        host.wait_until(lambda: client.post(f"{V1}/sessions", {}).status == 201, 10, "served again")
+        host.wait_until(lambda: client.post(f"{V1}/sessions", {"mode": "ephemeral"}).status == 201, 10, "served again")
         host.wait_until(lambda: list(folder.glob("audit.log.0*")), 10, "a full file")
     assert daemon.stop() == 0
     assert "cannot be written" in daemon.log()
@@ -409,7 +409,7 @@ def test_an_unwritable_log_refuses_work_only_if_required(make_daemon, required):
 
 
 def _is_stuck(daemon, client, required):
-    made = client.post(f"{V1}/sessions", {})
+    made = client.post(f"{V1}/sessions", {"mode": "ephemeral"})
     if made.status == 201:
         client.request("DELETE", f"{V1}/sessions/{made.json['session_id']}")
     return made.status == 503 if required else "cannot be written" in daemon.log()

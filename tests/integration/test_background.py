@@ -146,11 +146,14 @@ def test_wrong_fields_are_named(sh, fields, named):
     assert answer.status == 400 and named in repr(answer), answer
 
 
-def test_it_needs_a_persistent_session(make):
+def test_it_needs_a_session_with_a_box(make):
     session = make(mode="ephemeral", language="shell")
     for fields in ({"background": True}, {"tty": {}}):
         answer = session.client.post(f"{session.path}/execute", {"code": "true", **fields})
-        assert answer.status == 400 and "persistent session" in repr(answer), answer
+        assert answer.status == 400 and "workspace or persistent" in repr(answer), answer
+    kept = make(mode="workspace", language="shell")
+    execution = kept.start("echo beside", background=True)
+    assert kept.result(execution)["stdout"] == "beside\n"
 
 
 @pytest.mark.parametrize("fields", [{"background": True}, {}], ids=["background", "queue"])

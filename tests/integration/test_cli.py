@@ -611,7 +611,7 @@ def words(daemon, *line):
 
 
 def test_ids_and_templates_are_completed(daemon, client):
-    session = client.post("/api/v1/sessions", {}).json["session_id"]
+    session = client.post("/api/v1/sessions", {"mode": "ephemeral"}).json["session_id"]
     assert session in words(daemon, "session", "show", "")
     assert session in words(daemon, "file", "get", "")
     assert session in words(daemon, "stats", "a", "b", "")

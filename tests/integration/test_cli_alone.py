@@ -131,6 +131,50 @@ def test_a_failing_engine_points_to_the_doctor(home, nothing_stays, start):
     assert b"run 'millibox doctor'" in err
 
 
+def test_the_last_line_names_what_the_host_needs(home, nothing_stays, start, tmp_path):
+    """A probe of a host that lacks what every box needs."""
+    engine = tmp_path / "engine"
+    engine.write_text("#!/bin/sh\n"
+                      "[ \"$1\" = --probe ] || exit 1\n"
+                      "printf 'user\\tmissing\\trefused\\napparmor_userns\\tmissing\\trestricted\\n'\n")  # fmt: skip
+    engine.chmod(0o755)
+    process = start("-c", "1", MILLIBOX_ENGINE_PATH=str(engine))
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 125
+    last = err.decode().splitlines()[-1]
+    assert last.startswith("millibox: milliboxd did not start") and "apparmor_restrict_unprivileged_userns=0" in last, last
+
+
+@pytest.mark.phases("user")
+@pytest.mark.parametrize("command", [["run", "-c", "print(1)"], ["mcp"]], ids=lambda words: words[0])
+def test_an_ordinary_user_reads_the_remedy_in_the_last_line(home, nothing_stays, command):
+    """Strict is the default, and such a user lacks layers. What the last line says, works."""
+    env = {name: value for name, value in environment(home).items() if name != "MILLIBOX_ISOLATION"}
+
+    def call(*words, **extra):
+        return subprocess.run([str(BUILD / "millibox"), *words], input=b"", capture_output=True, timeout=60, env={**env, **extra})
+
+    refused = call(*command)
+    last = refused.stderr.decode().splitlines()[-1]
+    assert (refused.returncode, refused.stdout) == (125, b"")
+    assert "--isolation best-effort" in last and "MILLIBOX_ISOLATION=best-effort" in last, last
+    # A command is offered only where it works: systemd delegates v2 groups.
+    delegates = pathlib.Path("/run/systemd/system").exists() and pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    assert delegates or b"systemd-run" not in refused.stderr, refused.stderr
+    assert call(*command[:1], "--isolation", "strict", *command[1:]).returncode == 125
+    assert call(*command[:1], "--isolation", "best-effort", *command[1:]).returncode == 0
+    assert call(*command, MILLIBOX_ISOLATION="best-effort").returncode == 0
+    # The option has precedence.
+    assert call(*command[:1], "--isolation", "strict", *command[1:], MILLIBOX_ISOLATION="best-effort").returncode == 125
+
+
+@pytest.mark.parametrize("command", [["run", "-c", "1"], ["run", "--dir", ".", "-c", "1"], ["mcp"]])
+def test_isolation_is_one_of_two_words(home, command):
+    done = subprocess.run([str(BUILD / "millibox"), *command[:1], "--isolation", "most", *command[1:]], input=b"", capture_output=True,
+                          timeout=60, env=environment(home))  # fmt: skip
+    assert done.returncode == 2 and b"'most' is neither strict nor best-effort" in done.stderr, done
+
+
 @pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_cleans_up_before_it_exits(home, nothing_stays, start, signo):
     process = start("-l", "shell", "-c", "echo up; sleep 60")

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from support import host
 from support.client import Client
 from support.sessions import V1
 
@@ -20,7 +21,7 @@ STDLIB = ("json re math datetime collections itertools functools random string h
 @pytest.fixture
 def session(make):
     """As its clients create one: without a mode."""
-    return make(mode="ephemeral")
+    return make(mode=None)
 
 
 def by_name(session, verb="execute-sync"):
@@ -234,8 +235,8 @@ def test_unknown_fields_are_errors_where_the_path_is_only_ours(client):
     assert client.post(f"{V1}/policy/explain", {"kind": "session", "colour": "red"}).json["error_code"] == "Sandbox.UnknownField"
 
 
-def test_many_unknown_fields_make_a_short_list(client):
-    made = client.post(f"{V1}/sessions", {f"x{i}": i for i in range(1000)})
+def test_many_unknown_fields_make_a_short_list(make):
+    made = make(**{f"x{i}": i for i in range(1000)}).created
     assert made.status == 201 and len(made.json["warnings"]) == 17 and made.json["warnings"][-1].startswith("more fields")
 
 
@@ -327,7 +328,7 @@ def test_a_timeout_in_an_event_above_the_maximum_is_cut_and_told(session):
 # Its words
 
 
-@pytest.mark.parametrize("mode", ["ephemeral", "persistent"])
+@pytest.mark.parametrize("mode", [None, "ephemeral", "persistent"])
 def test_a_started_session_is_running_in_a_container(client, make, mode):
     session = make(mode=mode)
     session.wait_for("ready")
@@ -374,6 +375,7 @@ def test_a_missing_package_fails_the_session(client):
     gone = client.request("DELETE", f"{V1}/sessions/{got['id']}")
     assert gone.status == 200 and gone.json["status"] == "terminated"
     kept = client.post(f"{V1}/sessions", {"dependencies": [{"name": "fastapi", "version": "0.13.5"}], "fail_on_dependency_error": False})
+    host.wait_until(lambda: client.get(f"{V1}/sessions/{kept.json['id']}").json["status"] != "creating", 20, "its box is made")
     got = client.get(f"{V1}/sessions/{kept.json['id']}").json
     assert got["status"] == "running" and got["dependency_install_status"] == "failed" and "fastapi==0.13.5" in got["dependency_install_error"]
     client.request("DELETE", f"{V1}/sessions/{got['id']}")
@@ -390,7 +392,7 @@ def test_a_session_without_packages_has_installed_them(session):
 HANDLER = 'def handler(event):\n    return {"event": event}'
 
 
-@pytest.mark.parametrize("mode", ["ephemeral", "persistent"])
+@pytest.mark.parametrize("mode", [None, "ephemeral", "persistent"])
 def test_a_handler_without_an_event_is_called_with_an_empty_one(make, mode):
     session = make(mode=mode)
     done = session.client.post(by_name(session), {"code": HANDLER, "language": "python", "timeout": 10}).json
@@ -400,9 +402,10 @@ def test_a_handler_without_an_event_is_called_with_an_empty_one(make, mode):
 
 
 def test_a_handler_on_the_path_of_the_first_version(make):
-    ephemeral, persistent = make(mode="ephemeral"), make(mode="persistent")
+    unnamed, ephemeral, persistent = make(mode=None), make(mode="ephemeral"), make(mode="persistent")
     run = {"code": HANDLER, "wait": True}
-    assert ephemeral.client.post(f"{V1}/sessions/{ephemeral.id}/execute", run).json["return_value"] == {"event": {}}
+    for session in (unnamed, ephemeral):
+        assert session.client.post(f"{V1}/sessions/{session.id}/execute", run).json["return_value"] == {"event": {}}
     # A persistent session is an interpreter: a definition is only that.
     assert persistent.client.post(f"{V1}/sessions/{persistent.id}/execute", run).json["return_value"] is None
 
@@ -412,7 +415,7 @@ def test_a_handler_on_the_path_of_the_first_version(make):
     ("def handler(event, context): return context.function_version", "$LATEST"), ("def handler(event, context, limit=3): return limit", 3),
     ("def handler(event): return 5\nhandler(1)", 5), ("from os.path import join as handler", None), ("handler = len", None),
     ("async def other(event): return 5", None)])
-@pytest.mark.parametrize("mode", ["ephemeral", "persistent"])
+@pytest.mark.parametrize("mode", [None, "ephemeral", "persistent"])
 def test_only_a_handler_that_the_code_defines_is_called(make, mode, code, value):
     session = make(mode=mode)
     done = session.client.post(by_name(session), {"code": code, "language": "python"}).json
@@ -432,7 +435,7 @@ def test_shell_code_needs_no_handler(session):
 
 
 @pytest.mark.parametrize("code", ["def handler(event):\n    return 1 / 0", "def handler(event): raise ValueError(event)", "1 / 0", "x = ("])
-@pytest.mark.parametrize("mode", ["ephemeral", "persistent"])
+@pytest.mark.parametrize("mode", [None, "ephemeral", "persistent"])
 def test_the_event_does_not_leak_into_tracebacks(make, mode, code):
     """Code without a newline at its end: the request follows it in the file."""
     session = make(mode=mode)

@@ -56,6 +56,13 @@ def test_ephemeral_sessions_have_no_lasting_container(make):
     assert session.id not in [c["session_id"] for c in listed]
 
 
+def test_a_session_without_a_mode_has_a_container(make):
+    session = make(mode=None)
+    session.wait_for("ready")
+    listed = session.client.get(f"{V1}/containers?limit=200").json["containers"]
+    assert session.id in [c["session_id"] for c in listed]
+
+
 def test_lists_can_be_read_in_parts(make, client):
     sessions = [make() for _ in range(3)]
     for session in sessions:

@@ -128,14 +128,14 @@ def configurations():
 
 
 def test_the_configurations_in_the_docs_start_it(daemon, tmp_path):
-    desktop, cursor, code = configurations()
+    desktop, option, variable, cursor, code = configurations()
     assert desktop["mcpServers"]["millibox"] == cursor["mcpServers"]["millibox"]
     assert code["servers"]["millibox"] == {"type": "stdio", **desktop["mcpServers"]["millibox"]}
     remote = cursor["mcpServers"]["millibox-remote"]
     assert code["servers"]["millibox-remote"] == {"type": "http", **remote}
     assert remote["url"].endswith("/mcp") and remote["headers"] == {"Authorization": "Bearer KEY"}
     own = {"PATH": f"{BUILD}:{os.environ['PATH']}", "MILLIBOX_SOCKET": daemon.socket}
-    for name, servers in (("desktop.json", desktop), ("cursor.json", cursor)):
+    for name, servers in (("desktop.json", desktop), ("option.json", option), ("variable.json", variable), ("cursor.json", cursor)):
         (tmp_path / name).write_text(json.dumps(servers))
         done = run([BIN / "mcp-inspector", "--cli", "--config", tmp_path / name, "--server", "millibox", "--method", "tools/list"], tmp_path, **own)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

@@ -284,6 +284,21 @@ def test_an_unreachable_registry_is_an_error_at_once(registry):
         failed(answer, "nothing.test", "registry")
 
 
+def test_a_registry_with_a_private_address_names_the_setting(registry):
+    """And that setting opens it."""
+    wanted = {"language": "python", "code": "import tinypkg\ntinypkg.VALUE", "packages": ["tinypkg==1.0"]}
+    with daemon_of(registry, rules=[]) as daemon, daemon.client() as client:
+        detail = failed(client.post(f"{V1}/execute", wanted), "address that is not public", "egress.pypi: ")["detail"]
+        for language, name in (("javascript", "npm"), ("rust", "crates")):
+            other = client.post(f"{V1}/packages/layers", {"language": language, "packages": ["tiny"]})
+            if other.status != 503:  # the toolchain is not installed
+                failed(other, f"egress.{name}: ")
+    rules = json.loads(detail.partition("egress.pypi: ")[2])
+    assert rules == [registry.address, f"127.0.0.1:{registry.port}"]
+    with daemon_of(registry, rules=rules) as daemon, daemon.client() as client:
+        assert run(client, wanted["code"], packages=wanted["packages"])["result"] == "1.0"
+
+
 @pytest.fixture
 def folder():
     """The daemon reads it as another user. It is not in pytest's folder, which every run of pytest closes to others when it starts."""
@@ -464,10 +479,23 @@ def test_a_session_is_created_with_its_dependencies(client):
         assert run_in(client, session, "import tinypkg\ntinypkg.VALUE")["result"] == "2.0"
         shown = client.get(f"{V1}/sessions/{session}").json
         assert shown["dependency_install_status"] == "completed" and shown["installed_dependencies"][0]["version"] == "2.0"
-    made = client.post(f"{V1}/sessions", {"mode": "persistent", "dependencies": [{"name": "no-such-package"}]})
-    assert made.status == 201, made
+    index = "https://pypi.example/simple/"
+    with a_session(client, dependencies=[{"name": "tinypkg"}], python_package_index_url=index) as session:
+        assert client.get(f"{V1}/sessions/{session}").json["python_package_index_url"] == index
+    made = client.post(f"{V1}/sessions", {"mode": "persistent", "dependencies": [{"name": "no-such-package"}], "python_package_index_url": index})
+    assert made.status == 201 and made.json["dependency_install_status"] == "installing", made
+    assert made.json["dependency_install_error"] is made.json["dependency_install_completed_at"] is None
     shown = client.get(f"{V1}/sessions/{made.json['session_id']}").json
     assert shown["status"] == "failed" and shown["dependency_install_status"] == "failed", shown
+    # The package manager's reason, everywhere; the setting that other hosts lack is not the cause.
+    reason = shown["dependency_install_error"]
+    assert "No matching distribution found for no-such-package" in reason and "packages.managers" not in reason, shown
+    assert shown["reason"] == shown["error"] == reason and shown["python_package_index_url"] == index
+    lenient = client.post(f"{V1}/sessions", {"dependencies": [{"name": "no-such-package"}], "fail_on_dependency_error": False}).json
+    host.wait_until(lambda: client.get(f"{V1}/sessions/{lenient['session_id']}").json["status"] != "creating", 20, "its box is made")
+    shown = client.get(f"{V1}/sessions/{lenient['session_id']}").json
+    assert shown["status"] == "running" and shown["dependency_install_error"] == reason, shown
+    client.request("DELETE", f"{V1}/sessions/{lenient['session_id']}")
 
 
 # Agents.

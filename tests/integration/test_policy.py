@@ -248,6 +248,17 @@ def test_a_tenants_policy_is_enforced_rule_by_rule(make_daemon, policies):
         assert result["limit"] == "output" and len(result["stdout"]) == 64
 
 
+def test_a_policy_may_allow_ephemeral_sessions_only(make_daemon, policies):
+    """Who asks for no mode gets less than the default, and reads it."""
+    folder = policies(brief="name: brief\nsessions: {modes: [ephemeral]}\n")
+    with make_daemon(config=config_of(folder, default="brief")).start().client() as client:
+        given = client.post("/api/v1/sessions", {}).json
+        assert given["mode"] == "ephemeral" and "files do not stay" in given["warnings"][0], given
+        assert "warnings" not in client.post("/api/v1/sessions", {"mode": "ephemeral"}).json
+        refused = client.post("/api/v1/sessions", {"mode": "workspace"})
+        assert refused.status == 403 and "policy brief: sessions.modes" in refused.json["error_detail"], refused
+
+
 @pytest.mark.phases("system", "user")
 def test_unsupported_driver_features_are_refused_and_not_ignored(make_daemon, policies):
     asks = {

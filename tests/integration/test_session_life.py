@@ -244,13 +244,45 @@ def test_an_ephemeral_session_keeps_settings_and_nothing_else(make):
     assert session.info()["mode"] == "ephemeral"
 
 
+@pytest.mark.phases("system", "user", "subid", "pool")
+def test_a_session_without_a_mode_keeps_its_workspace(make):
+    """As sessions of the control plane do: what an execution gets and makes stays, nothing of its process does."""
+    session = make(mode=None, env_vars={"A": "1"})
+    assert session.info()["mode"] == "workspace"
+    assert session.client.post(f"{session.path}/files/upload?path=data.csv", {"a": 1}).status == 415  # a form; PUT sends bytes
+    assert session.client.request("PUT", f"{session.path}/files/data.csv", b"1,2\n", {"Content-Type": "application/octet-stream"}).status == 201
+    first = session.run("import os, subprocess\nx = 1\nprint(open('data.csv').read(), end='')\nopen('made.txt', 'w').write('made')\n"
+                        "open('/tmp/t', 'w').write('t')\nsubprocess.Popen(['sleep', '987'])")  # fmt: skip
+    assert first["stdout"] == "1,2\n", first
+    (made,) = first["artifacts"]
+    assert session.client.get(made["download_url"]).body == b"made"
+    second = session.run("import os\nprint('x' in globals(), sorted(os.listdir('.')), os.path.exists('/tmp/t'), os.environ['A'])\n"
+                         "print([p for p in os.listdir('/proc') if p.isdigit() and b'987' in open(f'/proc/{p}/cmdline', 'rb').read()])")  # fmt: skip
+    assert second["stdout"] == "False ['data.csv', 'made.txt'] True 1\n[]\n", second
+    assert session.client.get(made["download_url"]).body == b"made"
+    # A module that changed is imported anew, as in a new process.
+    for value in (1, 22):  # Python tells files of one second apart by their size
+        assert session.run(f"open('m.py', 'w').write('v = {value}')\nimport m\nprint(m.v)")["stdout"] == f"{value}\n"
+    session.act("terminate")
+    # After the end no link is given that cannot work.
+    kept = session.client.get(f"{V1}/executions/{first['execution_id']}/result").json
+    assert [a["download_url"] for a in kept["artifacts"]] == [None], kept
+    assert session.client.get(made["download_url"]).status in (404, 409)
+
+
+def test_an_ephemeral_session_gives_no_link(make):
+    session = make(mode="ephemeral")
+    (made,) = session.run("open('made.txt', 'w').write('made')")["artifacts"]
+    assert made["path"] == "made.txt" and made["download_url"] is None
+
+
 @pytest.mark.phases("system", "user")
 def test_a_new_session_looks_as_clients_expect(client):
     answer = client.post(f"{V1}/sessions", {})
     assert answer.status == 201
     s = answer.json
     assert s["session_id"].startswith("sess_") and len(s["session_id"]) == 21 and s["id"] == s["session_id"]
-    assert s["state"] in ("creating", "ready") and s["mode"] == "ephemeral" and s["runtime_type"] == "native"
+    assert s["state"] in ("creating", "ready") and s["mode"] == "workspace" and s["runtime_type"] == "native"
     assert s["resources"] == s["resource_limit"] and set(s["resources"]) == {"cpu", "memory", "disk", "max_processes"}
     assert client.request("DELETE", f"{V1}/sessions/{s['id']}").status == 200
 

@@ -478,6 +478,18 @@ def metric(text, name):
     return next(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name + " "))
 
 
+def test_a_workspace_survives(mortal):
+    session = Session(Client(mortal.socket))
+    session.run("open('kept', 'w').write('kept')")
+    running = session.start("import time\nprint('up', flush=True)\nwhile not __import__('os').path.exists('go'): time.sleep(0.05)\nprint('end')")
+    session.wait_for_output(running, "up")
+    reborn(mortal, session)
+    assert session.info()["mode"] == "workspace"
+    assert session.client.request("PUT", f"{session.path}/files/go", b"", {"Content-Type": "application/octet-stream"}).status == 201
+    assert session.result(running)["stdout"] == "up\nend\n"
+    assert session.run("print(open('kept').read())")["stdout"] == "kept\n"
+
+
 def test_ephemeral_sessions_continue_and_report_losses(mortal):
     session = Session(Client(mortal.socket), mode="ephemeral")
     execution = session.start("import time\nprint('up', flush=True)\ntime.sleep(60)")

@@ -203,11 +203,12 @@ class Registry:
 
 
 @contextlib.contextmanager
-def daemon_of(registry, config="", packages=None, env=None, **options):
-    """A daemon that installs from @registry. @packages: more settings of packages.*"""
+def daemon_of(registry, config="", packages=None, env=None, rules=None, **options):
+    """A daemon that installs from @registry. @packages: more settings of packages.*; @rules: what egress.pypi ... open, by default
+    the registry."""
     resolver = Resolver()
     resolver.script[HOST] = [["127.0.0.1"]]
-    rules = [registry.address, f"127.0.0.1/32:{registry.port}"]
+    rules = [registry.address, f"127.0.0.1/32:{registry.port}"] if rules is None else rules
     places = {"pip": "simple", "npm": "npm/", "cargo": "crates/", "go": "go", "maven": "maven2/", "nuget": "nuget/index.json",
               "apt": "debian/"}
     settings = {**{f"{manager}_url": f"http://{registry.address}/{place}" for manager, place in places.items()},

@@ -404,7 +404,7 @@ const struct fields decode_run_fields = {
 		{"stdin_open", FIELD_BOOL, AT(struct decoded_run, request.stdin_open), .schema = "{\"default\": false}", .description = "Keep standard input open for `/executions/{id}/stdin`."},
 		{"timeout", FIELD_SECONDS, AT(struct decoded_run, request.timeout_us), .min = 1, .max = DECODE_RUN_MAX, .schema = "{\"default\": 30}", .description = "Seconds. In the background the default is limits.background_time, or the rest of the session's lifetime."},
 		{"background", FIELD_BOOL, AT(struct decoded_run, request.background), .schema = "{\"default\": false}",
-		 .description = "Start at once in a process of its own, beside the queue of a persistent session; 16 at most at a time."},
+		 .description = "Start at once in a process of its own, beside the queue of a session that keeps its box; 16 at most at a time."},
 		{"tty", FIELD_CUSTOM, .check = take_tty, .schema = "{\"type\": \"object\", \"properties\": {\"rows\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 24}, \"cols\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000, \"default\": 80}}}",
 		 .description = "Run on a terminal of this size: in the background, with standard input open and all output in `stdout`."},
 		RECEIPT_ROW,

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "core/policy/policies.h"
 
-static const char *const modes[] = {"ephemeral", "persistent", NULL};
+static const char *const modes[] = {"ephemeral", "workspace", "persistent", NULL};
 static_assert(ARRAY_SIZE(modes) == SESSION_MODE_COUNT + 1, "every mode has a word");
 
 static int take_dependencies(const struct field_value *v)
@@ -28,6 +28,12 @@ static int take_fail_on_error(const struct field_value *v)
 	struct session_request *request = v->out;
 
 	request->lacks_dependencies = !json_is_true(v->value);
+	return 0;
+}
+
+static int take_mode(const struct field_value *v)
+{
+	((struct session_request *)v->out)->mode_soft = false;
 	return 0;
 }
 
@@ -65,7 +71,8 @@ const struct fields decode_session_fields = {
 	.rows = (const struct field[]){
 		{"id", FIELD_STRING, AT(struct session_request, id), .valid = decode_is_id, .what = ID_TEXT, .schema = ID_SCHEMA},
 		{"session_id", FIELD_STRING, AT(struct session_request, id), .valid = decode_is_id, .what = ID_TEXT, .schema = ID_SCHEMA, .description = "Another name of id."},
-		{"mode", FIELD_ENUM, AT(struct session_request, mode), .words = modes, .schema = "{\"default\": \"ephemeral\"}"},
+		{"mode", FIELD_ENUM, AT(struct session_request, mode), .words = modes, .check = take_mode,
+		 .description = "What stays from one execution to the next: nothing (ephemeral), files (workspace), or files, variables and processes (persistent). Default: workspace; ephemeral where the policy allows nothing else."},
 		{"language", FIELD_STRING, AT(struct session_request, language), .min = 1, .schema = "{\"minLength\": null, \"default\": \"python\"}"},
 		INSTALL_ROWS(false),
 		{"event", FIELD_OBJECT, .description = "Accepted and ignored."},
@@ -114,6 +121,9 @@ int decode_session(const char *body, size_t len, json_t *warnings,
 int decode_session_object(const json_t *object, json_t *warnings,
                           struct session_request *ret_request, struct error *err)
 {
+	/* The control plane's own clients know no modes: their sessions keep the workspace. */
+	ret_request->mode = SESSION_WORKSPACE;
+	ret_request->mode_soft = true;
 	if (fields_decode_open(&decode_session_fields, object, NULL, warnings, ret_request, err) <
 	    0)
 		return -1;

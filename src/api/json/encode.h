@@ -48,7 +48,7 @@ json_t *encode_session_stats(struct session *session) attr_must_check;
 
 /* encode_run.c. Values that the host does not measure are null. */
 
-/** encode_artifacts - @session_id NULL: the box is gone. */
+/** encode_artifacts - @session_id NULL: they are gone with their box. */
 json_t *encode_artifacts(const struct artifacts *artifacts, const char *session_id) attr_must_check;
 /** encode_result_report - of the runner; empty if malformed. */
 void encode_result_report(const struct outcome *outcome, struct report *ret_report);

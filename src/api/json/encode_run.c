@@ -349,7 +349,8 @@ static json_t *result_tail(const struct outcome *o, const struct report *report,
 	json_set(j, "limit", encode_text(outcome_limit_name(o->limit)));
 	json_set(j, "denials", denials(o));
 	json_set(j, "why", explain(o, report, ended));
-	json_set(j, "artifacts", encode_artifacts(&o->artifacts, run ? run->session_id : NULL));
+	json_set(j, "artifacts",
+	         encode_artifacts(&o->artifacts, run && run->files_stay ? run->session_id : NULL));
 	json_set(j, "artifacts_truncated", json_boolean(o->artifacts.truncated));
 	json_set(j, "session_reset", json_boolean(run && run->session_reset));
 	if (o->receipt)

@@ -392,7 +392,7 @@ static void on_files(void *ctx, const struct file_result *result)
 /* No box is made for a list. */
 static bool has_files(const struct call *call, const struct session_info *info)
 {
-	return info->mode == SESSION_PERSISTENT &&
+	return session_mode_has_box(info->mode) &&
 	       (info->state == SESSION_READY || info->state == SESSION_RUNNING) &&
 	       scope_allows(call->principal->scopes, SCOPE_FILES);
 }

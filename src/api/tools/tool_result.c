@@ -174,7 +174,9 @@ static json_t *make_structured(struct summary *t, json_t *content)
 	(void)!json_object_update(j, t->call->asked);
 	json_set(j, "results", split_results(t, content));
 	json_set(j, "return_value", json_incref(t->report.result));
-	json_set(j, "artifacts", encode_artifacts(&t->o->artifacts, t->run->session_id));
+	json_set(
+		j, "artifacts",
+		encode_artifacts(&t->o->artifacts, t->run->files_stay ? t->run->session_id : NULL));
 	json_set(j, "session_reset", json_boolean(t->run->session_reset));
 	json_set(j, "duration", json_real((double)t->o->duration_us / 1e6));
 	json_set(j, "execution_time_ms", json_real(ms));
@@ -313,7 +315,7 @@ static void add_artifacts(const struct summary *t, struct buf *b)
 		                (unsigned long long)a->list[i].size);
 	if (a->count > LINKS_MAX)
 		(void)!buf_addf(b, "[and %zu more files]\n", a->count - LINKS_MAX);
-	if (a->count > 0 && !t->run->session_id)
+	if (a->count > 0 && !t->run->files_stay)
 		(void)!buf_add_str(b, "[these files were deleted with their box; use a sandbox "
 		                      "to keep files]\n");
 }
@@ -378,7 +380,7 @@ static json_t *make_brief(struct summary *t, json_t *content)
 	/* Weaker isolation is never silent. */
 	if (t->o->isolation && t->o->isolation[0] && !str_equal(t->o->isolation, "strict"))
 		json_set(j, "isolation", json_string(t->o->isolation));
-	if (t->o->artifacts.count > 0 && t->run->session_id)
+	if (t->run->files_stay)
 		json_set(j, "files", list_paths(&t->o->artifacts));
 	return j;
 }
@@ -417,7 +419,7 @@ static void add_links(const struct summary *t, json_t *content)
 {
 	const struct artifacts *a = &t->o->artifacts;
 
-	for (size_t i = 0; t->run->session_id && i < a->count && i < LINKS_MAX; i++) {
+	for (size_t i = 0; t->run->files_stay && i < a->count && i < LINKS_MAX; i++) {
 		const struct artifact *file = &a->list[i];
 
 		(void)!json_array_append_new(

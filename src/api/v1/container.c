@@ -19,8 +19,9 @@
 #include <time.h>
 
 /*
- * Theory of operation. The control plane's containers are the boxes of persistent sessions, and
- * ephemeral sessions, which are not listed. The log is the latest output of a session's executions.
+ * Theory of operation. The control plane's containers are the boxes of sessions that keep theirs,
+ * and ephemeral sessions, which are not listed. The log is the latest output of a session's
+ * executions.
  */
 
 static const char *const words[] = {"created", "running", "paused", "exited", "deleting", NULL};

@@ -67,7 +67,7 @@ static void complete_program(const struct router *r, const struct session *sessi
 	                     decoded->request.language ? decoded->request.language : info.language);
 	if (!runner || !runner->asks)
 		return;
-	if (decoded->needs_language || info.mode == SESSION_EPHEMERAL)
+	if (decoded->needs_language || info.mode != SESSION_PERSISTENT)
 		decode_offer_event(decoded);
 	decode_name_program(decoded);
 }

@@ -57,7 +57,7 @@ static const struct route routes[] = {
 	{"GET",    V1 "/health/detailed",                 ROUTE_BODY_NONE,     true,  v1_health_detailed, "Get health of each dependency", SCOPE_READ},
 	{"GET",    V1 "/daemon",                          ROUTE_BODY_NONE,     false, v1_daemon, "Get the daemon's version, start, isolation and log", SCOPE_READ},
 	{"POST",   V1 "/health/sync",                     ROUTE_BODY_OPTIONAL, false, v1_health_sync, "Compare sessions with their boxes", SCOPE_SESSIONS},
-	{"GET",    V1 "/containers",                      ROUTE_BODY_NONE,     false, v1_container_list, "List boxes of persistent sessions, newest first", SCOPE_READ, .query = &v1_container_query},
+	{"GET",    V1 "/containers",                      ROUTE_BODY_NONE,     false, v1_container_list, "List boxes of sessions that keep theirs, newest first", SCOPE_READ, .query = &v1_container_query},
 	{"GET",    V1 "/containers/{id}",                 ROUTE_BODY_NONE,     false, v1_container_show, "Get a box", SCOPE_READ},
 	{"GET",    V1 "/containers/{id}/logs",            ROUTE_BODY_NONE,     false, v1_container_logs, "Get the latest output of a box's executions as text", SCOPE_READ, .query = &v1_container_log_query},
 	{"GET",    V1 "/containers/{id}/health",          ROUTE_BODY_NONE,     false, v1_container_health, "Get health and usage of a box", SCOPE_READ},

@@ -34,13 +34,9 @@ static struct session *find_session(struct router *r, struct http_request *req,
 	return session;
 }
 
-/* *ret_missing: a package that the box must have, and has not. Return: JSON for the session, owned.
- */
-static char *resolve_packages(const struct router *r, const struct session_request *request,
-                              struct error *ret_missing)
+/* @found: taken. Return: JSON for the session, owned. */
+static char *dependencies_text(const struct session_request *request, json_t *found)
 {
-	cleanup_json json_t *wanted = json_loads(request->dependencies, 0, NULL);
-	json_t *found = dependencies_resolve(r->parts.packages, wanted, ret_missing);
 	size_t len;
 
 	if (request->package_index_url)
@@ -49,14 +45,29 @@ static char *resolve_packages(const struct router *r, const struct session_reque
 	return json_write(found, &len);
 }
 
+/* *ret_missing: a package that the box must have, and has not. Return: as dependencies_text. */
+static char *resolve_packages(const struct router *r, const struct session_request *request,
+                              struct error *ret_missing)
+{
+	cleanup_json json_t *wanted = json_loads(request->dependencies, 0, NULL);
+
+	return dependencies_text(request,
+	                         dependencies_resolve(r->parts.packages, wanted, ret_missing));
+}
+
 /* With what the request does not get. */
-static json_t *view_created(struct http_request *req, const struct session *session)
+static json_t *view_created(struct http_request *req, const struct session_request *request,
+                            const struct session *session)
 {
 	json_t *view = encode_session(session);
 	struct session_info info = {0};
 
 	session_info(session, &info);
 	encode_cuts_tell(info.cuts, view, reply_warnings(req));
+	if (request->mode_soft && info.mode == SESSION_EPHEMERAL)
+		json_append(reply_warnings(req),
+		            json_string("mode: the policy allows ephemeral only: files do not stay "
+		                        "from one execution to the next"));
 	return view;
 }
 
@@ -78,13 +89,29 @@ static void drop_create(void *ctx)
 	template_unref(call->template);
 }
 
-/* Return: JSON for the session, owned. */
-static char *installed_text(const struct create_call *call)
+/* What became of its dependencies. *ret_missing: why they are not there. Return: as
+ * dependencies_text. */
+static char *settle_dependencies(const struct create_call *call, struct error *ret_missing)
 {
-	cleanup_json json_t *wanted = json_loads(call->request.dependencies, 0, NULL);
-	size_t len;
+	const struct session_request *request = &call->request;
+	cleanup_json json_t *wanted = json_loads(request->dependencies, 0, NULL);
 
-	return json_write(dependencies_installed(wanted, call->layer_lock, MANAGER_PATH), &len);
+	if (call->layer_lock)
+		return dependencies_text(
+			request, dependencies_installed(wanted, call->layer_lock, MANAGER_PATH));
+	if (!error_is_set(&call->failure))
+		return resolve_packages(call->r, request, ret_missing);
+	*ret_missing = call->failure;
+	return dependencies_text(request, dependencies_failed(wanted, call->failure.msg));
+}
+
+/* Clients expect the installation to begin with the session: how it ended, GET tells. */
+static void show_installing(json_t *view)
+{
+	json_set(view, "dependency_install_status", json_string("installing"));
+	json_set(view, "dependency_install_error", json_null());
+	json_set(view, "dependency_install_completed_at", json_null());
+	json_set(view, "installed_dependencies", json_array());
 }
 
 static void create_session(struct create_call *call, struct http_request *req)
@@ -103,21 +130,18 @@ static void create_session(struct create_call *call, struct http_request *req)
 		return;
 	}
 	if (request->dependencies) {
-		resolved = call->layer_lock ? installed_text(call)
-		                            : resolve_packages(r, request, &missing);
+		resolved = settle_dependencies(call, &missing);
 		session_set_dependencies(session, resolved);
 		if (request->lacks_dependencies)
 			error_clear(&missing);
-		if (error_is_set(&call->failure) && error_is_set(&missing))
-			missing = call->failure;
 	}
-	view = view_created(req, session);
+	view = view_created(req, request, session);
 	/* An ephemeral session is ready at once, and nothing is installed; clients expect both to
 	 * begin. A missing package fails the session, not the request. */
 	if (!reused)
 		json_set(view, "status", json_string(session_state_name(SESSION_CREATING)));
 	if (request->dependencies)
-		json_set(view, "dependency_install_status", json_string("installing"));
+		show_installing(view);
 	if (error_is_set(&missing))
 		session_fail(session, &missing);
 	if (reused)

@@ -18,6 +18,7 @@ struct daemon_options {
 	const char *socket;
 	const char *url;
 	const char *ca_file;
+	const char *isolation; /* of commands that start a daemon, see cli/start_daemon.h */
 };
 
 /* A request for which millibox.h has no function of its own. */

@@ -34,8 +34,9 @@
 #define READY_TIMEOUT_US (60 * USEC_PER_SEC)
 #define LOG_SHOWN_MAX    8192
 #define SOCKET_NAME      "/sock"
-/* milliboxd's exit status if the engine cannot start. */
-#define DAEMON_NO_ENGINE 5
+/* Exit statuses of milliboxd. */
+#define DAEMON_NO_ENGINE  5
+#define DAEMON_NOT_STRICT 7
 
 struct own_daemon {
 	char *dir;        /* owned */
@@ -43,6 +44,7 @@ struct own_daemon {
 	int link;         /* to the supervisor */
 	int log;          /* memfd: the daemon's stderr */
 	pid_t supervisor; /* 0: not started */
+	enum own_daemon_lack lack;
 };
 
 static char *make_directory(struct error *err)
@@ -64,9 +66,11 @@ static char *make_directory(struct error *err)
 	return TAKE_PTR(path);
 }
 
-static int fork_supervisor(struct own_daemon *d, const char *program, struct error *err)
+static int fork_supervisor(struct own_daemon *d, const char *program, const char *isolation,
+                           struct error *err)
 {
-	struct supervisor_job job = {.program = program, .dir = d->dir, .socket = d->socket};
+	struct supervisor_job job = {
+		.program = program, .dir = d->dir, .socket = d->socket, .isolation = isolation};
 	int ends[2] = {-1, -1};
 	int r = fd_socketpair(SOCK_STREAM, ends);
 
@@ -85,14 +89,16 @@ static int fork_supervisor(struct own_daemon *d, const char *program, struct err
 	return error_set(err, ERR_UNAVAILABLE, errno, "fork");
 }
 
-static int report_exit(const struct own_daemon *d, struct error *err)
+static int report_exit(struct own_daemon *d, struct error *err)
 {
 	unsigned char code = 0;
-	bool no_engine = recv(d->link, &code, 1, 0) == 1 && code == DAEMON_NO_ENGINE;
 
+	if (recv(d->link, &code, 1, 0) == 1 && code == DAEMON_NO_ENGINE)
+		d->lack = OWN_DAEMON_LACKS_ALL;
+	else if (code == DAEMON_NOT_STRICT)
+		d->lack = OWN_DAEMON_LACKS_STRICT;
 	own_daemon_show_log(d);
-	return error_set(err, ERR_UNAVAILABLE, 0, "milliboxd did not start%s",
-	                 no_engine ? "; run 'millibox doctor' to see what the host lacks" : "");
+	return error_set(err, ERR_UNAVAILABLE, 0, "milliboxd did not start");
 }
 
 /* @watch: inotify descriptor for the socket's directory. */
@@ -130,7 +136,8 @@ static int wait_until_ready(struct own_daemon *d, int watch, int interrupt_fd, s
 	}
 }
 
-static int start_daemon(struct own_daemon *d, int interrupt_fd, struct error *err)
+static int start_daemon(struct own_daemon *d, const char *isolation, int interrupt_fd,
+                        struct error *err)
 {
 	cleanup_free char *program = program_find("milliboxd", err);
 	cleanup_close int watch = fd_inotify();
@@ -148,7 +155,7 @@ static int start_daemon(struct own_daemon *d, int interrupt_fd, struct error *er
 		return error_set(err, ERR_UNAVAILABLE, -d->log, "create a memory file");
 	if (inotify_add_watch(watch, d->dir, IN_CREATE | IN_MOVED_TO | IN_ATTRIB) < 0)
 		return error_set(err, ERR_UNAVAILABLE, errno, "watch %s", d->dir);
-	if (fork_supervisor(d, program, err) < 0)
+	if (fork_supervisor(d, program, isolation, err) < 0)
 		return -1;
 	return wait_until_ready(d, watch, interrupt_fd, err);
 }
@@ -176,14 +183,16 @@ void own_daemon_end(struct own_daemon *d)
 	free(d);
 }
 
-struct own_daemon *own_daemon_start(int interrupt_fd, struct error *err)
+struct own_daemon *own_daemon_start(const char *isolation, int interrupt_fd,
+                                    enum own_daemon_lack *ret_lack, struct error *err)
 {
 	struct own_daemon *d = NEW(struct own_daemon);
 
 	d->link = -1;
 	d->log = -1;
-	if (start_daemon(d, interrupt_fd, err) == 0)
+	if (start_daemon(d, isolation, interrupt_fd, err) == 0)
 		return d;
+	*ret_lack = d->lack;
 	stop_daemon(d);
 	free(d);
 	return NULL;
@@ -192,23 +201,6 @@ struct own_daemon *own_daemon_start(int interrupt_fd, struct error *err)
 void own_daemon_endp(struct own_daemon **d)
 {
 	own_daemon_end(*d);
-}
-
-int own_daemon_find(struct millibox_client *client, int interrupt_fd, struct own_daemon **ret_own,
-                    struct error *err)
-{
-	int found = millibox_find(client, NULL);
-
-	*ret_own = NULL;
-	if (found < 0)
-		return daemon_fail(client, err);
-	if (found)
-		return 0;
-	*ret_own = own_daemon_start(interrupt_fd, err);
-	if (!*ret_own)
-		return -1;
-	(void)millibox_set_socket(client, own_daemon_socket(*ret_own));
-	return 0;
 }
 
 const char *own_daemon_socket(const struct own_daemon *d)

@@ -14,8 +14,19 @@
 
 #include "base/alloc.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/str.h"
+#include "base/systemd.h"
 #include "cli/client/tree.h"
+
+/*
+ * Theory of operation. An ordinary user has no control groups of its own. Where the user's systemd
+ * delegates them, the daemon starts in a scope: systemd-run makes one, enters it and becomes the
+ * daemon, so that there is one process to wait for and to stop. If it cannot, it exits before that,
+ * and the daemon starts without.
+ */
+
+#define COMM_LEN 32
 
 /* The first SIGTERM drains boxes, the second kills them; SIGKILL is for a hung daemon. */
 static const struct {
@@ -56,10 +67,11 @@ static bool is_kept(const char *variable)
 	return false;
 }
 
-static char **make_environment(void)
+/* @runtime_dir: where the user's systemd is; NULL: it is not needed. */
+static char **make_environment(char *runtime_dir)
 {
 	size_t count = str_list_count(environ);
-	char **list = xcalloc(count + ARRAY_SIZE(set_variables) + 2, sizeof(*list));
+	char **list = xcalloc(count + ARRAY_SIZE(set_variables) + 3, sizeof(*list));
 	size_t n = 0;
 
 	list[n++] = xstrdup("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
@@ -67,18 +79,32 @@ static char **make_environment(void)
 		if (is_kept(environ[i]))
 			list[n++] = environ[i];
 	}
+	if (runtime_dir && !getenv("XDG_RUNTIME_DIR"))
+		list[n++] = runtime_dir;
 	for (size_t i = 0; i < ARRAY_SIZE(set_variables); i++)
 		list[n++] = xstrdup(set_variables[i]);
 	return list;
 }
 
-static attr_noreturn void exec_daemon(const struct supervisor_job *job, pid_t supervisor)
+static attr_noreturn void exec_daemon(const struct supervisor_job *job, bool in_scope,
+                                      pid_t supervisor)
 {
 	cleanup_free char *state = xasprintf("%s/state", job->dir);
-	char **environment = make_environment();
-	const char *const argv[] = {job->program, "--listen",    "",    "--socket",
-	                            job->socket,  "--state-dir", state, "--log-level",
-	                            "warn",       NULL};
+	char **environment = make_environment(in_scope ? systemd_runtime_dir() : NULL);
+	const char *const words[] = {SYSTEMD_SCOPE_WORDS,
+	                             job->program,
+	                             "--listen",
+	                             "",
+	                             "--socket",
+	                             job->socket,
+	                             "--state-dir",
+	                             state,
+	                             "--log-level",
+	                             "warn",
+	                             job->isolation ? "--isolation" : NULL,
+	                             job->isolation,
+	                             NULL};
+	const char *const *argv = words + (in_scope ? 0 : SYSTEMD_SCOPE_COUNT);
 	sigset_t none;
 
 	(void)sigemptyset(&none);
@@ -88,9 +114,19 @@ static attr_noreturn void exec_daemon(const struct supervisor_job *job, pid_t su
 	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != supervisor)
 		_exit(1);
 	if (dup2(job->log, STDERR_FILENO) >= 0)
-		(void)execve(job->program, (char *const *)argv, environment);
-	(void)dprintf(STDERR_FILENO, "%s: %s\n", job->program, strerror(errno));
+		(void)execve(argv[0], (char *const *)argv, environment);
+	(void)dprintf(STDERR_FILENO, "%s: %s\n", argv[0], strerror(errno));
 	_exit(1);
+}
+
+/* It has ended before it became the daemon: a dead process keeps the name of its last program. */
+static bool is_still_systemd_run(pid_t pid)
+{
+	cleanup_free char *path = xasprintf("/proc/%d/comm", pid);
+	char name[COMM_LEN];
+
+	return file_read_text_at(AT_FDCWD, path, name, sizeof(name)) >= 0 &&
+	       str_equal(name, strrchr(SYSTEMD_RUN, '/') + 1);
 }
 
 /* All above stderr except two. */
@@ -141,26 +177,41 @@ static int stop_daemon(pid_t daemon, int pidfd)
 	return status;
 }
 
-void supervisor_main(const struct supervisor_job *job)
+/* Until the command or the daemon has exited, and the daemon is stopped. *ret_again: systemd-run
+ * could not make a scope. Return: the daemon's wait status; -1: it was not started. */
+static int run_daemon(const struct supervisor_job *job, bool in_scope, bool *ret_again)
 {
 	struct pollfd ready[] = {{.fd = job->link, .events = POLLIN}, {.events = POLLIN}};
+	pid_t self = getpid(), daemon = fork();
+	cleanup_close int pidfd = -1;
+
+	if (daemon == 0)
+		exec_daemon(job, in_scope, self);
+	pidfd = daemon > 0 ? fd_pidfd_open(daemon) : -1;
+	ready[1].fd = pidfd;
+	while (pidfd >= 0 && poll(ready, ARRAY_SIZE(ready), -1) < 0 && errno == EINTR)
+		;
+	*ret_again = in_scope && ready[1].revents && is_still_systemd_run(daemon);
+	return daemon > 0 ? stop_daemon(daemon, pidfd) : -1;
+}
+
+void supervisor_main(const struct supervisor_job *job)
+{
+	bool in_scope = geteuid() != 0 && systemd_delegation() == SYSTEMD_DELEGATES;
 	unsigned char code;
-	pid_t self, daemon;
-	int pidfd, status;
+	bool again = false;
+	int status;
 
 	if (detach_process(job) < 0)
 		_exit(1);
-	self = getpid();
-	daemon = fork();
-	if (daemon == 0)
-		exec_daemon(job, self);
-	pidfd = daemon > 0 ? fd_pidfd_open(daemon) : -1;
-	ready[1].fd = pidfd;
-	/* Until the command or the daemon exits. */
-	while (pidfd >= 0 && poll(ready, ARRAY_SIZE(ready), -1) < 0 && errno == EINTR)
-		;
-	if (daemon > 0) {
-		status = stop_daemon(daemon, pidfd);
+	status = run_daemon(job, in_scope, &again);
+	if (again) {
+		/* Why there is no scope is of no use where the daemon starts without. */
+		(void)!ftruncate(job->log, 0);
+		(void)lseek(job->log, 0, SEEK_SET);
+		status = run_daemon(job, false, &again);
+	}
+	if (status >= 0) {
 		code = WIFEXITED(status) ? (unsigned char)WEXITSTATUS(status) : 0;
 		/* For the command, if it still runs. */
 		(void)send(job->link, &code, 1, MSG_NOSIGNAL);

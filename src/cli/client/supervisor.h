@@ -13,8 +13,9 @@ struct supervisor_job {
 	const char *program; /* path of milliboxd */
 	const char *dir;     /* removed at the end */
 	const char *socket;
-	int link; /* EOF: the command has exited */
-	int log;  /* the daemon's stderr */
+	const char *isolation; /* strict, best-effort; NULL: of the environment, or the default */
+	int link;              /* EOF: the command has exited */
+	int log;               /* the daemon's stderr */
 };
 
 /** supervisor_main - called after fork. */

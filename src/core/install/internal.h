@@ -48,8 +48,12 @@ struct packing {
 	size_t granted;           /* bytes to grant once @rest is empty */
 	bool sent;                /* the whole tree has come */
 	struct timer *timer;      /* bounds all of it */
-	struct buf log;           /* the last output */
-	struct buf lock;          /* stdout of the installer */
+	/* Of an installer that failed, until the proxy has reported what it refused. */
+	struct timer *report_timer;
+	uint64_t report_by_us;
+	struct exec_facts facts;
+	struct buf log;  /* the last output */
+	struct buf lock; /* stdout of the installer */
 	uint64_t started_us, timeout_us, max_bytes;
 };
 

@@ -18,6 +18,7 @@
 #include "core/language/runners.h"
 #include "core/observe/audit.h"
 #include "core/observe/metrics.h"
+#include "core/run/remedy.h"
 #include "core/run/run_internal.h"
 #include "core/template/images.h"
 #include "core/template/imports.h"
@@ -46,6 +47,11 @@
 #define PACKING_INODES 500000
 #define PACKING_NOFILE 4096
 #define SMALL_BYTES    (64 * MIB)
+/* The proxy's report, as of runs: it comes in less than the first. */
+#define REPORT_WAIT_US  2000
+#define REPORT_PAUSE_US 2000
+#define REPORT_TIME_US  USEC_PER_SEC
+#define DENIALS_BATCH   8
 
 static void on_turn(void *ctx);
 
@@ -139,6 +145,7 @@ void packing_free(struct packing *b)
 	if (b->import)
 		import_cancel(TAKE_PTR(b->import));
 	timer_free(b->timer);
+	timer_free(b->report_timer);
 	wanted_done(&b->wanted);
 	policy_decision_done(&b->decision);
 	tenant_release(b->account);
@@ -181,6 +188,8 @@ static void end_packing(struct packing *b, enum result result, const char *code)
 	loop_cancel(all->config.loop, on_turn, b);
 	if (b->timer)
 		timer_stop(b->timer);
+	if (b->report_timer)
+		timer_stop(b->report_timer);
 	if (b->file)
 		box_file_cancel(TAKE_PTR(b->file));
 	if (b->import)
@@ -428,13 +437,46 @@ static void send_tree(struct packing *b)
 		packing_fail(b, &err);
 }
 
+/* The last host whose address is not public. Return: whether some rule opens it. */
+static bool find_private(struct packing *b, struct box_denial *ret_denial,
+                         char ret_rule[REMEDY_RULE_LEN])
+{
+	struct box_denial list[DENIALS_BATCH];
+	bool found = false;
+	size_t count;
+
+	do {
+		count = box_denials(b->box, list, ARRAY_SIZE(list));
+		for (size_t i = 0; i < count; i++)
+			if (remedy_address_rule(&list[i], ret_rule)) {
+				*ret_denial = list[i];
+				found = true;
+			}
+	} while (count == ARRAY_SIZE(list));
+	return found;
+}
+
+/* A setting of hosts replaces the built-in ones: it names the registry, too. */
+static void fail_private(struct packing *b, const struct box_denial *denial, const char *rule)
+{
+	char what[2 * BOX_HOST_LEN];
+
+	(void)snprintf(what, sizeof(what),
+	               "%.60s has an address that is not public; the operator opens it: "
+	               "egress.%s: [\"%.60s:%u\", \"%.60s\"]",
+	               denial->host, b->wanted.manager->set, denial->host, denial->port, rule);
+	fail_with(b, ERR_INSTALL_FAILED, what);
+}
+
 /* The installer's own words: the first line of its stdout. */
-static void fail_install(struct packing *b, const struct exec_facts *facts)
+static void fail_install(struct packing *b)
 {
 	size_t len = b->lock.len < INSTALL_TEXT_MAX ? b->lock.len : INSTALL_TEXT_MAX;
 	cleanup_free char *said = utf8_sanitize(len ? b->lock.data : "", len, &len);
+	const struct exec_facts *facts = &b->facts;
 	struct box_counters counters = {0};
-	char what[64];
+	struct box_denial denial;
+	char what[64], rule[REMEDY_RULE_LEN];
 
 	said[strcspn(said, "\n")] = '\0';
 	box_counters(b->box, COUNTERS_FOR_RESULT, &counters);
@@ -442,6 +484,8 @@ static void fail_install(struct packing *b, const struct exec_facts *facts)
 		fail_with(b, ERR_INSTALL_FAILED, "the disk of the box is full: packages.disk");
 	else if (counters.oom_kills != COUNTER_UNKNOWN && counters.oom_kills > 0)
 		fail_with(b, ERR_INSTALL_FAILED, "out of memory: packages.memory");
+	else if (find_private(b, &denial, rule))
+		fail_private(b, &denial, rule);
 	else if (*said)
 		fail_with(b, ERR_INSTALL_FAILED, said);
 	else {
@@ -449,6 +493,30 @@ static void fail_install(struct packing *b, const struct exec_facts *facts)
 		               facts->signalled ? "signal" : "exit code", facts->status);
 		fail_with(b, ERR_INSTALL_FAILED, what);
 	}
+}
+
+static void on_report_timer(void *ctx)
+{
+	struct packing *b = ctx;
+
+	if (box_settle_network(b->box, 0) || clock_us() >= b->report_by_us)
+		fail_install(b);
+	else
+		timer_start(b->report_timer, REPORT_PAUSE_US);
+}
+
+/* What the proxy refused may be why. */
+static void await_report(struct packing *b, const struct exec_facts *facts)
+{
+	b->facts = *facts;
+	box_ask_network(b->box);
+	if (box_settle_network(b->box, REPORT_WAIT_US)) {
+		fail_install(b);
+		return;
+	}
+	b->report_by_us = clock_us() + REPORT_TIME_US;
+	b->report_timer = timer_new(b->owner->config.loop, on_report_timer, b);
+	timer_start(b->report_timer, REPORT_PAUSE_US);
 }
 
 /* Events of the box. */
@@ -512,7 +580,7 @@ static void on_done(void *ctx, uint32_t exec_id attr_unused, const struct exec_f
 	if (b->state != PACKING_RUNNING)
 		return;
 	if (facts->signalled || facts->status != 0)
-		fail_install(b, facts);
+		await_report(b, facts);
 	else if (b->lock.len == 0 || !utf8_is_valid(b->lock.data, b->lock.len) ||
 	         memchr(b->lock.data, 0, b->lock.len))
 		fail_with(b, ERR_INSTALL_FAILED, "the installer gave no lock");

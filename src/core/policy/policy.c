@@ -443,9 +443,10 @@ static int decide_session(struct policy_deciding *in)
 		return -1;
 	in->d.env = make_env(in, in->request->env);
 	decide_zygote(in, in->d.runner->session_zygote);
-	if (in->session->mode != SESSION_PERSISTENT)
+	if (session_mode_has_box(in->d.mode))
+		in->d.spec.keep = in->rules->caps->can_keep;
+	if (in->d.mode != SESSION_PERSISTENT)
 		return 0;
-	in->d.spec.keep = in->rules->caps->can_keep;
 	in->d.prepare_argv =
 		prepare_argv(in->request->template, in->d.runner, in->d.session_command);
 	in->d.resident = in->d.prepare_argv;

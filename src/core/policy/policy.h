@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "core/config/limits.h"
 #include "core/policy/policies.h"
+#include "core/request/session_request.h"
 #include "driver/box_spec.h"
 #include "driver/driver.h"
 #include <stddef.h>
@@ -29,7 +30,6 @@ struct run_request;
 struct runner;
 struct runners;
 struct secrets;
-struct session_request;
 struct template;
 struct toolchains;
 
@@ -136,6 +136,7 @@ struct policy_decision {
 	bool handler;          /* the runner must do more than run the code */
 	bool kill_on_overflow;
 	uint64_t idle_us, lifetime_us; /* sessions */
+	enum session_mode mode;        /* of a session */
 	struct policy_stack stack;     /* references */
 	struct policy_grant grants[POLICY_LIMIT_COUNT];
 	struct policy_cuts *cuts; /* owned; NULL: none */

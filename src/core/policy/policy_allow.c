@@ -288,19 +288,43 @@ int policy_keep_host(struct policy_deciding *in)
 	return 0;
 }
 
+/* One that keeps variables keeps files. */
+static bool allows_mode(const struct policy *p, enum session_mode mode)
+{
+	char *const *modes = p->session_modes.items;
+
+	return !modes || policy_matches(modes, session_mode_name(mode)) ||
+	       (mode == SESSION_WORKSPACE &&
+	        policy_matches(modes, session_mode_name(SESSION_PERSISTENT)));
+}
+
+/* NULL: all allow it. */
+static const struct policy *find_refusing(const struct policy_deciding *in, enum session_mode mode)
+{
+	for (size_t i = 0; i < in->policies_count; i++)
+		if (!allows_mode(in->policies[i], mode))
+			return in->policies[i];
+	return NULL;
+}
+
 int policy_allow_session(struct policy_deciding *in)
 {
-	const char *mode = session_mode_name(in->session->mode);
+	enum session_mode mode = in->session->mode;
+	const struct policy *p = find_refusing(in, mode);
+	const struct policy_list *modes;
+	struct policy_rule rule;
 	char shown[SHOWN_LEN];
 
-	for (size_t i = 0; i < in->policies_count; i++) {
-		const struct policy_list *modes = &in->policies[i]->session_modes;
-		const struct policy_rule rule = policy_rule_of(&modes->by, "sessions.modes");
-
-		if (modes->items && !policy_matches(modes->items, mode))
-			return policy_refuse(in, ERR_DENIED, "mode", &rule,
-			                     "sessions of mode '%s' are not allowed; allowed: %s",
-			                     mode, show_list(modes->items, shown));
+	if (p && in->session->mode_soft && !find_refusing(in, SESSION_EPHEMERAL)) {
+		mode = SESSION_EPHEMERAL;
+		p = NULL;
 	}
-	return 0;
+	in->d.mode = mode;
+	if (!p)
+		return 0;
+	modes = &p->session_modes;
+	rule = policy_rule_of(&modes->by, "sessions.modes");
+	return policy_refuse(in, ERR_DENIED, "mode", &rule,
+	                     "sessions of mode '%s' are not allowed; allowed: %s",
+	                     session_mode_name(mode), show_list(modes->items, shown));
 }

@@ -117,7 +117,8 @@ static bool is_layer(const char *text)
 
 static bool is_mode(const char *text)
 {
-	return str_equal(text, "ephemeral") || str_equal(text, "persistent");
+	/* An unknown word is SESSION_EPHEMERAL, which has another name. */
+	return str_equal(text, session_mode_name(session_mode_find(text)));
 }
 
 /* clang-format off */
@@ -161,7 +162,7 @@ static const struct policy_key keys[] = {
 	LIST("packages.deny", packages.deny, NAME_LETTERS, "Exceptions to the allow list"),
 	NUMBER("packages.timeout", KEY_DURATION, packages_timeout, USEC_PER_SEC, DAY, "Time of one installation: maximum"),
 	NUMBER("packages.max_size", KEY_SIZE, packages_bytes, MIB, TIB, "Packages of one installation on disk: maximum"),
-	LIST_OF("sessions.modes", session_modes, is_mode, "Session modes that may be created; an empty list: no sessions"),
+	LIST_OF("sessions.modes", session_modes, is_mode, "Session modes that may be created: ephemeral, workspace, persistent (which allows workspace, too); an empty list: no sessions"),
 	LIMIT("sessions.idle_timeout", POLICY_IDLE, KEY_DURATION, USEC_PER_SEC, 30 * DAY, "Idle time after which a session ends"),
 	LIMIT("sessions.lifetime", POLICY_LIFETIME, KEY_DURATION, USEC_PER_SEC, 30 * DAY, "Age at which a session ends"),
 };

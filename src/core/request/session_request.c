@@ -23,6 +23,7 @@ void session_request_done(struct session_request *request)
 
 static const char *const mode_names[] = {
 	[SESSION_EPHEMERAL] = "ephemeral",
+	[SESSION_WORKSPACE] = "workspace",
 	[SESSION_PERSISTENT] = "persistent",
 };
 static_assert(ARRAY_SIZE(mode_names) == SESSION_MODE_COUNT, "every mode has a name");
@@ -30,4 +31,12 @@ static_assert(ARRAY_SIZE(mode_names) == SESSION_MODE_COUNT, "every mode has a na
 const char *session_mode_name(enum session_mode mode)
 {
 	return mode_names[mode];
+}
+
+enum session_mode session_mode_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(mode_names); i++)
+		if (str_equal(mode_names[i], name))
+			return (enum session_mode)i;
+	return SESSION_EPHEMERAL;
 }

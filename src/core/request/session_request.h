@@ -12,7 +12,8 @@ struct template;
 
 enum session_mode {
 	SESSION_EPHEMERAL,  /* a new box for each execution */
-	SESSION_PERSISTENT, /* one box, one runner per language */
+	SESSION_WORKSPACE,  /* one box: its files stay; each execution is a process of its own */
+	SESSION_PERSISTENT, /* one box, one runner per language: variables stay, too */
 	SESSION_MODE_COUNT
 };
 
@@ -29,7 +30,8 @@ struct session_request {
 	char *lock;                /* text of a lock file, instead of packages */
 	char *agent_id;            /* reuse this agent's idle persistent session */
 	enum session_mode mode;
-	char **env; /* NULL-terminated NAME=value */
+	bool mode_soft; /* a default: what the policy allows, if that is less */
+	char **env;     /* NULL-terminated NAME=value */
 	uint64_t idle_timeout_us;
 	uint64_t lifetime_us;
 	uint64_t memory_bytes, disk_bytes, cpu_millicores, max_processes;
@@ -46,3 +48,10 @@ struct session_request {
 
 void session_request_done(struct session_request *request);
 const char *session_mode_name(enum session_mode mode);
+/** session_mode_find - SESSION_EPHEMERAL if there is no such word. */
+enum session_mode session_mode_find(const char *name);
+/** session_mode_has_box - one that lives as long as the session. */
+static inline bool session_mode_has_box(enum session_mode mode)
+{
+	return mode != SESSION_EPHEMERAL;
+}

@@ -252,20 +252,18 @@ static bool is_rule(const char *rule)
 	return rules != NULL;
 }
 
-#define RULE_LEN 600
-
 /* "HOST:PORT" with what a rule has before and after; an address as a range of one. */
 static void print_rule(const char *before, const char *host, unsigned port, const char *after,
-                       char ret_rule[RULE_LEN])
+                       char ret_rule[REMEDY_RULE_LEN])
 {
 	bool v6, literal = is_address(host, &v6);
 
-	(void)snprintf(ret_rule, RULE_LEN, "%s%s%s%s:%u%s", literal ? "" : before, v6 ? "[" : "",
-	               host, v6 ? "]" : "", port, literal ? "" : after);
+	(void)snprintf(ret_rule, REMEDY_RULE_LEN, "%s%s%s%s:%u%s", literal ? "" : before,
+	               v6 ? "[" : "", host, v6 ? "]" : "", port, literal ? "" : after);
 }
 
 /* Return: whether some rule would allow it. */
-static bool find_rule(const struct box_denial *d, char ret_rule[RULE_LEN])
+static bool find_rule(const struct box_denial *d, char ret_rule[REMEDY_RULE_LEN])
 {
 	char method[BOX_DETAIL_LEN + 1], address[BOX_DETAIL_LEN], path[BOX_DETAIL_LEN];
 	size_t len = strcspn(d->request, " ");
@@ -305,6 +303,12 @@ static bool find_rule(const struct box_denial *d, char ret_rule[RULE_LEN])
 	return is_rule(ret_rule);
 }
 
+bool remedy_address_rule(const struct box_denial *denial, char ret_rule[REMEDY_RULE_LEN])
+{
+	return denial->by == BOX_REFUSED_BY_PROXY && denial->reason == EGRESS_ADDRESS &&
+	       find_rule(denial, ret_rule);
+}
+
 static const char *const refusals[EGRESS_REASON_COUNT] = {
 	[EGRESS_BAD_REQUEST] = "Send an HTTP proxy request or SOCKS5; see docs/network.md.",
 	[EGRESS_BAD_NAME] = "Use the plain name of a host.",
@@ -340,7 +344,7 @@ char *remedy_for_network(const struct box_denial *denial, const struct remedy_sc
 {
 	const char *hint = denial->reason < EGRESS_REASON_COUNT ? advice[denial->reason] : NULL;
 	const char *none = denial->reason < EGRESS_REASON_COUNT ? refusals[denial->reason] : NULL;
-	char rule[RULE_LEN], names[NAMES_LEN], text[TEXT_LEN + RULE_LEN];
+	char rule[REMEDY_RULE_LEN], names[NAMES_LEN], text[TEXT_LEN + REMEDY_RULE_LEN];
 	json_t *policies;
 
 	if (denial->reason == EGRESS_BYTES)

@@ -30,6 +30,11 @@ char *remedy_for(const struct denial *denial, const struct outcome *outcome,
 /** remedy_for_tool - a tool of an MCP server. Return: owned. */
 char *remedy_for_tool(const struct box_tool_denial *denial,
                       const struct remedy_scope *scope) attr_must_check;
+#define REMEDY_RULE_LEN 600
+
+/** remedy_address_rule - of a host whose address is not public: the rule that opens the address.
+ * Return: false: it was refused for another reason, or no rule does. */
+bool remedy_address_rule(const struct box_denial *denial, char ret_rule[REMEDY_RULE_LEN]);
 /** remedy_for_network - Return: owned. */
 char *remedy_for_network(const struct box_denial *denial,
                          const struct remedy_scope *scope) attr_must_check;

@@ -178,6 +178,14 @@ void run_records_set_audit(struct run_records *all, struct audit *audit)
 	all->audit = audit;
 }
 
+void run_records_set_files(struct run_records *all,
+                           bool (*fn)(void *ctx, const char *tenant, const char *session_id),
+                           void *ctx)
+{
+	all->has_files = fn;
+	all->files_ctx = ctx;
+}
+
 void run_records_free(struct run_records *all)
 {
 	struct run_record_owner *owner;
@@ -356,6 +364,14 @@ void run_records_forget(struct run_records *all, const char *tenant, const char 
 	}
 }
 
+static bool has_files(const struct run_record *e)
+{
+	const struct run_records *all = e->all;
+
+	return e->has_outcome && e->outcome.artifacts.count > 0 && all && all->has_files &&
+	       all->has_files(all->files_ctx, e->tenant, e->session_id);
+}
+
 void run_record_info(const struct run_record *e, struct run_record_info *ret_info)
 {
 	bool ended = e->state == RUN_RECORD_ENDED;
@@ -381,6 +397,7 @@ void run_record_info(const struct run_record *e, struct run_record_info *ret_inf
 		.begun = e->begun,
 		.background = e->background || e->outcome.background,
 		.terminal = e->rolling > 0 || e->outcome.terminal,
+		.files_stay = has_files(e),
 		.spec = e->spec || e->outcome.spec,
 	};
 }

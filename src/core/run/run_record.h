@@ -72,6 +72,7 @@ struct run_record_info {
 	bool begun;                     /* PENDING: may have begun; see run_record_begin */
 	bool background;                /* beside the session's queue */
 	bool terminal;
+	bool files_stay; /* its session has the files that it made */
 	bool spec; /* submitted as in the control plane's first description, which calls success
 	            * "completed" in a status; its later version does not */
 };
@@ -102,6 +103,10 @@ void run_records_set_metrics(struct run_records *all, struct metrics *metrics);
 void run_records_set_store(struct run_records *all, struct store *store);
 /** run_records_set_audit - borrowed. */
 void run_records_set_audit(struct run_records *all, struct audit *audit);
+/** run_records_set_files - @fn: whether a session has a box with files; NULL: none has. */
+void run_records_set_files(struct run_records *all,
+                           bool (*fn)(void *ctx, const char *tenant, const char *session_id),
+                           void *ctx);
 struct run_record *run_records_add(struct run_records *all, const struct run_record_new *what);
 /** run_records_find - NULL if unknown, forgotten or another tenant's. */
 struct run_record *run_records_find(struct run_records *all, const char *tenant, const char *id);

@@ -36,6 +36,9 @@ struct run_records {
 	struct store *store;     /* NULL: nothing is stored */
 	struct metrics *metrics; /* NULL: metrics off */
 	struct audit *audit;     /* NULL: audit off */
+	/* run_records_set_files */
+	bool (*has_files)(void *ctx, const char *tenant, const char *session_id);
+	void *files_ctx;
 	struct map *by_id;
 	struct map *owners; /* by tenant/session */
 	struct list ended;  /* struct run_record.ended_node, in order of end */

@@ -236,7 +236,7 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	session->template = template_ref(request->template);
 	session->image = image_ref(session->template ? session->template->image : NULL);
 	session->packages = image_ref(session->template ? session->template->packages : NULL);
-	session->mode = request->mode;
+	session->mode = decision->mode;
 	session->spec = decision->spec;
 	(void)box_rules_ref(session->spec.rules);
 	(void)box_rules_ref(session->spec.tools);

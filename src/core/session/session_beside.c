@@ -24,9 +24,10 @@ int session_beside_check(const struct session *session, const struct run_request
 {
 	const char *field = request->tty_rows > 0 ? "tty" : "background";
 
-	if (session->mode != SESSION_PERSISTENT)
+	if (!session_mode_has_box(session->mode))
 		return error_field(err, field,
-		                   "needs a persistent session: this one has no box that stays");
+		                   "needs a session of mode workspace or persistent: this one "
+		                   "has no box that stays");
 	if (request->ask)
 		return error_field(err, field, "cannot be combined with a handler");
 	if (session->beside_count >= SESSION_BESIDE_MAX)

@@ -19,8 +19,9 @@
 #include "core/template/template.h"
 
 /*
- * Theory of operation. The session's box as the place of its runs. A run goes to the resident
- * runner of its language, which keeps variables, or becomes its own process. A resident runner is
+ * Theory of operation. The session's box as the place of its runs. In a persistent session a run
+ * goes to the resident runner of its language, which keeps variables; others, and all of a session
+ * of mode workspace, become processes of their own. A resident runner is
  * interrupted first: if the run then ends, its variables are kept. If not, it is killed with all it
  * started, and the next run gets a new one. An agent that does not report a kill in time was
  * stopped or taken over by its program: the box is destroyed.
@@ -665,7 +666,7 @@ void session_box_lost(struct session *session, const struct error *err)
 	struct run *run = session->current;
 	bool pumping = session->pumping;
 
-	if (session->mode == SESSION_PERSISTENT) {
+	if (session_mode_has_box(session->mode)) {
 		session_fail(session, err);
 		return;
 	}
@@ -702,7 +703,7 @@ static void on_box_gone(void *ctx)
 	if (s)
 		session_built(session);
 	/* If the daemon is leaving, the next one does it. */
-	if (goes_on && session->mode == SESSION_PERSISTENT && !s->leaving) {
+	if (goes_on && session_mode_has_box(session->mode) && !s->leaving) {
 		s->boxes--;
 		session_remade(session);
 		return;

@@ -7,9 +7,9 @@
 
 /*
  * Theory of operation. A new box is built when it is its tenant's turn, as boxes of one-shot runs
- * are. Until then the session has no box (session_awaits_box): a persistent one is CREATING, the
- * file operations and the next run of an ephemeral one wait. The place of building is given back
- * when the box is ready or gone.
+ * are. Until then the session has no box (session_awaits_box): one with a box of its own is
+ * CREATING, the file operations and the next run of an ephemeral one wait. The place of building is
+ * given back when the box is ready or gone.
  */
 
 bool session_awaits_box(const struct session *session)
@@ -54,7 +54,7 @@ static void on_turn(void *ctx)
 		return;
 	}
 	uncount_box(session);
-	if (session->mode == SESSION_PERSISTENT) {
+	if (session_mode_has_box(session->mode)) {
 		session_fail(session, &err);
 		return;
 	}

@@ -73,7 +73,7 @@ static int kill_runners(struct session *session, struct error *err)
 
 int session_restart(struct session *session, struct error *err)
 {
-	if (session->mode != SESSION_PERSISTENT)
+	if (!session_mode_has_box(session->mode))
 		return error_set(err, ERR_CONFLICT, 0,
 		                 "session %s is ephemeral: every execution of it starts anew",
 		                 session->id);

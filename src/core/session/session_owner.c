@@ -116,12 +116,12 @@ void session_owner_enter(struct session *session, const char *id)
 	name_session(session, id);
 	list_append(&owner->sessions, &session->owner_node);
 	owner->count++;
-	if (session->mode != SESSION_PERSISTENT)
+	if (!session_mode_has_box(session->mode))
 		return;
 	if (!session->spec.id[0]) /* else restored */
 		box_spec_make_id(session->spec.id);
 	(void)!map_put(owner->by_box, session->spec.id, session); /* unique */
-	if (session->agent_id) {
+	if (session->agent_id && session->mode == SESSION_PERSISTENT) {
 		(void)map_remove(owner->by_agent, session->agent_id);
 		(void)!map_put(owner->by_agent, session->agent_id, session); /* just removed */
 	}
@@ -141,7 +141,7 @@ int session_owner_take(struct session *session, struct error *err)
 	if (tenant_take_session(session->account, err) < 0)
 		return -1;
 	session->counted = true;
-	if (session->mode != SESSION_PERSISTENT)
+	if (!session_mode_has_box(session->mode))
 		return 0;
 	if (tenant_take_memory(session->account, scheduler, bytes, err) < 0) {
 		session_owner_drop(session);

@@ -132,7 +132,7 @@ int session_pause(struct session *session, struct error *err)
 	uint64_t now = clock_us();
 	struct run *run = session->current;
 
-	if (session->mode != SESSION_PERSISTENT)
+	if (!session_mode_has_box(session->mode))
 		return error_set(err, ERR_CONFLICT, 0,
 		                 "session %s is ephemeral: between executions there is nothing to "
 		                 "pause",

@@ -158,10 +158,10 @@ static int check_session(const struct session *session, struct error *err)
 {
 	if (session->service->draining)
 		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
-	if (session->mode != SESSION_PERSISTENT)
+	if (!session_mode_has_box(session->mode))
 		return error_set(err, ERR_CONFLICT, 0,
 		                 "session %s is ephemeral: nothing listens between its executions; "
-		                 "create it with mode persistent",
+		                 "create it with mode workspace or persistent",
 		                 session->id);
 	if (session_is_over(session) || session->state == SESSION_PAUSED)
 		return error_set(err, ERR_CONFLICT, 0,

@@ -227,7 +227,7 @@ static void start_current(struct run *run)
 	struct error err = {0};
 	int waits = -1;
 
-	if (session->mode == SESSION_PERSISTENT || (session->box && !session->box_leaving)) {
+	if (session_mode_has_box(session->mode) || (session->box && !session->box_leaving)) {
 		run->place = &session_place;
 		run->box = session->box;
 		run->entry.work = SCHEDULER_INSIDE;
@@ -436,7 +436,7 @@ static struct run *enqueue(struct session *session, struct run_record *record,
 	record->wants_receipt = request->wants_receipt; /* also one of an earlier daemon */
 	run->owner = session;
 	run->on_ended = on_ended;
-	run->place = session->mode == SESSION_PERSISTENT ? &session_place : &run_place_fresh;
+	run->place = session_mode_has_box(session->mode) ? &session_place : &run_place_fresh;
 	run->tenant = session->account;
 	tenant_hold(run->tenant);
 	run->queued = true;

@@ -24,7 +24,7 @@
  *
  *   sessions    with all that was decided. One no longer allowed or possible fails with a reason.
  *   executions  into their sessions' queues, in order
- *   boxes       each persistent session reattaches to its own. If it is gone the session fails and
+ *   boxes       each session that keeps one reattaches to it. If it is gone the session fails and
  *               its runs have crashed. A box still being made, or whose agent ended with its daemon
  *               because it had no order yet, is remade, at once or later (session_remake_box).
  *
@@ -133,7 +133,7 @@ static void check_network(struct session *session, const struct policy_stack *st
 	struct error err = {0};
 	uint16_t ranges = 0;
 
-	if (session->mode == SESSION_PERSISTENT && network > BOX_NETWORK_ALLOWLIST &&
+	if (session_mode_has_box(session->mode) && network > BOX_NETWORK_ALLOWLIST &&
 	    policy_check_network(session->service->rules, stack, network, &ranges, &err) < 0)
 		session->network_lost = xstrdup(err.msg);
 }
@@ -171,7 +171,7 @@ static int decide_again(struct session *session, struct error *err)
 	memcpy(session->spec.id, spec.id, sizeof(spec.id));
 	(void)!str_copy(session->spec.tenant, sizeof(session->spec.tenant), session->tenant);
 	session->spec.limits = spec.limits;
-	session->spec.keep = session->mode == SESSION_PERSISTENT;
+	session->spec.keep = session_mode_has_box(session->mode);
 	session->stack = decision.stack;
 	policy_stack_ref(&session->stack);
 	policy_decision_done(&decision);
@@ -295,7 +295,7 @@ void session_remade(struct session *session)
 	session_files_go_on(session);
 }
 
-static void open_persistent(struct session *session)
+static void open_kept(struct session *session)
 {
 	struct error err = {0};
 	int r = session_reattach(session, &err);
@@ -350,8 +350,8 @@ void session_service_restore(struct session_service *s, const struct session_sav
 	LIST_FOREACH (session, &s->all, struct session, node) {
 		if (session_is_over(session))
 			continue;
-		if (session->mode == SESSION_PERSISTENT)
-			open_persistent(session);
+		if (session_mode_has_box(session->mode))
+			open_kept(session);
 		else
 			open_ephemeral(session);
 	}

@@ -452,8 +452,7 @@ struct session *session_row_read(struct session_service *sessions, const struct 
 	session->active_ms = (uint64_t)db_rows_int(rows, row, COLUMN_ACTIVE_MS);
 	session->ended_ms = (uint64_t)db_rows_int(rows, row, COLUMN_ENDED_MS);
 	session->state = state_of(state, strlen(state));
-	session->mode = str_equal(mode, session_mode_name(SESSION_PERSISTENT)) ? SESSION_PERSISTENT
-	                                                                       : SESSION_EPHEMERAL;
+	session->mode = session_mode_find(mode);
 	session->language = copy_text(rows, row, COLUMN_LANGUAGE);
 	session->agent_id = copy_text(rows, row, COLUMN_AGENT_ID);
 	session->reason = copy_text(rows, row, COLUMN_REASON);

@@ -40,6 +40,14 @@ static void on_drain_timer(void *ctx)
 		on_drained(s->drained_ctx);
 }
 
+/* What an execution made in a box of its own is gone. */
+static bool has_files(void *ctx, const char *tenant, const char *session_id)
+{
+	const struct session *session = session_find(ctx, tenant, session_id);
+
+	return session && session_mode_has_box(session->mode) && !session_is_over(session);
+}
+
 struct session_service *session_service_new(const struct session_service_config *config)
 {
 	struct session_service *s = NEW(struct session_service);
@@ -52,6 +60,7 @@ struct session_service *session_service_new(const struct session_service_config 
 	list_init(&s->ended);
 	list_init(&s->deleted);
 	s->drain_timer = timer_new(config->loop, on_drain_timer, s);
+	run_records_set_files(config->executions, has_files, s);
 	s->memory_guard = memory_guard_new(
 		&(struct memory_guard_config){.loop = config->loop,
 	                                      .sessions = s,
@@ -116,6 +125,7 @@ void session_service_free(struct session_service *s)
 
 	if (!s)
 		return;
+	run_records_set_files(s->config.executions, NULL, NULL);
 	memory_guard_free(s->memory_guard);
 	LIST_FOREACH (session, &s->all, struct session, node)
 		orphan_session(session);
@@ -162,14 +172,13 @@ bool session_service_has_box(const struct session_service *s)
 	return all == 0 || (s->boxes < most && s->scheduler->boxes < all);
 }
 
-static int check_room(const struct session_service *s, const struct session_request *request,
-                      struct error *err)
+static int check_room(const struct session_service *s, enum session_mode mode, struct error *err)
 {
 	size_t live = s->count - s->ended_count;
 
 	if (live >= s->config.config->sessions_max)
 		return error_set(err, ERR_BUSY, 0, "there are %zu sessions", live);
-	if (request->mode == SESSION_PERSISTENT && !session_service_has_box(s))
+	if (session_mode_has_box(mode) && !session_service_has_box(s))
 		return error_set(err, ERR_BUSY, 0, "sessions have %zu boxes, and may have no more",
 		                 s->boxes);
 	return 0;
@@ -268,7 +277,7 @@ static void reuse_session(struct session *session, const struct session_request 
 int session_open(struct session_service *s, struct session *session,
                  const struct policy_decision *decision, struct error *err)
 {
-	if (session->mode == SESSION_EPHEMERAL) {
+	if (!session_mode_has_box(session->mode)) {
 		session_set_state(session, SESSION_READY);
 		return 0;
 	}
@@ -290,7 +299,7 @@ static int make_session(struct session_service *s, const struct session_request 
 
 	if (request->id && session_find(s, tenant_of(request), request->id))
 		return error_set(err, ERR_CONFLICT, 0, "session %s exists", request->id);
-	if (check_room(s, request, err) < 0)
+	if (check_room(s, decision->mode, err) < 0)
 		return -1;
 	session = session_new(s, request, decision);
 	session_owner_enter(session, request->id);

@@ -159,7 +159,7 @@ static void optional_is_a_missing_layer_that_is_not_required(void **state)
 
 static const char *remedy_of(const struct checks *checks, const char *name)
 {
-	struct advice advice = {0};
+	static struct advice advice;
 
 	assert_int_equal(checks_advise(checks, checks_find(checks, name), &advice), 0);
 	return advice.remedy;
@@ -173,10 +173,31 @@ static void an_untested_check_points_to_its_cause(void **state)
 	assert_int_equal(parse(&checks, "user\tmissing\trefused\npid\tmissing\trefused\n"
 	                                "net\tmissing\tno such thing\nuts\tok\trefused\n"),
 	                 0);
-	assert_non_null(strstr(remedy_of(&checks, "user"), "sysctl"));
+	assert_non_null(strstr(remedy_of(&checks, "user"), "as root"));
 	assert_non_null(strstr(remedy_of(&checks, "pid"), "'user'"));
 	assert_non_null(strstr(remedy_of(&checks, "net"), "CONFIG_NET_NS"));
 	assert_non_null(strstr(remedy_of(&checks, "uts"), "CONFIG_UTS_NS"));
+	checks_done(&checks);
+}
+
+static void the_first_remedy_is_that_of_the_cause(void **state)
+{
+	struct checks checks = {0};
+	struct advice advice;
+
+	(void)state;
+	assert_int_equal(parse(&checks, "cgroup.memory\tmissing\tx\nkernel\tinfo\t6.1\n"), 0);
+	assert_false(checks_first_remedy(&checks, &advice));
+	checks_add(&checks, "user", CHECK_MISSING, "refused");
+	assert_true(checks_first_remedy(&checks, &advice));
+	assert_non_null(strstr(advice.remedy, "as root"));
+	checks_add(&checks, "max_user_namespaces", CHECK_MISSING, "0");
+	assert_true(checks_first_remedy(&checks, &advice));
+	assert_string_equal(advice.name, "user");
+	assert_non_null(strstr(advice.remedy, "sysctl -w user.max_user_namespaces"));
+	checks_add(&checks, "apparmor_userns", CHECK_MISSING, "restricted");
+	assert_true(checks_first_remedy(&checks, &advice));
+	assert_non_null(strstr(advice.remedy, "apparmor_restrict_unprivileged_userns=0"));
 	checks_done(&checks);
 }
 
@@ -199,6 +220,7 @@ int main(void)
 		cmocka_unit_test(strictness_needs_every_required_check),
 		cmocka_unit_test(optional_is_a_missing_layer_that_is_not_required),
 		cmocka_unit_test(an_untested_check_points_to_its_cause),
+		cmocka_unit_test(the_first_remedy_is_that_of_the_cause),
 		cmocka_unit_test(unknown_names_have_no_advice),
 	};
 

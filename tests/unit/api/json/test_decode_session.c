@@ -57,6 +57,7 @@ static void everything_asked_of_a_session_arrives(void **state)
 	assert_string_equal(request.agent_id, "agent");
 	assert_string_equal(request.env[0], "A=1");
 	assert_int_equal(request.mode, SESSION_PERSISTENT);
+	assert_false(request.mode_soft);
 	assert_int_equal(request.idle_timeout_us, 1500000);
 	assert_int_equal(request.lifetime_us, 60000000);
 	assert_int_equal(request.memory_bytes, 64 << 20);
@@ -74,7 +75,8 @@ static void nothing_asked_for_is_a_request_too(void **state)
 	assert_int_equal(decode_session("{}", 2, NULL, &request, &err), 0);
 	assert_null(request.id);
 	assert_null(request.language);
-	assert_int_equal(request.mode, SESSION_EPHEMERAL);
+	assert_int_equal(request.mode, SESSION_WORKSPACE);
+	assert_true(request.mode_soft);
 	assert_int_equal(request.idle_timeout_us, 0);
 }
 
@@ -89,6 +91,7 @@ static void null_is_nothing(void **state)
 	assert_int_equal(decode_session(body, sizeof(body) - 1, NULL, &request, &err), 0);
 	assert_null(request.id);
 	assert_null(request.env);
+	assert_true(request.mode_soft);
 	assert_int_equal(request.idle_timeout_us, 0);
 }
 

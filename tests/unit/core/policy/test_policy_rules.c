@@ -1,129 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/size.h"
-#include "base/str.h"
-#include "core/config/config.h"
-#include "core/policy/policies.h"
-#include "core/policy/policy.h"
-#include "core/run/run.h"
-#include "core/session/session.h"
-#include "core/template/images.h"
-#include "core/template/template.h"
-#include "core_fixture.h"
-#include "gateway/spec.h"
-#include "wire/layer.h"
-
-#define SEC 1000000ULL
-
-struct fixture {
-	struct config *config;
-	struct runners *runners;
-	struct driver_caps caps;
-	struct policy_rules rules;
-	struct policy *own, *chosen; /* references */
-	struct run_request request;  /* strings are not owned here */
-	struct session_request session;
-	struct policy_explanation result;
-};
-
-static int setup(void **state)
-{
-	struct fixture *f = NEW(struct fixture);
-	struct error err = {0};
-
-	f->config = config_load(NULL, NULL, 0, &err);
-	f->runners = fixture_runners();
-	f->caps = (struct driver_caps){.layers = LAYERS_ALL};
-	f->rules = (struct policy_rules){f->config, f->runners, &f->caps, 4, NULL};
-	f->request.language = (char *)"demo";
-	f->request.code = (char *)"x";
-	f->request.code_len = 1;
-	f->session.language = (char *)"demo";
-	*state = f;
-	return f->config ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	policy_explanation_done(&f->result);
-	policy_unref(f->own);
-	policy_unref(f->chosen);
-	runners_free(f->runners);
-	config_free(f->config);
-	free(f);
-	return 0;
-}
-
-static struct policy *parse(const char *name, const char *text)
-{
-	cleanup_free char *whole = xasprintf("name: %s\n%s", name, text);
-	struct error err = {0};
-	struct policy *policy = policy_parse(whole, strlen(whole), name, &err);
-
-	if (!policy)
-		fail_msg("%s", err.msg);
-	return policy;
-}
-
-static void use(struct fixture *f, const char *own, const char *chosen)
-{
-	policy_unref(f->own);
-	policy_unref(f->chosen);
-	f->own = own ? parse("own", own) : NULL;
-	f->chosen = chosen ? parse("chosen", chosen) : NULL;
-}
-
-static struct policy_explanation *ask(struct fixture *f)
-{
-	const struct policy_stack stack = {f->own, f->chosen};
-
-	policy_explanation_done(&f->result);
-	f->result = (struct policy_explanation){0};
-	policy_explain(&f->rules, &stack, &f->request, &f->result);
-	return &f->result;
-}
-
-static struct policy_explanation *ask_session(struct fixture *f)
-{
-	const struct policy_stack stack = {f->own, f->chosen};
-
-	policy_explanation_done(&f->result);
-	f->result = (struct policy_explanation){0};
-	policy_explain_session(&f->rules, &stack, &f->session, &f->result);
-	return &f->result;
-}
-
-static void expect_rule(const struct policy_rule *rule, enum policy_by by, const char *policy,
-                        const char *path)
-{
-	if (rule->by != by || !str_equal(rule->path, path) ||
-	    !str_equal(rule->policy ? rule->policy : "", policy))
-		fail_msg("by %s '%s' %s", policy_by_name(rule->by),
-		         rule->policy ? rule->policy : "", rule->path);
-}
-
-static void expect_allowed(const struct policy_explanation *e)
-{
-	if (!e->allowed)
-		fail_msg("%s: %s", e->err.field, e->err.msg);
-}
-
-static void expect_refused(const struct policy_explanation *e, enum error_code code,
-                           const char *field, const char *what)
-{
-	assert_false(e->allowed);
-	assert_null(e->decision.argv);
-	if (e->err.code != code || !str_equal(e->err.field, field) || !strstr(e->err.msg, what))
-		fail_msg("%s: '%s' %s", error_name(e->err.code), e->err.field, e->err.msg);
-}
+#include "policy_fixture.h"
 
 /* One limit: the request, three rules, the result. 0 or "": none. */
 struct limit_row {
@@ -611,42 +489,6 @@ static void templates_hold_for_the_host_too(void **state)
 	expect_allowed(ask(f));
 }
 
-static void sessions_have_modes_and_spans(void **state)
-{
-	struct fixture *f = *state;
-	const struct policy_decision *d = &f->result.decision;
-
-	f->session.mode = SESSION_PERSISTENT;
-	use(f, "sessions: {modes: [ephemeral]}", NULL);
-	expect_refused(ask_session(f), ERR_DENIED, "mode",
-	               "policy own: sessions.modes: sessions of mode 'persistent' are not allowed; "
-	               "allowed: ephemeral");
-	f->session.mode = SESSION_EPHEMERAL;
-	expect_allowed(ask_session(f));
-	use(f, "sessions: {modes: []}", NULL);
-	expect_refused(ask_session(f), ERR_DENIED, "mode", "allowed: nothing");
-	expect_allowed(ask(f)); /* executions are not sessions */
-
-	use(f,
-	    "sessions: {idle_timeout: {default: 60s, max: 120s}, lifetime: {default: 100s, max: "
-	    "200s, on_exceed: refuse}}",
-	    NULL);
-	expect_allowed(ask_session(f));
-	assert_int_equal(d->idle_us, 60 * SEC);
-	assert_int_equal(d->lifetime_us, 100 * SEC);
-	f->session.idle_timeout_us = 110 * SEC;
-	expect_allowed(ask_session(f));
-	assert_int_equal(d->idle_us, 100 * SEC);
-	expect_rule(&d->grants[POLICY_IDLE].rule, POLICY_BY_POLICY, "own",
-	            "sessions.lifetime.default");
-	f->session.lifetime_us = 150 * SEC;
-	expect_allowed(ask_session(f));
-	assert_int_equal(d->idle_us, 110 * SEC);
-	expect_rule(&d->grants[POLICY_LIFETIME].rule, POLICY_BY_REQUEST, "", "lifetime");
-	f->session.lifetime_us = 201 * SEC;
-	expect_refused(ask_session(f), ERR_DENIED, "lifetime", "201 is above the maximum of 200");
-}
-
 static void output_may_be_ended_when_it_overflows(void **state)
 {
 	struct fixture *f = *state;
@@ -786,7 +628,6 @@ int main(void)
 		TEST(private_ranges_are_narrowed),
 		TEST(network_host_lacks_one_layer_of_strict),
 		TEST(templates_hold_for_the_host_too),
-		TEST(sessions_have_modes_and_spans),
 		TEST(output_may_be_ended_when_it_overflows),
 		TEST(requests_choose_only_what_they_may),
 		TEST(no_grant_exceeds_a_maximum),

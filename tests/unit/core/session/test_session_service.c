@@ -310,6 +310,39 @@ static void ephemeral_executions_have_a_box_each(void **state)
 	expect_state(session, SESSION_READY);
 }
 
+/* In a session that keeps files, and no variables. */
+static void workspace_executions_are_processes_of_one_box(void **state)
+{
+	struct fixture *f = *state;
+	const struct exec_facts facts = {.stdout_bytes = 0};
+	const struct fake_exec *first, *second;
+	struct session *session;
+	struct box *box;
+
+	f->request.mode = SESSION_WORKSPACE;
+	session = ready(f);
+	box = box_of(f, session);
+	assert_null(fake_exec_last(box)); /* no runner waits for code */
+	(void)execute(f, session);
+	first = fake_exec_last(box);
+	assert_false(first->keep);
+	assert_int_equal(first->runner, 0);
+	assert_string_equal(first->argv[1], "/run/millibox/run1.py");
+	fake_started(box, first->id);
+	fake_done(box, first->id, &facts);
+	(void)execute(f, session);
+	second = fake_exec_last(box);
+	assert_int_equal(second->id, first->id + 1);
+	assert_false(second->keep);
+	assert_int_equal(second->runner, 0);
+	assert_int_equal(fake_box_count(f->driver), 1);
+	fake_started(box, second->id);
+	fake_done(box, second->id, &facts);
+	expect_state(session, SESSION_READY);
+	assert_string_equal(session_mode_name(info_of(session).mode), "workspace");
+	assert_non_null(session_find_box(f->service, TENANT_DEFAULT, info_of(session).box_id));
+}
+
 static void ephemeral_execution_can_be_controlled(void **state)
 {
 	struct fixture *f = *state;
@@ -487,6 +520,7 @@ int main(void)
 		TEST(session_in_use_or_of_another_kind_is_not),
 		TEST(an_ended_session_is_not_reused),
 		TEST(ephemeral_executions_have_a_box_each),
+		TEST(workspace_executions_are_processes_of_one_box),
 		TEST(ephemeral_execution_can_be_controlled),
 		TEST(ephemeral_failure_is_one_of_the_execution),
 		TEST(ephemeral_session_ends_with_what_it_runs),
