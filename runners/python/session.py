@@ -37,9 +37,10 @@ KEPT = {name: __import__(name) for name in (
     "_ast", "_json", "binascii", "io", "posix", "reprlib", "sys", "time")}
 
 
-def import_kept(name, *_):
-    """__import__ of our own code: only modules that were loaded before the first request."""
-    return KEPT[name]
+def import_kept(name, *given, load=__import__):
+    """__import__ of our own code: only modules that were loaded before the first request. The compiler, which we call,
+    loads unicodedata for the first name that is not ASCII."""
+    return load(name, *given) if name == "unicodedata" else KEPT[name]
 
 
 # Functions defined from here on use this copy of the builtins, whatever the program does to the originals.
@@ -126,6 +127,7 @@ def bind_loop(report):
     fds_array = array.array
     add_user_site = ADD_USER_SITE
     raw_file, reader, writer, text_file = io.FileIO, io.BufferedReader, io.BufferedWriter, io.TextIOWrapper
+    string_file = io.StringIO
     pid = 0
     posix.set_inheritable(CHANNEL, False)
     main = type(sys)("__main__")
@@ -265,7 +267,8 @@ def bind_loop(report):
             old = next(iter(sources))
             count[1] -= len(sources.pop(old))
             lines_cache.pop(old, None)
-        lines_cache[name] = (len(text), None, text.splitlines(True), name)
+        # Each line ends with a newline, as linecache's own do: traceback places carets by that.
+        lines_cache[name] = (len(text), None, list(string_file(text + "\n", None)), name)
 
     def flush():
         for stream in {id(s): s for s in (*streams[1:], sys.stdout, sys.stderr)}.values():

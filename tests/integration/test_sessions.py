@@ -67,6 +67,20 @@ def test_a_traceback_shows_only_the_users_lines(py):
     assert r["error_message"] == "ValueError: no"
 
 
+@pytest.mark.parametrize("code", ["1/0", "1/0\n", "x = 1\n(x +\n x)/0", "é = 'é'; é + 1", "'\f'\n'\\u2028'; 1/0", "if True:\r\n\t1/0", "def f(): (1)/0\nf()", "1 +"])
+def test_a_traceback_marks_what_python_marks(py, code):
+    """Python itself prints that of a single execution."""
+    own, single = py.run(code), py.client.post(f"{V1}/execute", {"code": code, "language": "python"}).json
+    marked = [line for line in single["error"]["traceback"] if "File" not in line]
+    assert [line for line in own["error"]["traceback"] if "File" not in line] == marked
+
+
+def test_names_need_not_be_ascii(py):
+    """The compiler normalises them, with a module that is loaded then."""
+    assert py.run("größe = 41; ｘ = 1")["status"] == "success"
+    assert py.run("größe + x")["result"] == 42
+
+
 def test_a_syntax_error_is_reported_and_harmless(py):
     py.run("x = 1")
     r = py.run("def (:")
