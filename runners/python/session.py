@@ -24,6 +24,7 @@ import sys
 import traceback
 
 CHANNEL = 3
+PACKAGES = "/opt/millibox/packages/"  # a layer
 REQUEST_MAX = 72 << 10
 PIECE_MAX = 60 << 10
 SOURCES_MAX = 8 << 20  # characters of earlier runs that are kept for tracebacks
@@ -67,7 +68,8 @@ def load_zygote():
 
 def bind_user_site():
     """Return a function that adds the user's site directory to the module path as soon as there is one, before
-    the host's packages, and whether it did. A program may run pip at any time."""
+    a layer's and the host's packages, and whether it did. A program may run pip at any time, and packages that are
+    installed into the session come there."""
     folder = "/workspace/.local/lib/python%d.%d/site-packages" % sys.version_info[:2]
     exists = posix.access
 
@@ -75,12 +77,16 @@ def bind_user_site():
         if folder in sys.path or not exists(folder, 0):
             return False
         known = len(sys.path)
-        first = ([i for i, entry in enumerate(sys.path) if str(entry).endswith("-packages")] or [known])[0]
+        first = ([i for i, entry in enumerate(sys.path) if is_place_of_packages(str(entry))] or [known])[0]
         sys.path.append(folder)  # without its .pth files, which would run in the runner
         sys.path[first:] = sys.path[known:] + sys.path[first:known]
         return True
 
     return add_user_site
+
+
+def is_place_of_packages(entry):
+    return entry.endswith("-packages") or entry.startswith(PACKAGES)
 
 
 ADD_USER_SITE = bind_user_site()
@@ -91,7 +97,7 @@ def add_layer():
     caller set is searched before the library, see search()."""
     places = posix.environ.get(b"PYTHONPATH", b"").decode("utf-8", "surrogateescape").split(":")
     known = [i for i, entry in enumerate(sys.path) if str(entry).endswith("-packages")] or [len(sys.path)]
-    sys.path[known[0] : known[0]] = [place for place in places if place.startswith("/opt/millibox/")]
+    sys.path[known[0] : known[0]] = [place for place in places if place.startswith(PACKAGES)]
 
 
 class UserSite:
