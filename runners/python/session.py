@@ -124,8 +124,9 @@ def bind_loop(report):
     native_id = _thread.get_native_id
     modules, lines_cache = sys.modules, linecache.cache
     format_exception = traceback.format_exception
-    split, render, error_form, words, read_json, answer, is_handler = (
-        report[name] for name in ("split", "render", "error_form", "words", "read_json", "answer", "is_handler"))
+    split, render, error_form, words, read_json, answer, is_handler, new_shown = (
+        report[name]
+        for name in ("split", "render", "error_form", "words", "read_json", "answer", "is_handler", "Shown"))
     ours = (__file__, split.__code__.co_filename, report["HANDLER"])
     channel = _socket.socket(fileno=CHANNEL)
     wait_for, receive_message, send = channel.recv, channel.recvmsg, channel.send
@@ -142,6 +143,7 @@ def bind_loop(report):
     sources = {}
     pending = []  # [id, exit code or None] of the run that is not answered yet
     report_text = []  # its report
+    shown = [new_shown()]  # what it displayed
     count = [0, 0]  # runs, characters in sources
     late = set()  # threads of earlier runs
     streams = []
@@ -162,6 +164,13 @@ def bind_loop(report):
             return super().write(text)
 
     Output.__module__, Output.__qualname__ = "_io", "TextIOWrapper"
+
+    def display(*values):
+        """Show values among the results of this run, each as the value of a last expression."""
+        if not late or native_id() not in late:
+            shown[0].add(values)
+
+    display.__module__, display.__qualname__ = "builtins", "display"
 
     def ignore(*_):
         """A handler instead of SIG_IGN, which child processes would inherit."""
@@ -398,10 +407,11 @@ def bind_loop(report):
         pending[1], value, error, answered = execute(path)
         reset()
         flush()
-        if value is not None or error is not None or answered is not None or "matplotlib.pyplot" in modules:
+        if (value is not None or error is not None or answered is not None or shown[0].bundles
+                or "matplotlib.pyplot" in modules):
             try:
                 # An error in the report must not be raised.
-                text = render(value, error, answered, modules.get("matplotlib.pyplot"))
+                text = render(value, error, answered, modules.get("matplotlib.pyplot"), shown[0])
                 report_text[:] = (text,) if text else ()
             except KeyboardInterrupt:
                 pending[1] = INTERRUPTED
@@ -436,6 +446,7 @@ def bind_loop(report):
         ident, path, variables, args, fds = receive()
         pending[:] = ident, None
         report_text.clear()
+        shown[0] = new_shown()
         perform(path, variables, args, fds)
 
     def note_error(error):
@@ -464,6 +475,7 @@ def bind_loop(report):
         sys.meta_path.append(UserSite)
         if b"MILLIBOX_TOOLS" in posix.environ:
             sys.path.append(posix.environ[b"MILLIBOX_TOOLS"].decode())
+        BUILTINS.display = display
         preload(sys.argv[1:])
         while True:
             try:

@@ -56,6 +56,21 @@ def test_rich_values_come_in_their_media_types(py):
     assert "text/plain" in r["results"][0]
 
 
+def test_what_a_run_displays(py):
+    r = py.run("print('a')\ndisplay('b', 3)\nx = 41\nx + 1")
+    assert (r["stdout"], [b["text/plain"] for b in r["results"]], r["result"]) == ("a\n", ["'b'", "3", "42"], 42), r
+    assert py.run("x")["results"] == [{"text/plain": "41"}]  # and not what was displayed before
+    r = py.run("display('before')\n1/0")
+    assert [b["text/plain"] for b in r["results"]] == ["'before'"] and r["error"]["name"] == "ZeroDivisionError", r
+    assert py.run("display = 5\ndisplay")["result"] == 5
+
+
+def test_a_figure_that_was_displayed_is_shown_once(make):
+    session = make(resources={"memory": "1Gi"})
+    r = session.run("import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\ndisplay(fig)\nplt.figure()\n5", timeout=60)
+    assert [sorted(b) for b in r["results"]] == [["image/png", "text/plain"]] * 2 + [["text/plain"]], r
+
+
 def test_a_traceback_shows_only_the_users_lines(py):
     r = py.run("def g():\n    raise ValueError('no')\ng()")
     assert r["status"] == "failed"
