@@ -11,20 +11,78 @@ import threading
 import millibox
 
 
+def refusals(make, *wrong):
+    """What it says where it is made with something that it cannot use."""
+    said = []
+    for box in wrong:
+        try:
+            make(box)
+            said.append(None)
+        except TypeError as e:
+            said.append(str(e))
+    return said
+
+
 def langchain():
     from langchain_core.messages import AIMessage
     from millibox.adapters.langchain import python_tool
 
+    def call(tool, number, code):
+        asked = AIMessage("", tool_calls=[{"name": tool.name, "args": {"code": code}, "id": str(number), "type": "tool_call"}])
+        return asked.tool_calls[0]
+
+    async def hold_async():
+        async with millibox.AsyncSandbox() as box:
+            tool = python_tool(box)
+            await tool.ainvoke({"code": "x = 41"})
+            message = await tool.ainvoke(call(tool, 7, "x + 1"))
+            return [message.content, message.artifact.json, *refusals(tool.invoke, {"code": "x"})]
+
     with millibox.Sandbox() as box:
         tool = python_tool(box)
         calls = ["x = 41", "x + 1", "print('out'); 1 / 0"]
-        messages = []
-        for number, code in enumerate(calls):
-            asked = AIMessage("", tool_calls=[{"name": tool.name, "args": {"code": code}, "id": str(number), "type": "tool_call"}])
-            messages.append(tool.invoke(asked.tool_calls[0]))
+        messages = [tool.invoke(call(tool, number, code)) for number, code in enumerate(calls)]
         later = asyncio.run(tool.ainvoke({"code": "x"}))
         return {"schema": sorted(tool.args), "texts": [message.content for message in messages], "later": later,
-                "value": messages[1].artifact.json, "ids": [message.tool_call_id for message in messages]}
+                "value": messages[1].artifact.json, "ids": [message.tool_call_id for message in messages],
+                "refused": tool.invoke({"code": ""}), "async": asyncio.run(hold_async()),
+                "wrong": refusals(python_tool, millibox.Client(), millibox.Sandbox, None)}
+
+
+def langgraph():
+    """An agent's whole loop, with a model whose answers are fixed."""
+    import warnings
+
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage
+    from langgraph.prebuilt import create_react_agent
+    from millibox.adapters.langchain import python_tool
+
+    warnings.simplefilter("ignore")
+
+    class Scripted(GenericFakeChatModel):
+        def bind_tools(self, tools, **kw):
+            return self
+
+    def agent_with(box):
+        codes = ["x = 20", "display('shown'); x * 2 + 2"]
+        asked = [AIMessage("", tool_calls=[{"name": "run_python", "args": {"code": code}, "id": str(number), "type": "tool_call"}])
+                 for number, code in enumerate(codes)]
+        return create_react_agent(Scripted(messages=iter([*asked, AIMessage("done")])), [python_tool(box)])
+
+    def contents(state):
+        return [message.content for message in state["messages"] if message.content]
+
+    async def hold_async(box):
+        return contents(await agent_with(box).ainvoke({"messages": [("user", "what is it?")]}))
+
+    async def main():
+        async with millibox.AsyncSandbox() as box:
+            return await hold_async(box)
+
+    with millibox.Sandbox() as box:
+        return {"sync": contents(agent_with(box).invoke({"messages": [("user", "what is it?")]})),
+                "sync in a loop": asyncio.run(hold_async(box)), "async": asyncio.run(main())}
 
 
 def openai_agents():
@@ -38,13 +96,15 @@ def openai_agents():
     class Scripted(Model):
         """A model whose answers are fixed."""
 
+        codes = ["x = 20", "x * 2 + 2"]
+
         def __init__(self):
             self.seen = []
 
         async def get_response(self, system_instructions, input, *args, **kw):
             outputs = [item["output"] for item in input if isinstance(item, dict) and item.get("type") == "function_call_output"]
             self.seen = outputs
-            codes = ["x = 20", "x * 2 + 2"]
+            codes = self.codes
             if len(outputs) < len(codes):
                 call = ResponseFunctionToolCall(arguments=json.dumps({"code": codes[len(outputs)]}), call_id=f"c{len(outputs)}",
                                                 name="run_python", type="function_call")
@@ -56,14 +116,45 @@ def openai_agents():
         def stream_response(self, *args, **kw):
             raise NotImplementedError
 
-    async def main():
-        async with millibox.AsyncSandbox() as box:
-            tool = python_tool(box)
-            model = Scripted()
-            done = await Runner.run(Agent(name="a", model=model, tools=[tool]), "what is it?")
-            return {"answer": done.final_output, "seen": model.seen, "required": tool.params_json_schema["required"]}
+    async def ask(box):
+        tool = python_tool(box)
+        model = Scripted()
+        done = await Runner.run(Agent(name="a", model=model, tools=[tool]), "what is it?")
+        return {"answer": done.final_output, "seen": model.seen, "required": tool.params_json_schema["required"]}
 
-    return asyncio.run(main())
+    async def cancel(box, started):
+        """A cancelled agent cancels its program; variables stay."""
+        Scripted.codes = ["open('started', 'w').close()\nimport time\ntime.sleep(600)"]
+        task = asyncio.ensure_future(ask(box))
+        while not await started():
+            await asyncio.sleep(0.05)
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError:
+            return "cancelled"
+
+    async def hold_async():
+        async with millibox.AsyncSandbox() as box:
+            return [await ask(box), await cancel(box, lambda: box.files.exists("started")), (await box.run_code("x")).json]
+
+    async def hold_sync():
+        with millibox.Sandbox() as box:
+            return [await ask(box), await cancel(box, lambda: asyncio.to_thread(box.files.exists, "started")), box.run_code("x").json]
+
+    async def lose():
+        """What a model cannot help ends the run."""
+        box = millibox.Sandbox()
+        try:
+            await ask(box)
+        except Exception as e:
+            return str(e.__cause__ or e)
+
+    both = []
+    for hold in (hold_async, hold_sync):
+        Scripted.codes = ["x = 20", "x * 2 + 2"]
+        both.append(asyncio.run(hold()))
+    return {"both": both, "lost": asyncio.run(lose()), "wrong": refusals(python_tool, millibox.AsyncClient(), object())}
 
 
 def smolagents():
@@ -98,7 +189,7 @@ def smolagents():
         model = Scripted()
         agent = CodeAgent(tools=[shout], model=model, executor=MilliboxExecutor(box), verbosity_level=0)
         answer = agent.run("say hi", additional_args={"given": 7})
-        return {"answer": answer, "first": model.seen[1], "second": model.seen[2]}
+        return {"answer": answer, "first": model.seen[1], "second": model.seen[2], "wrong": refusals(MilliboxExecutor, millibox.AsyncSandbox())}
 
 
 def jupyter():

@@ -36,17 +36,31 @@ def test_langchain(hold):
     assert seen["schema"] == ["code"] and seen["ids"] == ["0", "1", "2"]
     assert seen["texts"][:2] == ["(no output)", "42"] and seen["value"] == 42
     assert seen["texts"][2].startswith("out\n[stderr]") and "ZeroDivisionError" in seen["texts"][2]
-    assert seen["later"] == "41"
+    assert seen["later"] == "41" and seen["refused"].startswith("[refused]")
+    *shown, sync = seen["async"]
+    assert shown == ["42", 42] and "AsyncSandbox" in sync and "ainvoke" in sync
+    needs = "python_tool of LangChain needs a millibox.Sandbox or millibox.AsyncSandbox, and got"
+    assert seen["wrong"] == [f"{needs} Client", f"{needs} the class Sandbox", f"{needs} NoneType"]
+
+
+def test_langgraph(hold):
+    said = ["what is it?", "(no output)", "'shown'\n42", "done"]
+    assert hold("langgraph") == {"sync": said, "sync in a loop": said, "async": said}
 
 
 def test_openai_agents(hold):
-    assert hold("openai_agents") == {"answer": "the answer is 42", "seen": ["(no output)", "42"], "required": ["code"]}
+    seen = hold("openai_agents")
+    conversation = {"answer": "the answer is 42", "seen": ["(no output)", "42"], "required": ["code"]}
+    assert seen["both"] == [[conversation, "cancelled", 20]] * 2
+    assert "not started" in seen["lost"]
+    assert all("needs a millibox.Sandbox or millibox.AsyncSandbox" in said for said in seen["wrong"])
 
 
 def test_smolagents(hold):
     seen = hold("smolagents")
     assert seen["answer"] == {"said": "HI", "n": 7}
     assert "in /workspace" in seen["first"] and "NameError" in seen["second"]
+    assert seen["wrong"] == ["MilliboxExecutor needs a millibox.Sandbox, and got AsyncSandbox: smolagents runs code synchronously"]
 
 
 def test_jupyter(hold):
