@@ -73,6 +73,6 @@ async def _run_in_thread(box: Sandbox, code: str, timeout: Optional[float]) -> R
         return await asyncio.shield(waiting)
     except asyncio.CancelledError:
         await asyncio.to_thread(give_up)
-        # The thread ends with its program; nobody asks for its result.
+        # The thread ends with its program; its result is of no use.
         waiting.add_done_callback(lambda done: done.cancelled() or done.exception())
         raise
