@@ -18,7 +18,8 @@ OUTPUTS_MAX = RETURN_MAX // 2
 # Exit codes of a program with a handler.
 NOT_LOADED, RAISED, NOT_JSON = 1, 2, 3
 # Defined by report.py.
-quote, cut, words, error, is_ours, send = [globals()[name] for name in "quote cut words error is_ours send".split()]
+quote, cut, words, error, is_ours, send, render, shown_by_run = [
+    globals()[name] for name in "quote cut words error is_ours send render shown_by_run".split()]
 
 
 class HandlerNotFound(Exception):
@@ -193,5 +194,5 @@ def handle(names, asked, source):
     if failure is not None:
         error(type(failure), failure, failure.__traceback__, source)
     elif is_ours():
-        send('{"result":' + data + "}")
+        send(render(None, None, data, None, shown_by_run()))
     return code

@@ -6,9 +6,12 @@ A report goes to the agent as one JSON object:
     {"result": VALUE, "results": [{"text/plain": TEXT, "text/html": TEXT, "image/png": BASE64}],
      "error": {"name": TEXT, "value": TEXT, "traceback": [LINE...]}}
 
+The results are what display() was given, then open figures, then the value of the last expression.
+
 All sizes are bounded. The C modules of json and socket are used directly: importing the Python ones
-would take longer than most programs run. run.py sets PID, its process id, RUN, its file name, and NAME, the program's;
-session.py sends reports itself. handler.py is loaded into the same namespace if needed.
+would take longer than most programs run. run.py sets PID, its process id, RUN, its file name, NAME, the program's, and
+SHOWN, a list of one Shown after display() was called; session.py sends reports itself. handler.py is loaded into the
+same namespace if needed.
 """
 
 import sys
@@ -22,6 +25,8 @@ NODES_MAX = 10000
 DEPTH_MAX = 32
 TRACE_LINES_MAX = 200
 FIGURES_MAX = 16
+SHOWN_MAX = 200  # by display(), in a run
+SHOWN_SIZE_MAX = 1 << 20
 BIG = 10000  # containers beyond this are abbreviated before they are rendered
 
 RICH = (
@@ -211,37 +216,63 @@ def forms(value):
     return data, bundle(value, plain, data)
 
 
-def figures(value, pyplot):
-    """MIME bundles of the open figures, which are closed."""
+class Shown:
+    """What display() was given in a run: MIME bundles."""
+
+    def __init__(self):
+        self.bundles, self.size = [], 0
+        self.figures = []
+
+    def add(self, values):
+        for value in values:
+            data = forms(value)[1]
+            if len(self.bundles) >= SHOWN_MAX or self.size + len(data) > SHOWN_SIZE_MAX:
+                print(describe(value))
+                continue
+            self.bundles.append(data)
+            self.size += len(data)
+            if str(type(value).__module__).startswith("matplotlib."):
+                self.figures.append(value)
+
+
+def shown_by_run():
+    return (globals()["SHOWN"] or [None])[0]
+
+
+def figures(hidden, pyplot):
+    """MIME bundles of the open figures, which are closed; without @hidden."""
     found = []
     for number in pyplot.get_fignums()[:FIGURES_MAX]:
         figure = pyplot.figure(number)
-        if figure is not value:
+        if not any([figure is other for other in hidden]):
             found.append("{" + quote("text/plain") + ":" + quote(describe(figure)) + "," + quote("image/png") + ":"
                         + quote(base64(picture(figure))) + "}")
     pyplot.close("all")
     return found
 
 
-def render(value, error, answered, pyplot):
-    """The report of a run, or "". @error, @answered: JSON, or None; @pyplot: the module, or None."""
-    members, results, size = [], [], 0
+def render(value, error, answered, pyplot, shown):
+    """The report of a run, or "". @error, @answered: JSON, or None; @pyplot: the module, or None; @shown: a Shown, or
+    None."""
+    members, last, size = [], [], 0
     if answered is not None:
         members.append('"result":' + answered)
         size = len(answered)
     elif value is not None:
-        data, shown = forms(value)
+        data, value_shown = forms(value)
         members.append('"result":' + data)
-        results.append(shown)
-        size = len(data) + len(shown)
+        last.append(value_shown)
+        size = len(data) + len(value_shown)
     try:
-        pictures = figures(value, pyplot) if pyplot is not None else []
+        pictures = figures([value, *(shown.figures if shown else ())], pyplot) if pyplot is not None else []
     except Exception:
         pictures = []
-    for shown in pictures:
-        if size + len(shown) < REPORT_MAX - (200 << 10):  # room for an error
-            results.append(shown)
-            size += len(shown)
+    results = list(shown.bundles) if shown else []
+    for picture_shown in pictures:
+        if size + len(picture_shown) < REPORT_MAX - (200 << 10):  # room for an error
+            results.append(picture_shown)
+            size += len(picture_shown)
+    results += last
     if results:
         members.append('"results":[' + ",".join(results) + "]")
     if error is not None:
@@ -250,7 +281,7 @@ def render(value, error, answered, pyplot):
 
 
 def result(value, pyplot):
-    if is_ours() and (text := render(value, None, None, pyplot)):
+    if is_ours() and (text := render(value, None, None, pyplot, shown_by_run())):
         send(text)
 
 
@@ -303,7 +334,7 @@ def error_form(kind, said, text):
 
 def send_error(kind, value, text):
     try:
-        send('{"error":' + error_form(kind, words(value), text) + "}")
+        send(render(None, error_form(kind, words(value), text), None, None, shown_by_run()))
     except Exception:
         pass  # no agent listens; the exception has been printed
 

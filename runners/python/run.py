@@ -65,7 +65,7 @@ class _Source:  # loader that gives traceback, inspect, warnings and pdb the pro
 
 
 def _call_part(task, *args, also=()):
-    names = {"__name__": "millibox_report", "PID": _pid, "RUN": __file__, "NAME": _name}
+    names = {"__name__": "millibox_report", "PID": _pid, "RUN": __file__, "NAME": _name, "SHOWN": _shown}
     for part in ("report.py", *also):
         exec(_parts[part] if part in _parts else _read(part), names)
     return names[task](*args)
@@ -82,6 +82,16 @@ def _report(task, *args):
         return _call_part(task, *args)
     except BaseException:
         return None
+
+
+def display(*values):
+    """Show values among the results of this program, each as the value of a last expression."""
+    if not _shown:
+        _shown.append(_call_part("Shown"))
+    _shown[0].add(values)
+
+
+display.__module__ = "builtins"
 
 
 def _hook(kind, value, trace):
@@ -110,6 +120,7 @@ def _prepare():
     sys.modules["__main__"] = _main
     names = _main.__dict__
     names["__builtins__"] = sys.modules["builtins"]
+    sys.modules["builtins"].display = display
     # Not where the source is: programs look for data and store results beside __file__. The price is
     # that multiprocessing's "spawn", unlike "fork", does not find the program.
     names["__file__"] = "/workspace/main.py"
@@ -169,7 +180,7 @@ def _run(path, args):
     if last is not None:
         last = eval(last, names)
     pyplot = modules.get("matplotlib.pyplot")  # may have open figures
-    if not asked and (last is not None or pyplot is not None):
+    if not asked and (last is not None or pyplot is not None or _shown):
         _report("result", last, pyplot)
     return _call_part("handle", names, asked, path, also=("handler.py",)) if asked else 0
 
@@ -182,6 +193,7 @@ _VARIABLES = {b"PYTHONPATH", b"PYTHONUNBUFFERED", b"PYTHONDONTWRITEBYTECODE"}
 _pid = 0
 _name = ""  # as the program and its tracebacks know it
 _leave = _undo = None
+_shown = []  # of display()
 _prepare()
 if b"MILLIBOX_ZYGOTE" in sys.modules["posix"].environ:
     _leave, _undo = _call_part("serve", globals(), also=("prepare.py", "zygote.py"))
@@ -192,7 +204,12 @@ if sys.argv[1] == "-":
 else:
     _path, _args = sys.argv[1], sys.argv[2:]
 try:
-    _code = _run(_path, _args)
+    try:
+        _code = _run(_path, _args)
+    except SystemExit:
+        if _shown:
+            _report("result", None, None)
+        raise
     if _leave:
         _leave(_code)
 finally:

@@ -24,6 +24,7 @@ import sys
 import traceback
 
 CHANNEL = 3
+PACKAGES = "/opt/millibox/packages/"  # a layer
 REQUEST_MAX = 72 << 10
 PIECE_MAX = 60 << 10
 SOURCES_MAX = 8 << 20  # characters of earlier runs that are kept for tracebacks
@@ -37,9 +38,10 @@ KEPT = {name: __import__(name) for name in (
     "_ast", "_json", "binascii", "io", "posix", "reprlib", "sys", "time")}
 
 
-def import_kept(name, *_):
-    """__import__ of our own code: only modules that were loaded before the first request."""
-    return KEPT[name]
+def import_kept(name, *given, load=__import__):
+    """__import__ of our own code: only modules that were loaded before the first request. The compiler, which we call,
+    loads unicodedata for the first name that is not ASCII."""
+    return load(name, *given) if name == "unicodedata" else KEPT[name]
 
 
 # Functions defined from here on use this copy of the builtins, whatever the program does to the originals.
@@ -66,7 +68,8 @@ def load_zygote():
 
 def bind_user_site():
     """Return a function that adds the user's site directory to the module path as soon as there is one, before
-    the host's packages, and whether it did. A program may run pip at any time."""
+    a layer's and the host's packages, and whether it did. A program may run pip at any time, and packages that are
+    installed into the session come there."""
     folder = "/workspace/.local/lib/python%d.%d/site-packages" % sys.version_info[:2]
     exists = posix.access
 
@@ -74,12 +77,16 @@ def bind_user_site():
         if folder in sys.path or not exists(folder, 0):
             return False
         known = len(sys.path)
-        first = ([i for i, entry in enumerate(sys.path) if str(entry).endswith("-packages")] or [known])[0]
+        first = ([i for i, entry in enumerate(sys.path) if is_place_of_packages(str(entry))] or [known])[0]
         sys.path.append(folder)  # without its .pth files, which would run in the runner
         sys.path[first:] = sys.path[known:] + sys.path[first:known]
         return True
 
     return add_user_site
+
+
+def is_place_of_packages(entry):
+    return entry.endswith("-packages") or entry.startswith(PACKAGES)
 
 
 ADD_USER_SITE = bind_user_site()
@@ -90,7 +97,7 @@ def add_layer():
     caller set is searched before the library, see search()."""
     places = posix.environ.get(b"PYTHONPATH", b"").decode("utf-8", "surrogateescape").split(":")
     known = [i for i, entry in enumerate(sys.path) if str(entry).endswith("-packages")] or [len(sys.path)]
-    sys.path[known[0] : known[0]] = [place for place in places if place.startswith("/opt/millibox/")]
+    sys.path[known[0] : known[0]] = [place for place in places if place.startswith(PACKAGES)]
 
 
 class UserSite:
@@ -117,8 +124,9 @@ def bind_loop(report):
     native_id = _thread.get_native_id
     modules, lines_cache = sys.modules, linecache.cache
     format_exception = traceback.format_exception
-    split, render, error_form, words, read_json, answer, is_handler = (
-        report[name] for name in ("split", "render", "error_form", "words", "read_json", "answer", "is_handler"))
+    split, render, error_form, words, read_json, answer, is_handler, new_shown = (
+        report[name]
+        for name in ("split", "render", "error_form", "words", "read_json", "answer", "is_handler", "Shown"))
     ours = (__file__, split.__code__.co_filename, report["HANDLER"])
     channel = _socket.socket(fileno=CHANNEL)
     wait_for, receive_message, send = channel.recv, channel.recvmsg, channel.send
@@ -126,6 +134,7 @@ def bind_loop(report):
     fds_array = array.array
     add_user_site = ADD_USER_SITE
     raw_file, reader, writer, text_file = io.FileIO, io.BufferedReader, io.BufferedWriter, io.TextIOWrapper
+    string_file = io.StringIO
     pid = 0
     posix.set_inheritable(CHANNEL, False)
     main = type(sys)("__main__")
@@ -134,6 +143,7 @@ def bind_loop(report):
     sources = {}
     pending = []  # [id, exit code or None] of the run that is not answered yet
     report_text = []  # its report
+    shown = [new_shown()]  # what it displayed
     count = [0, 0]  # runs, characters in sources
     late = set()  # threads of earlier runs
     streams = []
@@ -154,6 +164,13 @@ def bind_loop(report):
             return super().write(text)
 
     Output.__module__, Output.__qualname__ = "_io", "TextIOWrapper"
+
+    def display(*values):
+        """Show values among the results of this run, each as the value of a last expression."""
+        if not late or native_id() not in late:
+            shown[0].add(values)
+
+    display.__module__, display.__qualname__ = "builtins", "display"
 
     def ignore(*_):
         """A handler instead of SIG_IGN, which child processes would inherit."""
@@ -265,7 +282,8 @@ def bind_loop(report):
             old = next(iter(sources))
             count[1] -= len(sources.pop(old))
             lines_cache.pop(old, None)
-        lines_cache[name] = (len(text), None, text.splitlines(True), name)
+        # Each line ends with a newline, as linecache's own do: traceback places carets by that.
+        lines_cache[name] = (len(text), None, list(string_file(text + "\n", None)), name)
 
     def flush():
         for stream in {id(s): s for s in (*streams[1:], sys.stdout, sys.stderr)}.values():
@@ -389,10 +407,11 @@ def bind_loop(report):
         pending[1], value, error, answered = execute(path)
         reset()
         flush()
-        if value is not None or error is not None or answered is not None or "matplotlib.pyplot" in modules:
+        if (value is not None or error is not None or answered is not None or shown[0].bundles
+                or "matplotlib.pyplot" in modules):
             try:
                 # An error in the report must not be raised.
-                text = render(value, error, answered, modules.get("matplotlib.pyplot"))
+                text = render(value, error, answered, modules.get("matplotlib.pyplot"), shown[0])
                 report_text[:] = (text,) if text else ()
             except KeyboardInterrupt:
                 pending[1] = INTERRUPTED
@@ -427,6 +446,7 @@ def bind_loop(report):
         ident, path, variables, args, fds = receive()
         pending[:] = ident, None
         report_text.clear()
+        shown[0] = new_shown()
         perform(path, variables, args, fds)
 
     def note_error(error):
@@ -455,6 +475,7 @@ def bind_loop(report):
         sys.meta_path.append(UserSite)
         if b"MILLIBOX_TOOLS" in posix.environ:
             sys.path.append(posix.environ[b"MILLIBOX_TOOLS"].decode())
+        BUILTINS.display = display
         preload(sys.argv[1:])
         while True:
             try:

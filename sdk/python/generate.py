@@ -181,12 +181,17 @@ def describe(node, depth):
         lines.append("\nFields: " + ", ".join(f"`{ast.unparse(item.target)}`" for item in fields) + ".")
     public = [item for item in functions if not item.name.startswith("_") and doc(item)]
     rows = [
-        (f"`{item.name}`" if is_property(item) else f"`{item.name}{signature(item)}`", " ".join(doc(item).split()))
+        (f"`{item.name}`" if is_property(item) else f"`{item.name}{signature(item)}`", one_line(doc(item)))
         for item in public
     ]
     if rows:
         lines.append("\n| | |\n| --- | --- |\n" + "\n".join(f"| {cell(a)} | {cell(b)} |" for a, b in rows))
     return lines
+
+
+def one_line(text):
+    """For a cell: items of a list begin new lines."""
+    return " ".join(re.sub(r"\n\s*- ", "<br>- ", text).split())
 
 
 def cell(text):

@@ -46,21 +46,24 @@ static const struct resource_field fields[] = {
 	{"run", RESOURCE_TEXT, offsetof(struct package_options, run), "run", NULL},
 };
 
-int package_install(const struct package_options *options, json_t **ret_layer, struct error *err)
+int package_install(const struct package_options *options, json_t **ret_installed,
+                    struct error *err)
 {
 	cleanup_close int interrupt_fd = interrupt_open(err);
 	cleanup_daemon struct millibox_client *client = daemon_open(&options->common.at);
+	cleanup_session struct millibox_session *session = NULL;
 	cleanup_request struct millibox_request *request = NULL;
 	cleanup_exec_call struct exec_call call = {0};
 	json_auto_t *object = json_object();
 	int signo;
 
 	if (interrupt_fd < 0 ||
-	    resource_add_fields(object, fields, ARRAY_SIZE(fields), options, err) < 0)
+	    resource_add_fields(object, fields, ARRAY_SIZE(fields), options, err) < 0 ||
+	    (options->session && daemon_session(client, options->session, &session, err) < 0))
 		return -1;
 	request = daemon_request(object);
 	exec_call_init(&call, interrupt_fd, false);
-	if (exec_call_install(&call, client, request, err) < 0) {
+	if (exec_call_install(&call, client, session, request, err) < 0) {
 		signo = exec_call_signal(&call);
 		if (signo <= 0)
 			return -1;
@@ -71,7 +74,7 @@ int package_install(const struct package_options *options, json_t **ret_layer, s
 		message_show_problem(call.problem);
 		return exit_status_of_problem(call.problem);
 	}
-	*ret_layer = json_incref(call.result);
+	*ret_installed = json_incref(call.result);
 	return CLI_OK;
 }
 
@@ -108,28 +111,35 @@ int package_read_lock(const char *files, char **ret_text, struct error *err)
 	return 0;
 }
 
-static int run_install(const void *values, const struct args *args, struct error *err)
+/* Packages are @args from @first on. Return: as package_install. */
+static int install_words(struct package_options *options, const struct args *args, size_t first,
+                         json_t **ret_installed, struct error *err)
 {
-	struct package_options options = *(const struct package_options *)values;
 	cleanup_free char *lock = NULL;
 	cleanup_free char *packages = NULL;
-	json_auto_t *layer = NULL;
-	int status;
 
-	if (args->words_count == 0 && !options.lock)
+	if (args->words_count <= first && !options->lock)
 		return error_set(err, ERR_INVALID, 0,
 		                 "expected a package, like numpy==2.1, or --lock");
-	for (size_t i = 0; i < args->words_count; i++) {
+	for (size_t i = first; i < args->words_count; i++) {
 		cleanup_free char *before = packages;
 
 		packages = xasprintf("%s%s%s", before ? before : "", before ? "," : "",
 		                     args->words[i]);
 	}
-	options.packages = packages;
-	if (package_read_lock(options.lock, &lock, err) < 0)
+	options->packages = packages;
+	if (package_read_lock(options->lock, &lock, err) < 0)
 		return -1;
-	options.lock_text = lock;
-	status = package_install(&options, &layer, err);
+	options->lock_text = lock;
+	return package_install(options, ret_installed, err);
+}
+
+static int run_install(const void *values, const struct args *args, struct error *err)
+{
+	struct package_options options = *(const struct package_options *)values;
+	json_auto_t *layer = NULL;
+	int status = install_words(&options, args, 0, &layer, err);
+
 	if (status != CLI_OK || !layer)
 		return status;
 	if (options.common.json) {
@@ -138,6 +148,25 @@ static int run_install(const void *values, const struct args *args, struct error
 		message_print_safe(stdout, message_text(layer, "id"));
 		(void)putchar('\n');
 	}
+	return CLI_OK;
+}
+
+static int run_session_install(const void *values, const struct args *args, struct error *err)
+{
+	struct package_options options = *(const struct package_options *)values;
+	json_auto_t *installed = NULL;
+	int status;
+
+	if (args->words_count == 0)
+		return error_set(err, ERR_INVALID, 0, "expected a session id");
+	options.session = args->words[0];
+	status = install_words(&options, args, 1, &installed, err);
+	if (status != CLI_OK || !installed)
+		return status;
+	if (options.common.json)
+		message_print_json(installed);
+	else if (json_is_null(json_object_get(installed, "lock")))
+		message_show("the session has these packages already");
 	return CLI_OK;
 }
 
@@ -175,6 +204,20 @@ static const struct option_row rows[] = {
 };
 /* clang-format on */
 
+/* clang-format off */
+static const struct option_row session_rows[] = {
+	{"language", 'l', OPTION_TEXT, AT(language), "LANGUAGE", "language whose package manager is used; default: the session's"},
+	{"lock",     0,   OPTION_TEXT, AT(lock),     "FILE",     PACKAGE_LOCK_HELP},
+	COMMON_ROWS(AT(common)),
+};
+/* clang-format on */
+
+COMMAND(session_install, "session install", "SESSION (PACKAGE... | --lock FILE)",
+        "Install packages into a session", run_session_install, session_rows,
+        struct package_options,
+        .text = "Programs of the session find them at once, also an interpreter that runs. What a "
+                "program has already imported stays as it is. The package manager's output goes to "
+                "stderr.\n");
 COMMAND(package_install, "package install", "(PACKAGE... | --lock FILE)",
         "Install packages into a layer, ahead of use", run_install, rows, struct package_options,
         .text = "A PACKAGE is a name, perhaps with a version: numpy pandas==2.2. The package "

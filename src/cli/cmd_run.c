@@ -31,7 +31,12 @@ static int run_program(const void *values, const struct args *args, struct error
 	struct run_options options = *(const struct run_options *)values;
 	size_t programs = args->words_count + (options.code ? 1 : 0) + (options.handler ? 1 : 0);
 	const char *word = args->words_count > 0 ? args->words[0] : NULL;
-	struct run_send what = {.json = options.json, .value = options.handler};
+	struct run_send what = {
+		.json = options.json,
+		.value = options.handler,
+		.hints = true,
+		.near = {.program = options.handler ? options.handler : word, .has_dir = true},
+	};
 	cleanup_run_input struct run_input input = {0};
 	cleanup_request struct millibox_request *request = NULL;
 	cleanup_close int interrupt_fd = -1;

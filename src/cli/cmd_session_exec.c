@@ -25,11 +25,10 @@ static void warn_if_paused(struct millibox_client *client, const char *id)
 		message_show("the session is paused; run 'millibox session resume %s'", id);
 }
 
-static int execute_in_session(const struct run_options *options, struct millibox_client *client,
-                              struct millibox_session *session, struct millibox_request *request,
+static int execute_in_session(const struct run_options *options, const struct run_send *what,
+                              struct millibox_client *client, struct millibox_session *session,
                               struct error *err)
 {
-	const struct run_send what = {.request = request, .json = options->json};
 	cleanup_close int interrupt_fd = interrupt_open(err);
 	cleanup_exec_call struct exec_call call = {0};
 	int status;
@@ -38,7 +37,7 @@ static int execute_in_session(const struct run_options *options, struct millibox
 		return -1;
 	exec_call_init(&call, interrupt_fd, options->json);
 	call.values = options->code && !options->json;
-	status = run_send_to(&what, client, session, &call, err);
+	status = run_send_to(what, client, session, &call, err);
 	if (json_is_true(json_object_get(call.result, "session_reset")) && !options->json)
 		message_show("the session's variables are lost: it continues with a new runner");
 	return status;
@@ -84,7 +83,12 @@ static int run_exec(const void *values, const struct args *args, struct error *e
 	warn_if_paused(client, args->words[0]);
 	if (options.background)
 		return start_in_background(&options, client, session, request, err);
-	return execute_in_session(&options, client, session, request, err);
+	return execute_in_session(&options,
+	                          &(struct run_send){.request = request,
+	                                             .json = options.json,
+	                                             .hints = true,
+	                                             .near.program = word},
+	                          client, session, err);
 }
 
 #define AT(member) offsetof(struct run_options, member)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DOC: installs packages for commands: "package install" and "template build". */
+/* DOC: installs packages for commands: "package install", "session install", "template build". */
 
 #include "base/attr.h"
 #include "base/error.h"
@@ -20,6 +20,7 @@ struct package_options {
 	const char *lock;      /* instead: files, with commas between */
 	const char *lock_text; /* their text */
 	const char *run;       /* script of the shell, after that */
+	const char *session;   /* id; NULL: into a layer */
 };
 
 /**
@@ -28,7 +29,8 @@ struct package_options {
  */
 int package_read_lock(const char *files, char **ret_text, struct error *err) attr_must_check;
 /**
- * package_install - with progress on stderr. Return: CLI_OK with the owned layer, another exit
- * status if that was reported, or -1.
+ * package_install - with progress on stderr. Return: CLI_OK with the daemon's owned object, another
+ * exit status if that was reported, or -1.
  */
-int package_install(const struct package_options *options, json_t **ret_layer, struct error *err);
+int package_install(const struct package_options *options, json_t **ret_installed,
+                    struct error *err);

@@ -90,6 +90,19 @@ static int refuse_missing(const struct run_options *options, const char *word, s
 	                 strerror(ENOENT));
 }
 
+static int refuse_directory(const struct run_options *options, const char *word, struct error *err)
+{
+	const char *way = !options->in_session
+	                          ? "; to run a file of it beside all others: 'millibox run --dir "
+	                            "DIR DIR/FILE'"
+	                  : options->dir ? "; name a file of it"
+	                                 : "; name a file of it: 'millibox cp DIR SESSION:' copies "
+	                                   "the others";
+
+	error_clear(err);
+	return error_set(err, ERR_NOT_FOUND, 0, "read %.120s: %s%s", word, strerror(EISDIR), way);
+}
+
 static int read_program(const struct run_options *options, const char *word,
                         struct run_input *input, struct error *err)
 {
@@ -100,7 +113,9 @@ static int read_program(const struct run_options *options, const char *word,
 	if (!word && buf_add_str(&input->code, options->code) < 0)
 		return error_set(err, ERR_TOO_LARGE, 0, "--code is too long");
 	if (word && read_input(word, &input->code, err) < 0)
-		return err->sys == ENOENT ? refuse_missing(options, word, err) : -1;
+		return err->sys == ENOENT   ? refuse_missing(options, word, err)
+		       : err->sys == EISDIR ? refuse_directory(options, word, err)
+		                            : -1;
 	input->language = options->language;
 	if (word)
 		input->file_name = program_name(word);

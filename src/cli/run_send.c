@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run_send.h"
 
+#include "base/alloc.h"
 #include "cli/client/exec_call.h"
 #include "cli/exit_status.h"
 #include "cli/message.h"
 #include "cli/start_daemon.h"
 #include "client/millibox.h"
+
+static void show_hint(const struct run_send *run, const json_t *result)
+{
+	struct neighbour_search search = run->near;
+	cleanup_free char *hint = NULL;
+
+	search.error = json_object_get(result, "error");
+	hint = neighbour_hint(&search);
+	if (hint)
+		message_show("%s", hint);
+}
 
 static int report_result(const struct run_send *run, const struct exec_call *call)
 {
@@ -21,6 +33,8 @@ static int report_result(const struct run_send *run, const struct exec_call *cal
 	} else {
 		message_show_warnings(object);
 		exit_status_explain(object);
+		if (run->hints)
+			show_hint(run, object);
 	}
 	if (run->value && !run->json && !call->problem && status == CLI_OK)
 		message_print_json(json_object_get(object, "result"));

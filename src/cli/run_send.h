@@ -6,6 +6,7 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "cli/client/daemon.h"
+#include "cli/neighbour.h"
 #include "client/millibox.h"
 #include <jansson.h>
 #include <stdbool.h>
@@ -14,8 +15,10 @@ struct exec_call;
 
 struct run_send {
 	struct millibox_request *request;
-	bool json;  /* print the result */
-	bool value; /* print the handler's value, after its output */
+	bool json;                    /* print the result */
+	bool hints;                   /* name files that the program lacks */
+	bool value;                   /* print the handler's value, after its output */
+	struct neighbour_search near; /* for the hints; without an error */
 	/* Return: exit status. One of @result and @problem is NULL. NULL: default. */
 	int (*report)(void *ctx, const json_t *result, const json_t *problem);
 	void *ctx;

@@ -88,8 +88,9 @@ int millibox_follow(struct millibox_client *client, const char *execution_id,
 	return 0;
 }
 
-int millibox_install(struct millibox_client *client, const struct millibox_request *request,
-                     char **ret_json)
+/* Return: 0 with *ret_json; -1: see client_end. */
+static int install_at(struct millibox_client *client, const char *path,
+                      const struct millibox_request *request, char **ret_json)
 {
 	cleanup_run_call struct run_call call;
 	struct error err = {0};
@@ -102,9 +103,24 @@ int millibox_install(struct millibox_client *client, const struct millibox_reque
 	body = fields ? api_body(fields, &err) : NULL;
 	if (!body)
 		return client_missing(client, "request");
-	if (follow_events(client, LAYERS, body, request, &call) < 0)
+	if (follow_events(client, path, body, request, &call) < 0)
 		return -1;
 	if (ret_json)
 		*ret_json = json_dump_text(call.result, 0);
 	return 0;
+}
+
+int millibox_install(struct millibox_client *client, const struct millibox_request *request,
+                     char **ret_json)
+{
+	return install_at(client, LAYERS, request, ret_json);
+}
+
+int millibox_session_install(struct millibox_session *session,
+                             const struct millibox_request *request, char **ret_json)
+{
+	cleanup_free char *path =
+		session ? xasprintf("/api/v1/sessions/%s/packages", session->id) : NULL;
+
+	return path ? install_at(session->client, path, request, ret_json) : -1;
 }

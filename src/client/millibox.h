@@ -288,6 +288,13 @@ int millibox_session_start(struct millibox_session *session, const struct millib
  * and its client: the one that runs the program waits.
  */
 int millibox_session_interrupt(struct millibox_session *session);
+/**
+ * millibox_session_install - install packages into the session: fields "packages" or "lock", and
+ * "language", by default the session's (SessionPackagesRequest). Programs find them at once, also
+ * those that run. @ret_json, what was installed, is freed with millibox_free and may be NULL.
+ */
+int millibox_session_install(struct millibox_session *session,
+                             const struct millibox_request *request, char **ret_json);
 /** millibox_session_pause - freeze it: nothing runs, and time limits stand still. */
 int millibox_session_pause(struct millibox_session *session);
 /** millibox_session_resume - let a paused session continue. */

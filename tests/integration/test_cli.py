@@ -390,6 +390,29 @@ def test_an_unknown_command(words):
     assert done.stderr == b"millibox: unknown command 'run2'; did you mean 'run'?\nTry 'millibox help'.\n"
 
 
+@pytest.mark.parametrize("program, code, neighbour, hint", [
+    ("main.py", "import helper", "helper.py", "helper.py is beside main.py, and not in the box: add '-f {0}/helper.py', or '--dir {0}' for the whole directory"),
+    ("main.js", "require('./helper')", "helper.js", "helper.js is beside main.js, and not in the box: add '-f {0}/helper.js', or '--dir {0}' for the whole directory"),
+    ("main.mjs", "import './helper.mjs'", "helper.mjs", "helper.mjs is beside main.mjs, and not in the box: add '-f {0}/helper.mjs', or '--dir {0}' for the whole directory"),
+])
+def test_a_module_beside_the_program(run, tmp_path, program, code, neighbour, hint):
+    (tmp_path / program).write_text(code)
+    alone = run(str(tmp_path / program))
+    assert alone.returncode == 1 and b"in the box" not in alone.stderr, alone
+    (tmp_path / neighbour).write_text("")
+    done = run(str(tmp_path / program))
+    assert done.returncode == 1 and done.stderr.decode().endswith(f"millibox: {hint.format(tmp_path)}\n"), done
+    assert run("-f", str(tmp_path / neighbour), str(tmp_path / program)).returncode == 0
+    assert b"in the box" not in run("--json", str(tmp_path / program)).stderr
+
+
+def test_a_directory_is_no_program(run, tmp_path):
+    done = run(f"{tmp_path}/")
+    assert done.returncode == 125 and b"Is a directory; to run a file of it beside all others: 'millibox run --dir DIR DIR/FILE'" in done.stderr, done
+    done = run("--dir", str(tmp_path), str(tmp_path))
+    assert done.returncode == 125 and b"Is a directory; name a file of it\n" in done.stderr, done
+
+
 def test_a_missing_file(run):
     done = run("/nonexistent.py")
     assert done.returncode == 125

@@ -66,6 +66,14 @@ def test_a_script_prints_only_what_it_prints(cli, py, tmp_path):
     assert cli("session exec", py.id, f"{tmp_path}/a.py").stdout == b"\xff"
 
 
+def test_a_module_beside_the_program_of_a_session(cli, py, tmp_path):
+    (tmp_path / "a.py").write_text("import helper")
+    (tmp_path / "helper.py").write_text("")
+    done = cli("session exec", py.id, f"{tmp_path}/a.py", status=1)
+    assert done.stderr.decode().endswith(f"millibox: helper.py is beside a.py, and not in the box: add '-f {tmp_path}/helper.py'\n"), done
+    assert "millibox cp DIR SESSION:" in cli("session exec", py.id, str(tmp_path), status=125).stderr.decode()
+
+
 def test_arguments_and_input_are_those_of_run(cli, py, tmp_path):
     code = "import sys; print(sys.argv[1:], sys.stdin.read())"
     assert cli("session exec", py.id, "-c", code, "a", "--json", stdin=b"in").stdout == b"['a', '--json'] in\n"

@@ -206,12 +206,39 @@ FONTS = "Matplotlib is building the font cache; this may take a moment.\n"
 def test_figures_are_returned_unrequested(client):
     r = client.python("import matplotlib.pyplot as plt\nplt.plot([1, 4, 9])\nplt.show()\n5", timeout=60, resources={"memory": "1Gi"})
     assert (r["status"], r["result"], r["stderr"].replace(FONTS, "")) == ("success", 5, ""), r
-    assert r["results"][0]["text/plain"] == "5"
-    pictures = [base64.b64decode(b["image/png"]) for b in r["results"][1:]]
+    assert r["results"][-1] == {"text/plain": "5"}
+    pictures = [base64.b64decode(b["image/png"]) for b in r["results"][:-1]]
     assert len(pictures) == 1 and pictures[0].startswith(b"\x89PNG\r\n\x1a\n") and len(pictures[0]) > 2000
     # None of them is the result value.
     r = client.python("import matplotlib.pyplot as plt\nfigure = plt.figure()\nNone", timeout=60, resources={"memory": "1Gi"})
     assert r["result"] is None and [sorted(b) for b in r["results"]] == [["image/png", "text/plain"]]
+
+
+SHOWN = """class Table:
+    def _repr_html_(self): return '<b>t</b>'
+    def __repr__(self): return 'a table'
+display({'a': 1}, Table())
+"""
+
+
+@pytest.mark.parametrize("end, last", [("", []), ("7", [{"text/plain": "7"}]), ("import sys; sys.exit(0)", []), ("1/0", [])])
+def test_what_a_program_displays(client, end, last):
+    r = client.python(SHOWN + end)
+    assert r["results"] == [{"text/plain": "{'a': 1}", "application/json": '{"a":1}'}, {"text/plain": "a table", "text/html": "<b>t</b>"}, *last], r
+    assert r["status"] == ("failed" if end == "1/0" else "success") and r["result"] == (7 if end == "7" else None), r
+
+
+def test_what_a_handler_displays(client):
+    r = client.post("/api/v1/execute", {"handler_code": "def handler(event):\n    display('shown')\n    return event['x']", "event": {"x": 7}}).json
+    assert (r["result"], r["results"]) == (7, [{"text/plain": "'shown'"}]), r
+
+
+def test_what_does_not_fit_is_printed(client):
+    """As text: nothing that a program displays is lost."""
+    r = client.python("for n in range(250): display(n)")
+    assert len(r["results"]) == 200 and r["stdout"] == "".join(f"{n}\n" for n in range(200, 250)), r
+    r = client.python("class Big:\n    def _repr_html_(self): return 'x' * 500_000\n    def __repr__(self): return 'big'\nfor _ in range(4): display(Big())\n'the value'")
+    assert [len(b.get("text/html", "")) for b in r["results"]] == [500_000, 500_000, 0] and r["stdout"] == "big\nbig\n" and r["result"] == "the value", r["stdout"]
 
 
 @pytest.mark.parametrize("instead", ["None", "{}", "5"])

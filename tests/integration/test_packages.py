@@ -16,6 +16,7 @@ import pytest
 from support import host
 from support.daemon import BUILD
 from support.identity import KeyClient, make_key, make_tenant
+from support.sessions import read_events
 from support.registry import Registry, daemon_of, sdist, wheel
 
 V1 = "/api/v1"
@@ -384,9 +385,10 @@ def test_the_policy_of_a_session_decides_on_its_packages(registry, folder):
     with daemon_with(registry, folder, nopip="packages: {deny: [pip]}") as (_, client):
         for policy, status in (("nopip", 403), (None, 200)):
             with a_session(client, **({"policy": policy} if policy else {})) as session:
-                answer = client.post(f"{V1}/sessions/{session}/dependencies/install", {"dependencies": [{"name": "tinypkg", "version": "1.0"}]})
-                assert answer.status == status, answer
-                assert status == 200 or "packages.deny" in answer.json["detail"], answer
+                for path, body in (("dependencies/install", {"dependencies": [{"name": "tinypkg", "version": "1.0"}]}), ("packages", {"packages": ["tinypkg==1.0"]})):
+                    answer = client.post(f"{V1}/sessions/{session}/{path}", body)
+                    assert answer.status == status, answer
+                    assert status == 200 or "packages.deny" in answer.json["detail"], answer
 
 
 def test_policies_decide_on_layers_of_templates(registry, folder):
@@ -472,6 +474,79 @@ def test_dependencies_are_installed_into_a_living_session(client):
         lenient = client.post(path, {"dependencies": [{"name": "no-such-package"}], "fail_on_dependency_error": False})
         assert lenient.status == 200 and lenient.json["dependency_install_status"] == "failed", lenient
         assert run_in(client, session, "x")["result"] == 41
+
+
+def install(client, session, **body):
+    return client.post(f"{V1}/sessions/{session}/packages", body)
+
+
+def test_packages_come_into_a_running_session(client):
+    with a_session(client) as session:
+        missing = run_in(client, session, "x = 41\nimport tinypkg")
+        assert missing["error"]["name"] == "ModuleNotFoundError", missing
+        done = install(client, session, packages=["tinypkg==1.0"])
+        assert done.status == 200 and (done.json["language"], done.json["manager"], done.json["packages"]) == ("python", "pip", ["tinypkg==1.0"]), done
+        assert "tinypkg==1.0 --hash=sha256:" in done.json["lock"], done
+        result = run_in(client, session, "import tinypkg\n[x + 1, tinypkg.VALUE, tinypkg.__file__]")["result"]
+        assert result == [42, "1.0", done.json["path"] + "/tinypkg/__init__.py"] and result[2].startswith("/workspace/.local/"), result
+        # What a later program starts finds them, too, and the session lists all that was installed.
+        assert install(client, session, packages=["needy"]).status == 200
+        shown = run_in(client, session, "python3 -c 'import needy, tinypkg; print(needy.VALUE, tinypkg.VALUE)'", language="shell")
+        assert shown["stdout"] == "1.0 1.0\n", shown
+        shown = client.get(f"{V1}/sessions/{session}").json
+        assert {item["name"]: item["version"] for item in shown["installed_dependencies"]} == {"tinypkg": "1.0", "needy": "1.0"}, shown
+
+
+def test_a_lock_comes_into_a_running_session(client):
+    run(client, "1", packages=["needy"])
+    layer = next(item for item in layers(client) if item["packages"] == ["needy"])
+    with a_session(client) as session:
+        done = install(client, session, lock=client.get(f"{LAYERS}/{layer['id']}").json["lock"])
+        assert done.status == 200 and done.json["packages"] == [] and "needy==1.0" in done.json["lock"], done
+        assert run_in(client, session, "import needy, tinypkg\nneedy.VALUE + tinypkg.VALUE")["result"] == "1.01.0"
+
+
+def test_what_is_installed_later_precedes_a_layer(client):
+    with a_session(client, packages=["tinypkg==1.0"]) as session:
+        run_in(client, session, "import os")
+        assert install(client, session, packages=["tinypkg==2.0"]).status == 200
+        assert run_in(client, session, "import tinypkg\ntinypkg.VALUE")["result"] == "2.0"
+
+
+def test_what_the_box_has_is_not_installed(client, registry):
+    registry.asked.clear()
+    with a_session(client) as session:
+        done = install(client, session, packages=["pip"])
+        assert done.status == 200 and (done.json["lock"], done.json["path"]) == (None, None) and registry.asked == [], done
+
+
+def test_progress_of_packages_for_a_session(client, registry):
+    registry.add(wheel("watched"))
+    with a_session(client) as session:
+        path = f"{V1}/sessions/{session}/packages"
+        events = list(read_events(client, "POST", path, {"packages": ["watched"], "stream": True}, "application/x-ndjson"))
+        assert {event["event"] for event in events[:-1]} == {"install"} and events[-1]["event"] == "end", events
+        assert "Successfully installed watched" in "".join(event["data"] for event in events[:-1])
+        assert "watched==1.0" in events[-1]["result"]["lock"]
+        *_, failure = read_events(client, "POST", path, {"packages": ["no-such-package"], "stream": True}, "application/x-ndjson")
+        assert failure["event"] == "error" and "no-such-package" in failure["error"]["log"], failure
+        assert run_in(client, session, "import watched\nwatched.VALUE")["result"] == "1.0"
+
+
+def test_refused_packages_for_a_session(client):
+    with a_session(client) as session:
+        for body, field in (({}, "packages"), ({"packages": []}, "packages"), ({"packages": ["-x"]}, "packages[0]"), ({"packages": ["tinypkg"], "lock": "x"}, "lock"),
+                            ({"packages": ["tinypkg"], "language": "klingon"}, "language"), ({"packages": ["tinypkg"], "language": "lua"}, "language"),
+                            ({"packages": ["tinypkg"], "colour": "red"}, "colour")):
+            answer = install(client, session, **body)
+            assert answer.status == 400 and answer.json["field"] == field, answer
+        answer = install(client, session, packages=["surely-not-there"], language="c")
+        assert answer.status == 400 and "template" in answer.json["detail"], answer
+        assert "no-such-package" in failed(install(client, session, packages=["no-such-package"]), "no-such-package")["log"]
+        assert client.post(f"{V1}/sessions/{session}/pause", {}).status == 200
+        answer = install(client, session, packages=["tinypkg"])
+        assert answer.status == 409 and "resume" in answer.json["detail"], answer
+    assert install(client, session, packages=["tinypkg"]).status == 404
 
 
 def test_a_session_is_created_with_its_dependencies(client):
@@ -561,6 +636,27 @@ def test_import_finds_a_layer_of_npm(client, registry):
     assert "nothing-there" in missing["stderr"], missing
 
 
+LOADS_LATE = """var late = [x];
+for (const load of [() => require('latecommon'), () => import('lateesm')])
+    try { late.push((await load()).answer); } catch (e) { late.push(e.code); }
+late"""
+
+
+@npm
+@pytest.mark.parametrize("language", ["javascript", "typescript"])
+def test_npm_comes_into_a_running_session(client, registry, language):
+    """Also after a failed attempt to load a package."""
+    registry.add_npm("latecommon", files={"index.js": "exports.answer = 7;\n"})
+    registry.add_npm("lateesm", type="module", main="index.js", exports={"import": "./index.js"}, files={"index.js": "export const answer = 42;\n"})
+    with a_session(client, language=language) as session:
+        first = run_in(client, session, f"var x = 41;\n{LOADS_LATE}")
+        assert first["result"] == [41, "MODULE_NOT_FOUND", "ERR_MODULE_NOT_FOUND"], first
+        done = install(client, session, packages=["latecommon", "lateesm"])
+        assert done.status == 200 and (done.json["manager"], done.json["path"]) == ("npm", "/workspace/node_modules"), done
+        second = run_in(client, session, f"x += 1;\n{LOADS_LATE}")
+        assert second["result"] == [42, 7, 42], second
+
+
 def test_a_search_path_of_the_caller_is_added(client):
     code = "import tinypkg, own, subprocess\nprint(own.X, tinypkg.VALUE, flush=True)\nsubprocess.run(['python3', '-c', 'import tinypkg, own; print(own.X, tinypkg.VALUE)'])"
     done = run(client, code, packages=["tinypkg==1.0"], files={"lib/own.py": "X = 5\n"}, env_vars={"PYTHONPATH": "/workspace/lib"})
@@ -607,6 +703,17 @@ def test_commands(daemon, folder):
     assert ran.stdout == "1.0\n", ran
     session = cli(daemon, "session", "create", "--lock", str(folder / "requirements.txt")).stdout.strip()
     assert cli(daemon, "session", "exec", session, "-c", "import tinypkg; print(tinypkg.VALUE)").stdout == "1.0\n"
+    assert cli(daemon, "session", "delete", session).returncode == 0
+    session = cli(daemon, "session", "create").stdout.strip()
+    installed = cli(daemon, "session", "install", session, "tinypkg==2.0", "needy>=1")
+    assert installed.returncode == 125 and "tinypkg" in installed.stderr, installed
+    installed = cli(daemon, "session", "install", session, "needy", "tinypkg==1.0")
+    assert installed.returncode == 0 and "Successfully installed" in installed.stderr and installed.stdout == "", installed
+    assert cli(daemon, "session", "exec", session, "-c", "import tinypkg; print(tinypkg.VALUE)").stdout == "1.0\n"
+    assert "already" in cli(daemon, "session", "install", session, "pip").stderr
+    installed = cli(daemon, "session", "install", session, "--lock", str(folder / "requirements.txt"), "--json")
+    assert json.loads(installed.stdout)["manager"] == "pip", installed
+    assert cli(daemon, "session", "install", session).returncode == 2
     assert cli(daemon, "session", "delete", session).returncode == 0
     missing = cli(daemon, "run", "--lock", str(folder / "wrong.txt"), "-c", "1")
     assert missing.returncode != 0 and "no-such-package" in missing.stderr, missing

@@ -56,6 +56,21 @@ def test_rich_values_come_in_their_media_types(py):
     assert "text/plain" in r["results"][0]
 
 
+def test_what_a_run_displays(py):
+    r = py.run("print('a')\ndisplay('b', 3)\nx = 41\nx + 1")
+    assert (r["stdout"], [b["text/plain"] for b in r["results"]], r["result"]) == ("a\n", ["'b'", "3", "42"], 42), r
+    assert py.run("x")["results"] == [{"text/plain": "41"}]  # and not what was displayed before
+    r = py.run("display('before')\n1/0")
+    assert [b["text/plain"] for b in r["results"]] == ["'before'"] and r["error"]["name"] == "ZeroDivisionError", r
+    assert py.run("display = 5\ndisplay")["result"] == 5
+
+
+def test_a_figure_that_was_displayed_is_shown_once(make):
+    session = make(resources={"memory": "1Gi"})
+    r = session.run("import matplotlib.pyplot as plt\nfig, ax = plt.subplots()\ndisplay(fig)\nplt.figure()\n5", timeout=60)
+    assert [sorted(b) for b in r["results"]] == [["image/png", "text/plain"]] * 2 + [["text/plain"]], r
+
+
 def test_a_traceback_shows_only_the_users_lines(py):
     r = py.run("def g():\n    raise ValueError('no')\ng()")
     assert r["status"] == "failed"
@@ -65,6 +80,20 @@ def test_a_traceback_shows_only_the_users_lines(py):
     assert "session.py" not in text and "exec(" not in text and "/opt/" not in text
     assert "ValueError: no" in r["stderr"]
     assert r["error_message"] == "ValueError: no"
+
+
+@pytest.mark.parametrize("code", ["1/0", "1/0\n", "x = 1\n(x +\n x)/0", "é = 'é'; é + 1", "'\f'\n'\\u2028'; 1/0", "if True:\r\n\t1/0", "def f(): (1)/0\nf()", "1 +"])
+def test_a_traceback_marks_what_python_marks(py, code):
+    """Python itself prints that of a single execution."""
+    own, single = py.run(code), py.client.post(f"{V1}/execute", {"code": code, "language": "python"}).json
+    marked = [line for line in single["error"]["traceback"] if "File" not in line]
+    assert [line for line in own["error"]["traceback"] if "File" not in line] == marked
+
+
+def test_names_need_not_be_ascii(py):
+    """The compiler normalises them, with a module that is loaded then."""
+    assert py.run("größe = 41; ｘ = 1")["status"] == "success"
+    assert py.run("größe + x")["result"] == 42
 
 
 def test_a_syntax_error_is_reported_and_harmless(py):

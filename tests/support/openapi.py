@@ -133,6 +133,7 @@ BODIES = {
     "createTemplate": lambda: {"id": unique("tpl-"), "name": unique("Template "), "image": "host"},
     "updateTemplate": lambda: {"name": unique("Template ")},
     "installDependencies": lambda: {"dependencies": []},
+    "installPackages": lambda: {"packages": ["pip"]},
     "createTenant": lambda: {"name": unique("ten-")},
     "createKey": lambda: {"tenant": "default", "name": "a key"},
     "changeTenant": lambda: {"policy": ""},

@@ -27,6 +27,7 @@ export interface ErrorBody {
   solution?: unknown;
   request_id?: unknown;
   field?: unknown;
+  log?: unknown;
 }
 
 /** The daemon refused a request, or failed to serve it. Subclasses are in `errors`, one for each code. */
@@ -47,6 +48,8 @@ export class ApiError extends MilliboxError {
   readonly requestId: string;
   /** Path of the field that is at fault. */
   readonly field: string | null;
+  /** The last output of a package manager that failed. */
+  readonly log: string | null;
   /** Seconds after which the daemon wants the request again. */
   readonly retryAfter: number | null;
 
@@ -64,6 +67,7 @@ export class ApiError extends MilliboxError {
     this.solution = solution;
     this.requestId = textOf(body.request_id);
     this.field = typeof body.field === "string" ? body.field : null;
+    this.log = typeof body.log === "string" ? body.log : null;
     this.retryAfter = retryAfter;
   }
 }

@@ -6,6 +6,7 @@ import { FileInfo, type JsonObject, PortInfo, Result, SandboxInfo } from "./mode
 import type {
   BoxOptions,
   HandlerOptions,
+  InstallOptions,
   OneShotOptions,
   ProgramOptions,
   SandboxOptions,
@@ -80,12 +81,14 @@ export function program(code: string, options: ProgramOptions): JsonObject {
   return given({
     code,
     language: options.language,
+    file_name: options.fileName,
     timeout: options.timeout,
     stdin: options.stdin === undefined ? undefined : encodeData(options.stdin),
     args: options.args,
     files: files && Object.fromEntries(files),
     env_vars: options.env,
     options: options.options,
+    receipt: options.receipt,
   });
 }
 
@@ -105,6 +108,7 @@ function box(options: BoxOptions & { maxOutput?: OneShotOptions["maxOutput"] }):
     packages: options.packages,
     lock: options.lock,
     network: options.network,
+    network_allow: options.allow,
     secrets: options.secrets,
     mcp: options.mcp,
     policy: options.policy,
@@ -149,7 +153,9 @@ export function sessionCreate(options: SandboxOptions): Call<SandboxInfo> {
     timeout: options.idleTimeout,
     lifetime: options.lifetime,
   };
-  return post(`${V1}/sessions`, sandbox, { ...given(own), ...box(options) });
+  // Packages are installed first.
+  const waits = options.packages !== undefined || options.lock !== undefined;
+  return post(`${V1}/sessions`, sandbox, { ...given(own), ...box(options) }, { waits });
 }
 
 export function sessionShow(id: string): Call<SandboxInfo> {
@@ -167,6 +173,12 @@ export function sessionDelete(id: string): Call<void> {
 /** pause, resume and keepalive have no further effect when repeated; a second interrupt has. */
 export function sessionAct(id: string, verb: "pause" | "resume" | "keepalive" | "interrupt"): Call<SandboxInfo> {
   return post(`${sessionUrl(id)}/${verb}`, sandbox, {}, { repeatable: verb !== "interrupt" });
+}
+
+export function sessionInstall(id: string, packages: readonly string[], options: InstallOptions): Call<Uint8Array> {
+  const names = packages.length ? packages : undefined;
+  const body = given({ packages: names, language: options.language, lock: options.lock, stream: true });
+  return post(`${sessionUrl(id)}/packages`, same, body, { waits: true });
 }
 
 export function sessionStats(id: string): Call<JsonObject> {

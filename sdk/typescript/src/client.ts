@@ -5,7 +5,7 @@ import { asyncDispose } from "./dispose.js";
 import { Execution, collect } from "./execution.js";
 import { Cursor } from "./follow.js";
 import { type Event, type JsonObject, type Result, SandboxInfo } from "./models.js";
-import type { BoxOptions, CallOptions, HandlerOptions, OneShotOptions, OutputCallbacks } from "./options.js";
+import type { BoxOptions, CallOptions, HandlerOptions, OneShotCallbacks, OneShotOptions } from "./options.js";
 import { type EndpointOptions, platform } from "./platform.js";
 import { Transport, nameOf } from "./transport.js";
 
@@ -62,8 +62,9 @@ export class Client {
 
   /** Run code once in a new box, and wait for its end. Callbacks get output while it runs. If the signal is aborted,
    * the program is killed. */
-  runCode(code: string, options: OneShotOptions & OutputCallbacks = {}): Promise<Result> {
-    if (options.onStdout || options.onStderr || options.onResult) return collect(this.stream(code, options), options);
+  runCode(code: string, options: OneShotOptions & OneShotCallbacks = {}): Promise<Result> {
+    const { onStdout, onStderr, onResult, onInstall } = options;
+    if (onStdout || onStderr || onResult || onInstall) return collect(this.stream(code, options), options);
     const body = calls.oneShot(calls.program(code, options), options);
     return this.transport.call(calls.execute(body), options.signal);
   }

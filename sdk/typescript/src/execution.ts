@@ -5,7 +5,7 @@ import * as calls from "./calls.js";
 import { StateConflictError } from "./errors.js";
 import { Cursor } from "./follow.js";
 import { type Event, type JsonObject, type Result, parseEvent } from "./models.js";
-import type { CallOptions, OutputCallbacks } from "./options.js";
+import type { CallOptions, OneShotCallbacks, OutputCallbacks } from "./options.js";
 import type { Transport } from "./transport.js";
 
 /** A handle of an execution. It holds no connection: the program runs on without it. Iterating over it yields its
@@ -89,12 +89,13 @@ function isOutput(event: Event): boolean {
 }
 
 /** Pass events to callbacks. Return: the result at the end. */
-export async function collect(events: AsyncIterable<Event>, callbacks: OutputCallbacks): Promise<Result> {
+export async function collect(events: AsyncIterable<Event>, callbacks: OneShotCallbacks): Promise<Result> {
   let result: Result | null = null;
   for await (const event of events) {
     if (event.kind === "stdout") await callbacks.onStdout?.(event.text);
     else if (event.kind === "stderr") await callbacks.onStderr?.(event.text);
     else if (event.kind === "result") await callbacks.onResult?.(event.bundle);
+    else if (event.kind === "install") await callbacks.onInstall?.(event.text);
     result = event.result ?? result;
   }
   // A stream ends with an end event or an error.

@@ -121,6 +121,12 @@ export class Result {
     return this.raw["artifacts"] ?? [];
   }
 
+  /** What it was, how it ended and how it was isolated, signed; with `receipt: "signed"`. `millibox receipt verify`
+   * checks it. */
+  get receipt(): JsonObject | null {
+    return this.raw["receipt"] ?? null;
+  }
+
   /** What the daemon granted or understood otherwise than requested. */
   get warnings(): string[] {
     return this.raw["warnings"] ?? [];
@@ -186,12 +192,12 @@ export class Result {
 }
 
 /** Kinds of events of an execution. */
-export type EventKind = "pending" | "paused" | "start" | "stdout" | "stderr" | "result" | "end";
+export type EventKind = "install" | "pending" | "paused" | "start" | "stdout" | "stderr" | "result" | "end";
 
 /** One event of an execution. */
 export class Event {
   constructor(
-    /** `pending`, `paused`, `start`, `stdout`, `stderr`, `result` or `end`. */
+    /** `install`, `pending`, `paused`, `start`, `stdout`, `stderr`, `result` or `end`. */
     readonly kind: EventKind,
     /** The daemon's object. */
     readonly raw: JsonObject,
@@ -207,7 +213,7 @@ export class Event {
     return this.raw["execution_id"] ?? null;
   }
 
-  /** With `stdout` and `stderr`: text; invalid UTF-8 is replaced. */
+  /** With `stdout`, `stderr` and `install` (a package manager's output): text; invalid UTF-8 is replaced. */
   get text(): string {
     const data = this.raw["data"];
     return typeof data === "string" ? data : "";

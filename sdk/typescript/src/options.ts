@@ -16,6 +16,8 @@ export interface CallOptions {
 export interface ProgramOptions extends CallOptions {
   /** Default: the sandbox's, or detected from the code; `python` where that is not certain. */
   language?: string | undefined;
+  /** Its extension selects the language where `language` is not given; also its name in tracebacks. */
+  fileName?: string | undefined;
   /** Its standard input. */
   stdin?: Data | undefined;
   /** Its arguments. */
@@ -28,6 +30,8 @@ export interface ProgramOptions extends CallOptions {
   timeout?: number | undefined;
   /** Options of the language, as `Client.languages` lists them. */
   options?: { readonly [name: string]: string | boolean } | undefined;
+  /** `signed` for `Result.receipt`. */
+  receipt?: "plain" | "signed" | undefined;
 }
 
 /** Environment variables. */
@@ -49,12 +53,16 @@ export interface Limits {
 export interface BoxOptions extends Limits {
   /** Default: the root of the host. */
   template?: string | undefined;
-  /** Packages of the language's registry. */
+  /** Packages of the language's registry, like `numpy==2.1`. What the box lacks is installed first; a failure is an
+   * `InstallFailedError`, whose `log` has the last output of the package manager. */
   packages?: readonly string[] | undefined;
   /** Instead of packages: the text of a lock file. */
   lock?: string | undefined;
   /** `none` or `allowlist`. */
   network?: string | undefined;
+  /** The hosts that it reaches, and no others, like `api.example.com` or `pypi`. More than the policy grants or lets
+   * requests name is refused. */
+  allow?: readonly string[] | undefined;
   /** Names of secrets that the proxy adds to requests. */
   secrets?: readonly string[] | undefined;
   /** Tools of outside MCP servers that the code may call. */
@@ -77,6 +85,22 @@ export interface OutputCallbacks {
 export interface OneShotOptions extends ProgramOptions, BoxOptions {
   /** Bytes of output that are kept. */
   maxOutput?: Size | undefined;
+}
+
+/** Callbacks of a single execution. */
+export interface OneShotCallbacks extends OutputCallbacks {
+  /** Gets the output of a package manager. */
+  onInstall?: ((text: string) => unknown) | undefined;
+}
+
+/** How packages are installed into a sandbox. */
+export interface InstallOptions extends CallOptions {
+  /** Whose package manager is used; default: the sandbox's. */
+  language?: string | undefined;
+  /** Instead of packages: the text of a lock file. */
+  lock?: string | undefined;
+  /** Gets the output of the package manager. */
+  onOutput?: ((text: string) => unknown) | undefined;
 }
 
 /** A shell command. */

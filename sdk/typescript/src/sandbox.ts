@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sandbox: a box that stays, with its files, variables and processes.
+import { ConnectionLost } from "./base_errors.js";
 import * as calls from "./calls.js";
 import { Client } from "./client.js";
 import { type Command, Commands, shell } from "./commands.js";
@@ -8,11 +9,12 @@ import { SessionNotFoundError } from "./errors.js";
 import type { Execution } from "./execution.js";
 import { Files } from "./files.js";
 import { Cursor } from "./follow.js";
-import type { Event, JsonObject, PortInfo, Result, SandboxInfo } from "./models.js";
+import { type Event, type JsonObject, type PortInfo, type Result, type SandboxInfo, parseEvent } from "./models.js";
 import type {
   CallOptions,
   CommandOptions,
   HandlerOptions,
+  InstallOptions,
   OutputCallbacks,
   ProgramOptions,
   SandboxOptions,
@@ -160,6 +162,23 @@ export class Sandbox {
   /** Copy a file or directory out of the sandbox; the same as `files.download`. */
   download(path: string, local: string, options: CallOptions = {}): Promise<void> {
     return this.files.download(path, local, options);
+  }
+
+  /** Install packages into the running sandbox, like `numpy==2.1`, or what `lock` names. Programs find them at once,
+   * also in interpreters that run; what a program has already imported stays as it is. Return: `manager`, `packages`,
+   * `lock` and `path`; the latter two are null if the box had all of them. A failure is an `InstallFailedError`, whose
+   * `log` has the last output of the package manager. */
+  async install(packages: string | readonly string[] = [], options: InstallOptions = {}): Promise<JsonObject> {
+    const names = typeof packages === "string" ? [packages] : packages;
+    const call = calls.sessionInstall(this.id, names, options);
+    let installed: JsonObject | null = null;
+    for await (const line of this.#runner.transport.lines(call, options.signal)) {
+      const event = parseEvent(line);
+      if (event.kind === "install") await options.onOutput?.(event.text);
+      else if (event.kind === "end") installed = event.raw["result"];
+    }
+    if (!installed) throw new ConnectionLost("the daemon ended a stream before the packages were installed");
+    return installed;
   }
 
   /** The sandbox as the daemon has it now. */

@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#define KEPT_MAX  500
 #define COUNT_MAX 50
 #define LETTERS   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 #define DIGITS    "0123456789"
@@ -257,6 +258,45 @@ json_t *dependencies_installed(const json_t *wanted, const char *lock, const cha
 	json_set(j, "dependency_install_started_at", json_string(now));
 	json_set(j, "dependency_install_completed_at", json_string(now));
 	return j;
+}
+
+static bool has_name(const json_t *list, const char *name)
+{
+	for (size_t i = 0; i < json_array_size(list); i++)
+		if (str_equal(json_string_value(json_object_get(json_array_get(list, i), "name")),
+		              name))
+			return true;
+	return false;
+}
+
+static json_t *joined(const json_t *before, const json_t *now)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; i < json_array_size(before); i++) {
+		json_t *item = json_array_get(before, i);
+		const char *name = json_string_value(json_object_get(item, "name"));
+
+		if (name && !has_name(now, name))
+			json_append(all, json_incref(item));
+	}
+	(void)!json_array_extend(all, (json_t *)(uintptr_t)now);
+	while (json_array_size(all) > KEPT_MAX)
+		(void)!json_array_remove(all, 0);
+	return all;
+}
+
+char *dependencies_add(const char *before, json_t *now)
+{
+	static const char *const lists[] = {"requested_dependencies", "installed_dependencies"};
+	cleanup_json json_t *old = before ? json_loads(before, 0, NULL) : NULL;
+	cleanup_json json_t *j = now;
+	size_t len;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		json_set(j, lists[i],
+		         joined(json_object_get(old, lists[i]), json_object_get(j, lists[i])));
+	return json_write(j, &len);
 }
 
 bool dependencies_have(const char *text, const char *package)

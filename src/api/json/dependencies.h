@@ -33,6 +33,11 @@ char **dependencies_list(const json_t *wanted) attr_must_check;
  * workspace whose lock is @lock. */
 json_t *dependencies_installed(const json_t *wanted, const char *lock,
                                const char *folder) attr_must_check;
+/**
+ * dependencies_add - @now, taken, with what @before (JSON of these functions, may be NULL) lists
+ * besides: the latest 500 packages. Return: JSON, owned.
+ */
+char *dependencies_add(const char *before, json_t *now) attr_must_check;
 /** dependencies_have - whether @text, JSON of the two functions above (may be NULL), has @package.
  */
 bool dependencies_have(const char *text, const char *package);

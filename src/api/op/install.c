@@ -3,7 +3,6 @@
 
 #include "api/internal.h"
 #include "api/json/json.h"
-#include "api/json/text_stream.h"
 #include "api/pending.h"
 #include "api/reply.h"
 #include "base/alloc.h"
@@ -19,45 +18,16 @@
 
 struct waiting {
 	struct pending pending;
-	struct router *r;
 	struct install *install;
 	struct op_install how;
-	struct op_stream stream;
-	struct text_stream text;
+	struct install_stream stream;
 };
-
-static void send_event(struct waiting *w, const char *name, json_t *members)
-{
-	cleanup_buf struct buf b = BUF_INIT(w->r->config->max_answers_bytes);
-	const struct event event = {
-		.form = w->how.form, .name = name, .id = w->stream.next_id, .has_id = true};
-	size_t joint;
-
-	if (event_open(&b, &event) < 0) {
-		json_decref(members);
-		return;
-	}
-	joint = b.len;
-	if (json_add(&b, members) < 0)
-		return;
-	b.data[joint] = ','; /* over the opening brace */
-	b.len--;             /* the closing one */
-	if (event_close(&b, w->how.form) < 0)
-		return;
-	if (!w->stream.began)
-		http_stream_begin(w->pending.req, HTTP_OK, event_form_type(w->how.form));
-	w->stream.began = true;
-	w->stream.next_id++;
-	(void)!http_stream_write(w->pending.req, b.data, b.len); /* on_left follows a failure */
-}
 
 static void on_output(void *ctx, const char *data, size_t len)
 {
 	struct waiting *w = ctx;
-	cleanup_free char *text = text_stream_feed(&w->text, data, len, &len);
 
-	if (len > 0)
-		send_event(w, "install", json_pack("{s:o}", "data", json_text(text, len)));
+	install_stream_output(&w->stream, data, len);
 }
 
 static void on_done(void *ctx, struct layer *layer)
@@ -67,20 +37,10 @@ static void on_done(void *ctx, struct layer *layer)
 	w->how.then(w->how.ctx, pending_resume(&w->pending), layer, &w->stream);
 }
 
-/* With the package manager's own words. */
-static json_t *failure_object(struct http_request *req, const struct error *err, const char *log)
-{
-	json_t *body = reply_error_object(err, http_request_id(req));
-
-	if (*log)
-		json_set(body, "log", json_text(log, strlen(log)));
-	return body;
-}
-
 static void answer_failure(struct http_request *req, const struct error *err, const char *log)
 {
 	if (err->code == ERR_INSTALL_FAILED)
-		reply_error_body(req, err, failure_object(req, err, log));
+		reply_error_body(req, err, install_failure(req, err, log));
 	else
 		reply_error(req, err);
 }
@@ -88,26 +48,13 @@ static void answer_failure(struct http_request *req, const struct error *err, co
 static void on_failed(void *ctx, const struct error *err, const char *log)
 {
 	cleanup_free struct waiting *w = ctx;
-	struct http_request *req = w->pending.req;
+	struct http_request *req = pending_resume(&w->pending);
 
-	if (w->stream.began) {
-		send_event(w, "error", json_pack("{s:o}", "error", failure_object(req, err, log)));
-		http_stream_end(pending_resume(&w->pending));
-	} else {
-		req = pending_resume(&w->pending);
-		if (!w->how.failed || !w->how.failed(w->how.ctx, req, err))
-			answer_failure(req, err, log);
-	}
+	if (w->stream.began)
+		install_stream_fail(&w->stream, err, log);
+	else if (!w->how.failed || !w->how.failed(w->how.ctx, req, err))
+		answer_failure(req, err, log);
 	w->how.drop(w->how.ctx);
-}
-
-void op_install_refuse(struct router *r, struct http_request *req, enum event_form form,
-                       const struct op_stream *stream, const struct error *err)
-{
-	struct waiting w = {.r = r, .how.form = form, .stream = *stream, .pending.req = req};
-
-	send_event(&w, "error", json_pack("{s:o}", "error", failure_object(req, err, "")));
-	http_stream_end(req);
 }
 
 static void on_left(struct pending *p)
@@ -132,7 +79,12 @@ void op_install(struct router *r, struct http_request *req, const struct install
 	struct error err = {0};
 	int state;
 
-	*w = (struct waiting){.r = r, .how = *how};
+	*w = (struct waiting){
+		.how = *how,
+		.stream = {.req = req,
+	                   .form = how->form,
+	                   .max_bytes = r->config->max_answers_bytes},
+	};
 	state = installs_begin(r->parts.installs, request, &events, &w->install, &layer, &err);
 	if (state < 0) {
 		reply_error(req, &err);

@@ -8,29 +8,22 @@
  * On the loop only.
  */
 
-#include "api/op/events.h"
+#include "api/op/install_stream.h"
 #include "base/error.h"
 #include "core/install/install.h"
 #include <stdbool.h>
-#include <stdint.h>
 
 struct http_request;
 struct layer;
 struct router;
 struct template;
 
-/* A stream that an installation began. */
-struct op_stream {
-	bool began;
-	uint64_t next_id; /* of its next event */
-};
-
 struct op_install {
 	enum event_form form; /* NONE: no events */
 	void *ctx;
-	/* The layer is there: go on. */
+	/* The layer is there: go on, perhaps with the stream that began. */
 	void (*then)(void *ctx, struct http_request *req, struct layer *layer,
-	             const struct op_stream *stream);
+	             struct install_stream *stream);
 	/* It failed, before a stream began. Return: whether this answered. NULL: no. */
 	bool (*failed)(void *ctx, struct http_request *req, const struct error *err);
 	/* It failed and was answered, or the client has left: free @ctx. */
@@ -40,10 +33,6 @@ struct op_install {
 /** op_install - exactly one of @how's functions is called, now or later. */
 void op_install(struct router *r, struct http_request *req, const struct install_request *request,
                 const struct op_install *how);
-
-/** op_install_refuse - end a stream that an installation began. */
-void op_install_refuse(struct router *r, struct http_request *req, enum event_form form,
-                       const struct op_stream *stream, const struct error *err);
 
 /**
  * op_root_lacks - @language NULL: any. Return: index of the first of @packages that is not in the

@@ -169,47 +169,67 @@ static void on_failed(void *ctx, const struct error *err, const char *log)
 	op_free(op);
 }
 
+static int check_session(const struct session *session, struct error *err)
+{
+	struct session_info info = {0};
+
+	if (!session)
+		return error_set(err, ERR_SESSION_NOT_FOUND, 0, "no session has this id");
+	session_info(session, &info);
+	if (info.state != SESSION_PAUSED)
+		return 0;
+	return error_set(err, ERR_CONFLICT, 0,
+	                 "session %s is paused, so nothing can be unpacked there: resume it",
+	                 info.id);
+}
+
+static int check_manager(const struct manager *m, const char *language, struct error *err)
+{
+	if (!m)
+		return error_field(err, "packages", "language '%.40s' has no package manager here",
+		                   language);
+	if (m->session_dir)
+		return 0;
+	return error_field(err, "packages",
+	                   "of %s cannot be installed into a session that lives: create a "
+	                   "template with them",
+	                   m->name);
+}
+
 int op_session_install(struct router *r, const struct op_session_packages *wanted,
                        const struct op_session_install_events *events,
                        struct op_session_install **ret_install, struct error *err)
 {
-	struct op_session_install *op = NEW(struct op_session_install);
+	const struct manager *manager =
+		manager_of(runners_find(r->parts.runners, wanted->language));
 	struct session *session =
 		session_find(r->parts.sessions, wanted->who->tenant, wanted->session_id);
+	struct op_session_install *op;
+	struct layer *none = NULL;
+
+	if (check_session(session, err) < 0 || check_manager(manager, wanted->language, err) < 0)
+		return -1;
+	op = NEW(struct op_session_install);
+	*op = (struct op_session_install){
+		.r = r,
+		.events = *events,
+		.manager = manager,
+		.tenant = xstrdup(wanted->who->tenant),
+		.session_id = xstrdup(wanted->session_id),
+	};
 	const struct install_sink sink = {op, on_tree, on_write, on_end};
 	const struct install_request request = {
 		.tenant = wanted->who->tenant,
 		.key_id = wanted->who->key_id,
 		.request_id = wanted->request_id,
-		.policy = session ? session_policy(session) : NULL,
+		.policy = session_policy(session),
 		.language = wanted->language,
 		.packages = wanted->packages,
-		.template = session ? session_template(session) : NULL,
+		.lock = wanted->lock,
+		.template = session_template(session),
 		.sink = &sink,
 	};
 	const struct install_events all = {op, on_output, on_done, on_failed};
-	struct layer *none = NULL;
-
-	op->r = r;
-	op->events = *events;
-	op->manager = manager_of(runners_find(r->parts.runners, wanted->language));
-	op->tenant = xstrdup(wanted->who->tenant);
-	op->session_id = xstrdup(wanted->session_id);
-	if (!session || !op->manager) {
-		op_free(op);
-		return session ? error_field(err, "packages",
-		                             "language '%.40s' has no package manager here",
-		                             wanted->language)
-		               : error_set(err, ERR_SESSION_NOT_FOUND, 0, "no session has this id");
-	}
-	if (!op->manager->session_dir) {
-		(void)error_field(err, "packages",
-		                  "of %s cannot be installed into a session that lives: create a "
-		                  "template with them",
-		                  op->manager->name);
-		op_free(op);
-		return -1;
-	}
 	if (installs_begin(r->parts.installs, &request, &all, &op->install, &none, err) < 0) {
 		op_free(op);
 		return -1;

@@ -22,7 +22,8 @@ struct op_session_packages {
 	const struct principal *who;
 	const char *request_id;
 	const char *session_id, *language;
-	char *const *packages;
+	char *const *packages; /* may be NULL */
+	const char *lock;      /* text of a lock file, instead; may be NULL */
 };
 
 /* From the loop. Exactly one of on_done and on_failed ends it. */
@@ -34,6 +35,10 @@ struct op_session_install_events {
 	void (*on_failed)(void *ctx, const struct error *err, const char *log);
 };
 
+/**
+ * op_session_install - Return: -1: ERR_INVALID with the field, ERR_CONFLICT in a paused session,
+ * ERR_DENIED, ERR_BUSY.
+ */
 int op_session_install(struct router *r, const struct op_session_packages *wanted,
                        const struct op_session_install_events *events,
                        struct op_session_install **ret_install, struct error *err) attr_must_check;

@@ -48,12 +48,13 @@ static void note_installed(const struct call *call, const char *lock, const char
 	struct session *session = session_find(call->router->parts.sessions,
 	                                       call->principal->tenant, call->args.sandbox_id);
 	cleanup_json json_t *wanted = dependencies_of(call->args.packages);
+	struct session_info info = {0};
 	cleanup_free char *text = NULL;
-	size_t len;
 
 	if (!session)
 		return;
-	text = json_write(dependencies_installed(wanted, lock, folder), &len);
+	session_info(session, &info);
+	text = dependencies_add(info.dependencies, dependencies_installed(wanted, lock, folder));
 	session_set_dependencies(session, text);
 }
 

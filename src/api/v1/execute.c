@@ -103,7 +103,7 @@ static void drop_call(void *ctx)
 }
 
 static void run_code(struct execute_call *call, struct http_request *req,
-                     const struct op_stream *stream)
+                     struct install_stream *stream)
 {
 	struct router *r = call->r;
 	const struct op_run_start start = {.request = &call->decoded.request,
@@ -116,7 +116,7 @@ static void run_code(struct execute_call *call, struct http_request *req,
 
 	if (op_run_start(r, &start, &record, &err) < 0) {
 		if (stream->began)
-			op_install_refuse(r, req, call->form, stream, &err);
+			install_stream_fail(stream, &err, "");
 		else
 			reply_error_retry(req, &err, run_service_retry_after(r->runs));
 		return;
@@ -132,7 +132,7 @@ static void run_code(struct execute_call *call, struct http_request *req,
 }
 
 static void on_layer(void *ctx, struct http_request *req, struct layer *layer,
-                     const struct op_stream *stream)
+                     struct install_stream *stream)
 {
 	struct execute_call *call = ctx;
 	struct run_request *request = &call->decoded.request;
@@ -207,6 +207,6 @@ void v1_execute(struct router *r, struct http_request *req, const struct route_a
 	if (lacking < 0)
 		reply_error(req, &err);
 	else
-		run_code(call, req, &(struct op_stream){0});
+		run_code(call, req, &(struct install_stream){0});
 	drop_call(call);
 }

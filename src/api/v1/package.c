@@ -131,24 +131,8 @@ static void drop_call(void *ctx)
 	template_unref(call->template);
 }
 
-static void answer_stream(const struct layer_call *call, struct http_request *req, json_t *view,
-                          const struct op_stream *stream)
-{
-	cleanup_buf struct buf b = BUF_INIT((4u << 20));
-	const struct event event = {
-		.form = call->form, .name = "end", .id = stream->next_id, .has_id = true};
-
-	if (!stream->began)
-		http_stream_begin(req, HTTP_OK, event_form_type(call->form));
-	if (event_open(&b, &event) == 0 && buf_add_str(&b, ",\"result\":") == 0 &&
-	    json_add(&b, json_incref(view)) == 0 && event_close(&b, call->form) == 0)
-		(void)!http_stream_write(req, b.data, b.len);
-	json_decref(view);
-	http_stream_end(req);
-}
-
 static void on_layer(void *ctx, struct http_request *req, struct layer *layer,
-                     const struct op_stream *stream)
+                     struct install_stream *stream)
 {
 	struct layer_call *call = ctx;
 	json_t *view = view_layer(installs_layers(call->r->parts.installs), layer, true);
@@ -156,7 +140,7 @@ static void on_layer(void *ctx, struct http_request *req, struct layer *layer,
 	if (call->form == EVENT_FORM_NONE)
 		reply_json(req, HTTP_CREATED, view);
 	else
-		answer_stream(call, req, view, stream);
+		install_stream_end(stream, view);
 	drop_call(call);
 }
 

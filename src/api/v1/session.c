@@ -10,8 +10,6 @@
 #include "api/lookup.h"
 #include "api/op/install.h"
 #include "api/op/listing.h"
-#include "api/op/session_install.h"
-#include "api/pending.h"
 #include "api/reply.h"
 #include "base/alloc.h"
 #include "base/str.h"
@@ -151,7 +149,7 @@ static void create_session(struct create_call *call, struct http_request *req)
 }
 
 static void on_layer(void *ctx, struct http_request *req, struct layer *layer,
-                     const struct op_stream *stream attr_unused)
+                     struct install_stream *stream attr_unused)
 {
 	struct create_call *call = ctx;
 	struct template *base = call->template;
@@ -253,141 +251,6 @@ void v1_session_create(struct router *r, struct http_request *req, const struct 
 	else
 		create_session(call, req);
 	drop_create(call);
-}
-
-static int check_alive(const struct session_info *info, struct error *err)
-{
-	if (info->state != SESSION_TERMINATED && info->state != SESSION_FAILED)
-		return 0;
-	return error_set(err, ERR_CONFLICT, 0, "session %s is %s", info->id,
-	                 session_state_name(info->state));
-}
-
-/* An installation into a session that lives. */
-struct install_call {
-	struct pending pending;
-	struct router *r;
-	const struct principal *who; /* the request's */
-	char *session_id;            /* owned */
-	json_t *wanted;              /* owned */
-	bool lacks;                  /* a failure is the session's, not the request's */
-	struct op_session_install *op;
-};
-
-static void install_call_free(struct install_call *call)
-{
-	free(call->session_id);
-	json_decref(call->wanted);
-	free(call);
-}
-
-static void answer_install(struct install_call *call, struct http_request *req, json_t *found)
-{
-	struct session *session =
-		session_find(call->r->parts.sessions, call->who->tenant, call->session_id);
-	cleanup_free char *text = NULL;
-	struct error err = {0};
-	size_t len;
-
-	text = json_write(found, &len);
-	if (!session) {
-		(void)error_set(&err, ERR_SESSION_NOT_FOUND, 0, "the session is gone");
-		reply_error(req, &err);
-		return;
-	}
-	session_set_dependencies(session, text);
-	durable_reply_session(req, session, HTTP_OK, encode_session(session));
-}
-
-static void on_installed(void *ctx, const char *lock, const char *folder)
-{
-	struct install_call *call = ctx;
-
-	answer_install(call, pending_resume(&call->pending),
-	               dependencies_installed(call->wanted, lock, folder));
-	install_call_free(call);
-}
-
-static void on_install_failed(void *ctx, const struct error *err, const char *log)
-{
-	struct install_call *call = ctx;
-	struct http_request *req = pending_resume(&call->pending);
-	json_t *body;
-
-	if (call->lacks) {
-		answer_install(call, req, dependencies_failed(call->wanted, err->msg));
-	} else {
-		body = reply_error_object(err, http_request_id(req));
-		json_set(body, "log", json_text(log, strlen(log)));
-		reply_error_body(req, err, body);
-	}
-	install_call_free(call);
-}
-
-static void on_install_left(struct pending *p)
-{
-	struct install_call *call = CONTAINER_OF(p, struct install_call, pending);
-
-	op_session_install_cancel(call->op);
-	install_call_free(call);
-}
-
-static void start_install(struct router *r, struct http_request *req, const struct principal *who,
-                          const struct session_request *request, const struct session_info *info)
-{
-	struct install_call *call = NEW(struct install_call);
-	const struct op_session_install_events events = {
-		.ctx = call, .on_done = on_installed, .on_failed = on_install_failed};
-	json_t *wanted = json_loads(request->dependencies, 0, NULL);
-	cleanup_str_list char **packages = dependencies_list(wanted);
-	const struct op_session_packages packing = {.who = who,
-	                                            .request_id = http_request_id(req),
-	                                            .session_id = info->id,
-	                                            .language = info->language,
-	                                            .packages = packages};
-	struct error err = {0};
-
-	*call = (struct install_call){.r = r,
-	                              .who = who,
-	                              .session_id = xstrdup(info->id),
-	                              .wanted = wanted,
-	                              .lacks = request->lacks_dependencies};
-	if (op_session_install(r, &packing, &events, &call->op, &err) < 0) {
-		install_call_free(call);
-		reply_error(req, &err);
-		return;
-	}
-	pending_wait(&call->pending, req, on_install_left);
-}
-
-void v1_session_install(struct router *r, struct http_request *req, const struct route_args *args)
-{
-	cleanup_session_request struct session_request request = {0};
-	cleanup_free char *resolved = NULL;
-	struct session_info info = {0};
-	struct error err = {0}, missing = {0};
-	size_t len;
-	const char *body = http_body(req, &len);
-	struct session *session = lookup_session(r, args, &err);
-
-	if (session)
-		session_info(session, &info);
-	if (!session || check_alive(&info, &err) < 0 ||
-	    decode_install(body, len, info.language, args->warnings, &request, &err) < 0) {
-		reply_error(req, &err);
-		return;
-	}
-	resolved = resolve_packages(r, &request, &missing);
-	if (error_is_set(&missing) && installs_can(r->parts.installs, info.language)) {
-		start_install(r, req, args->principal, &request, &info);
-		return;
-	}
-	if (error_is_set(&missing) && !request.lacks_dependencies) {
-		reply_error(req, &missing);
-		return;
-	}
-	session_set_dependencies(session, resolved);
-	durable_reply_session(req, session, HTTP_OK, encode_session(session));
 }
 
 static const char *const status_words[] = {

@@ -102,7 +102,7 @@ static void put_template(struct template_call *call, struct http_request *req)
 }
 
 static void on_layer(void *ctx, struct http_request *req, struct layer *layer,
-                     const struct op_stream *stream attr_unused)
+                     struct install_stream *stream attr_unused)
 {
 	struct template_call *call = ctx;
 

@@ -34,6 +34,11 @@ route_fn v1_layer_show;
 route_fn v1_layer_delete;
 extern const struct fields v1_layer_query, v1_layer_fields;
 
+/* session_install.c */
+route_fn v1_session_install;
+route_fn v1_session_packages;
+extern const struct fields v1_session_packages_fields;
+
 /* execution.c */
 route_fn v1_session_execute;
 route_fn v1_session_submit;
@@ -118,7 +123,6 @@ route_fn v1_runtime_metrics;
 /* session.c */
 route_fn v1_session_create;
 route_fn v1_session_list;
-route_fn v1_session_install;
 route_fn v1_session_show;
 route_fn v1_session_delete;
 route_fn v1_session_terminate;

@@ -62,8 +62,8 @@ static void prepare(struct exec_call *call, struct millibox_client *client,
 /* All but the streams, which are printed already and may be long. */
 static json_t *read_fields(const struct exec_call *call, const struct millibox_result *result)
 {
-	static const char *const names[] = {"status",   "exit_code",     "limit", "denials",
-	                                    "warnings", "session_reset", "result"};
+	static const char *const names[] = {"status",   "exit_code",     "limit",  "denials",
+	                                    "warnings", "session_reset", "result", "error"};
 	json_t *object = json_object();
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -124,15 +124,17 @@ int exec_call_follow(struct exec_call *call, struct millibox_client *client,
 }
 
 int exec_call_install(struct exec_call *call, struct millibox_client *client,
-                      struct millibox_request *request, struct error *err)
+                      struct millibox_session *session, struct millibox_request *request,
+                      struct error *err)
 {
-	char *layer = NULL;
+	char *installed = NULL;
 	int r;
 
 	prepare(call, client, request);
-	r = millibox_install(client, request, &layer);
-	call->result = daemon_parse(layer);
-	millibox_free(layer);
+	r = session ? millibox_session_install(session, request, &installed)
+	            : millibox_install(client, request, &installed);
+	call->result = daemon_parse(installed);
+	millibox_free(installed);
 	return finish(call, client, r, err);
 }
 

@@ -33,8 +33,9 @@ int exec_call_run(struct exec_call *call, struct millibox_client *client,
 /** exec_call_follow - an execution until it ends; @wait false: what there is, perhaps no result. */
 int exec_call_follow(struct exec_call *call, struct millibox_client *client,
                      const char *execution_id, bool wait, struct error *err) attr_must_check;
-/** exec_call_install - packages; the result is their layer. */
+/** exec_call_install - packages into @session; NULL: into a layer, which is the result. */
 int exec_call_install(struct exec_call *call, struct millibox_client *client,
-                      struct millibox_request *request, struct error *err) attr_must_check;
+                      struct millibox_session *session, struct millibox_request *request,
+                      struct error *err) attr_must_check;
 /** exec_call_signal - take the interrupting signal; SIGPIPE: our output closed; 0: none. */
 int exec_call_signal(const struct exec_call *call);

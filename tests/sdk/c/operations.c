@@ -243,6 +243,35 @@ static void install(void)
 	millibox_request_free(request);
 }
 
+/* The interpreter of the session runs already. */
+static void install_into_a_session(void)
+{
+	struct millibox_session *session = new_session();
+	struct millibox_request *use = python("import tinypkg\ntinypkg.VALUE");
+	struct millibox_request *request = millibox_request_new(NULL);
+	struct millibox_result *result = NULL;
+	char *installed = NULL;
+	size_t printed = 0;
+
+	CHECK(millibox_session_run(session, use, &result) == 0 && !millibox_result_ok(result));
+	millibox_result_free(result);
+	CHECK(millibox_session_install(session, request, &installed) == -1 && !installed);
+	SAME(millibox_error_field(client), "packages");
+	CHECK(millibox_request_add(request, "packages", "tinypkg==1.0") == 0);
+	CHECK(millibox_request_on_install(request, count_output, &printed) == 0);
+	CHECK(millibox_session_install(session, request, &installed) == 0);
+	HAS(installed, "tinypkg==1.0 --hash=");
+	CHECK(printed > 0);
+	millibox_free(installed);
+	CHECK(millibox_session_run(session, use, &result) == 0);
+	SAME(millibox_result_text(result), "'1.0'");
+	millibox_result_free(result);
+	millibox_request_free(request);
+	millibox_request_free(use);
+	CHECK(millibox_session_delete(session) == 0);
+	millibox_session_free(session);
+}
+
 /* The daemon of this case has a registry with tinypkg. */
 static void install_from_a_registry(void)
 {
@@ -268,6 +297,7 @@ static void install_from_a_registry(void)
 	SAME(millibox_result_text(result), "'1.0'");
 	millibox_result_free(result);
 	millibox_request_free(request);
+	install_into_a_session();
 }
 
 static void nulls(void)
@@ -310,6 +340,8 @@ static void nulls(void)
 	CHECK(millibox_execution_list(NULL, NULL, 0, &text) == -1);
 	CHECK(millibox_install(NULL, request, &text) == -1 &&
 	      millibox_install(client, NULL, &text) == -1);
+	CHECK(millibox_session_install(NULL, request, &text) == -1 &&
+	      millibox_session_install(session, NULL, &text) == -1);
 	CHECK(millibox_tree_download(NULL, "a", 1) == -1 &&
 	      millibox_tree_download(session, NULL, 1) == -1 &&
 	      millibox_tree_download(session, "a", -1) == -1);

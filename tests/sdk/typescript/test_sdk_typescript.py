@@ -8,12 +8,14 @@ import re
 import shutil
 import signal
 import subprocess
+from contextlib import closing
 
 import pytest
 
 from support import host
 from support.daemon import ROOT
 from support.own_daemon import home, ours
+from support.registry import Registry, daemon_of, wheel
 
 pytestmark = pytest.mark.phases("system")
 __all__ = ["home"]
@@ -43,6 +45,15 @@ def environment(daemon):
 def test_suite(workshop, daemon, suite):
     shown = workshop.node("--test", f"{suite}.test.mjs", **environment(daemon))
     assert int(re.search(r"^# pass (\d+)", shown, re.M)[1]) > 0 and "# fail 0" in shown, shown
+
+
+def test_packages(workshop):
+    with closing(Registry()) as registry:
+        for made in (wheel("tinypkg"), wheel("watched"), wheel("needy", requires=["tinypkg<2"])):
+            registry.add(made)
+        with daemon_of(registry) as served:
+            shown = workshop.node("--test", "packages.test.mjs", MILLIBOX_SOCKET=served.socket)
+    assert "# fail 0" in shown, shown
 
 
 def test_the_daemon_restarts_in_between(workshop, make_daemon):

@@ -35,6 +35,8 @@ class ApiError(MilliboxError):
         self.solution = str(body.get("solution") or "")
         self.request_id = str(body.get("request_id") or "")
         self.field: Optional[str] = body.get("field")
+        #: The last output of a package manager that failed.
+        self.log: Optional[str] = body.get("log")
         self.retry_after = retry_after
         super().__init__(self._text())
 

@@ -117,6 +117,37 @@ def resources(
     return _given(cpu=cpu, memory=memory, disk=disk, max_processes=max_processes, max_output=max_output) or None
 
 
+def words(given: Union[None, str, Sequence[str]]) -> Optional[List[str]]:
+    """A list of names; one name alone is a list, too."""
+    return None if given is None else [given] if isinstance(given, str) else list(given)
+
+
+def box(
+    *,
+    template: Optional[str] = None,
+    packages: Union[None, str, Sequence[str]] = None,
+    lock: Optional[str] = None,
+    network: Optional[str] = None,
+    allow: Union[None, str, Sequence[str]] = None,
+    secrets: Union[None, str, Sequence[str]] = None,
+    mcp: Union[None, str, Sequence[str]] = None,
+    policy: Optional[str] = None,
+    limits: Optional[JsonObject] = None,
+) -> JsonObject:
+    """The fields of a request that say what a box is made of, and what it may reach and use."""
+    return _given(
+        template_id=template,
+        packages=words(packages),
+        lock=lock,
+        network=network,
+        network_allow=words(allow),
+        secrets=words(secrets),
+        mcp=words(mcp),
+        policy=policy,
+        resources=limits,
+    )
+
+
 def program(
     code: str,
     *,
@@ -128,6 +159,7 @@ def program(
     files: Optional[Mapping[str, Data]] = None,
     env: Optional[Mapping[str, Any]] = None,
     timeout: Optional[float] = None,
+    receipt: Optional[str] = None,
 ) -> JsonObject:
     """The fields of a request that runs code."""
     return _given(
@@ -140,6 +172,7 @@ def program(
         args=None if args is None else list(args),
         files=None if files is None else {name: encode_bytes(data) for name, data in files.items()},
         env_vars=None if env is None else dict(env),
+        receipt=receipt,
     )
 
 
@@ -172,35 +205,28 @@ def execute_stream(body: JsonObject) -> Call[bytes]:
 
 
 def session_body(
+    box: JsonObject,
     *,
     id: Optional[str],
     language: Optional[str],
-    template: Optional[str],
     env: Optional[Mapping[str, Any]],
     idle_timeout: Optional[float],
     lifetime: Optional[float],
-    network: Optional[str],
-    secrets: Optional[Sequence[str]],
-    policy: Optional[str],
-    limits: Optional[JsonObject],
 ) -> JsonObject:
-    return _given(
+    own = _given(
         mode="persistent",
         id=id,
         language=language,
-        template_id=template,
         env_vars=None if env is None else dict(env),
         timeout=idle_timeout,
         lifetime=lifetime,
-        network=network,
-        secrets=list(secrets) if secrets else None,
-        policy=policy,
-        resources=limits,
     )
+    return {**own, **box}
 
 
 def session_create(body: JsonObject) -> Call[SandboxInfo]:
-    return _post(f"{V1}/sessions", _sandbox, body)
+    # Packages are installed first.
+    return _post(f"{V1}/sessions", _sandbox, body, waits="packages" in body or "lock" in body)
 
 
 def session_show(id: str) -> Call[SandboxInfo]:
@@ -218,6 +244,13 @@ def session_delete(id: str) -> Call[None]:
 def session_act(id: str, verb: str) -> Call[SandboxInfo]:
     """pause, resume and keepalive have no further effect when repeated; a second interrupt has."""
     return _post(f"{_session(id)}/{verb}", _sandbox, repeatable=verb != "interrupt")
+
+
+def session_install(
+    id: str, packages: Sequence[str], language: Optional[str], lock: Optional[str]
+) -> Call[bytes]:
+    body = _given(packages=list(packages) or None, language=language, lock=lock, stream=True)
+    return _post(f"{_session(id)}/packages", _same, body, waits=True)
 
 
 def session_ports(id: str) -> Call[List[PortInfo]]:

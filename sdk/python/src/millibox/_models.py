@@ -122,6 +122,12 @@ class Result:
         return list(self.raw.get("artifacts") or [])
 
     @property
+    def receipt(self) -> Optional[JsonObject]:
+        """What it was, how it ended and how it was isolated, signed; with `receipt="signed"`. `millibox receipt verify`
+        checks it."""
+        return self.raw.get("receipt")
+
+    @property
     def warnings(self) -> List[str]:
         """What the daemon granted or understood otherwise than requested."""
         return list(self.raw.get("warnings") or [])
@@ -199,7 +205,7 @@ def _shown(media: str, content: str) -> Any:
 
 @dataclass(frozen=True)
 class Event:
-    """One event of an execution: `pending`, `paused`, `start`, `stdout`, `stderr`, `result` or `end`."""
+    """One event of an execution: `install`, `pending`, `paused`, `start`, `stdout`, `stderr`, `result` or `end`."""
 
     kind: str
     raw: JsonObject
@@ -216,7 +222,7 @@ class Event:
 
     @property
     def text(self) -> str:
-        """With `stdout` and `stderr`: text; invalid UTF-8 is replaced."""
+        """With `stdout`, `stderr` and `install` (a package manager's output): text; invalid UTF-8 is replaced."""
         data = self.raw.get("data")
         return data if isinstance(data, str) else ""
 

@@ -110,7 +110,11 @@ class AsyncTerminal(AsyncExecution):
 
 
 async def collect(
-    events: AsyncIterator[Event], on_stdout: OnOutput, on_stderr: OnOutput, on_result: OnResult
+    events: AsyncIterator[Event],
+    on_stdout: OnOutput,
+    on_stderr: OnOutput,
+    on_result: OnResult,
+    on_install: OnOutput = None,
 ) -> Result:
     """Pass events to callbacks. Return: the result at the end."""
     result = None
@@ -121,6 +125,8 @@ async def collect(
             await _io.notify(on_stderr, event.text)
         elif event.kind == "result":
             await _io.notify(on_result, event.bundle)
+        elif event.kind == "install":
+            await _io.notify(on_install, event.text)
         result = event.result or result
     assert result is not None, "a stream ends with an end event or an exception"
     return result

@@ -8,11 +8,11 @@ from types import TracebackType
 from typing import Any, AsyncIterator, List, Mapping, Optional, Sequence, Type, Union
 
 from .. import _calls, errors
-from .._base_errors import MilliboxError
+from .._base_errors import ConnectionLost, MilliboxError
 from .._calls import Data
 from .._follow import Cursor
 from .._forward import Forward
-from .._models import Event, JsonObject, PortInfo, Result, SandboxInfo
+from .._models import Event, JsonObject, PortInfo, Result, SandboxInfo, parse_event
 from .._sync import _port as _sync_port
 from . import _io
 from ._client import AsyncClient
@@ -23,13 +23,24 @@ from ._port import AsyncPort, open_port
 from ._runner import AsyncRunner
 
 Size = Union[None, str, int]
+Names = Union[None, str, Sequence[str]]
 
 
 class AsyncSandbox:
     """A box that stays. Use it as a context manager: it is made on entry and ended on exit. `start` and `kill` do
     the same without one. `connect` attaches to a sandbox that exists and leaves it alive on exit.
 
-    Without @client it has a client of its own, with the settings of the environment.
+    - @client: by default one of its own, with the settings of the environment.
+    - @language: of programs that name none, and of @packages.
+    - @packages: of the language's registry, like `numpy==2.1`, or @lock: the text of a lock file. What the box lacks
+      is installed before it is made; `install` adds more later. A failure is an `errors.InstallFailedError`, whose
+      `log` has the last output of the package manager.
+    - @network: `none` or `allowlist`. @allow: the hosts that it reaches, and no others, like `api.example.com` or
+      `pypi`; more than the policy grants or lets requests name is an `errors.PolicyDeniedError`.
+    - @secrets: names of secrets that the proxy adds to requests.
+    - @mcp: tools of outside MCP servers that programs may call, like `github/search`.
+    - @policy: applies besides that of the tenant.
+    - @idle_timeout, @lifetime: seconds without use, and in all, after which it ends.
     """
 
     def __init__(
@@ -44,8 +55,12 @@ class AsyncSandbox:
         memory: Size = None,
         disk: Size = None,
         max_processes: Optional[int] = None,
+        packages: Names = None,
+        lock: Optional[str] = None,
         network: Optional[str] = None,
-        secrets: Optional[Sequence[str]] = None,
+        allow: Names = None,
+        secrets: Names = None,
+        mcp: Names = None,
         policy: Optional[str] = None,
         idle_timeout: Optional[float] = None,
         lifetime: Optional[float] = None,
@@ -56,16 +71,22 @@ class AsyncSandbox:
         self._runner: Optional[AsyncRunner] = None
         self._info: Optional[SandboxInfo] = None
         self._body = _calls.session_body(
+            _calls.box(
+                template=template,
+                packages=packages,
+                lock=lock,
+                network=network,
+                allow=allow,
+                secrets=secrets,
+                mcp=mcp,
+                policy=policy,
+                limits=_calls.resources(cpu, memory, disk, max_processes),
+            ),
             id=id,
             language=language,
-            template=template,
             env=env,
             idle_timeout=idle_timeout,
             lifetime=lifetime,
-            network=network,
-            secrets=secrets,
-            policy=policy,
-            limits=_calls.resources(cpu, memory, disk, max_processes),
         )
 
     @classmethod
@@ -152,14 +173,14 @@ class AsyncSandbox:
         files: Optional[Mapping[str, Data]] = None,
         env: Optional[Mapping[str, Any]] = None,
         timeout: Optional[float] = None,
+        receipt: Optional[str] = None,
         on_stdout: OnOutput = None,
         on_stderr: OnOutput = None,
         on_result: OnResult = None,
     ) -> Result:
         """Run code and wait for its end. Variables stay for the next call. Callbacks get output while the program
         runs. If the caller is interrupted, so is the program. A broken connection is made again; a daemon that is
-        killed loses the program, see `start_code`. @file_name: its extension selects the language where @language is
-        not given. @options: those of the language, as of `Client.run_code`."""
+        killed loses the program, see `start_code`. @file_name, @options, @receipt: as of `Client.run_code`."""
         body = _calls.program(
             code,
             language=language,
@@ -170,6 +191,7 @@ class AsyncSandbox:
             files=files,
             env=env,
             timeout=timeout,
+            receipt=receipt,
         )
         return await self._running.run(body, on_stdout, on_stderr, on_result)
 
@@ -215,6 +237,7 @@ class AsyncSandbox:
         files: Optional[Mapping[str, Data]] = None,
         env: Optional[Mapping[str, Any]] = None,
         timeout: Optional[float] = None,
+        receipt: Optional[str] = None,
     ) -> AsyncIterator[Event]:
         """Run code and yield its events. A broken connection is made again without a loss. A reader that stops
         early does not end the program."""
@@ -228,6 +251,7 @@ class AsyncSandbox:
             files=files,
             env=env,
             timeout=timeout,
+            receipt=receipt,
         )
         async with _io.closing(self._running.stream(body, Cursor())) as events:
             async for event in events:
@@ -245,6 +269,7 @@ class AsyncSandbox:
         files: Optional[Mapping[str, Data]] = None,
         env: Optional[Mapping[str, Any]] = None,
         timeout: Optional[float] = None,
+        receipt: Optional[str] = None,
         stdin_open: bool = False,
     ) -> AsyncExecution:
         """Start code and return a handle once the daemon has written it down: the program survives a daemon that is
@@ -259,6 +284,7 @@ class AsyncSandbox:
             files=files,
             env=env,
             timeout=timeout,
+            receipt=receipt,
         )
         if stdin_open:
             body["stdin_open"] = True
@@ -288,6 +314,31 @@ class AsyncSandbox:
     async def download(self, path: str, local: Union[str, "os.PathLike[str]"]) -> None:
         """Copy a file or directory out of the sandbox; the same as `files.download`."""
         await self.files.download(path, local)
+
+    async def install(
+        self,
+        *packages: str,
+        language: Optional[str] = None,
+        lock: Optional[str] = None,
+        on_output: OnOutput = None,
+    ) -> JsonObject:
+        """Install packages into the running sandbox, like `numpy==2.1`, or what @lock names, the text of a lock file.
+        Programs find them at once, also in interpreters that run; what a program has already imported stays as it is.
+        @language: whose package manager is used; by default the sandbox's. @on_output gets what it prints. Return:
+        `manager`, `packages`, `lock` and `path`; the latter two are None if the box had all of them. A failure is an
+        `errors.InstallFailedError`, whose `log` has its last output. An interrupted caller gives up."""
+        call = _calls.session_install(self.id, packages, language, lock)
+        installed: Optional[JsonObject] = None
+        async with _io.closing(self._running.transport.lines(call)) as lines:
+            async for line in lines:
+                event = parse_event(line)
+                if event.kind == "install":
+                    await _io.notify(on_output, event.text)
+                elif event.kind == "end":
+                    installed = event.raw["result"]
+        if installed is None:
+            raise ConnectionLost("the daemon ended a stream before the packages were installed")
+        return installed
 
     async def info(self) -> SandboxInfo:
         """The sandbox as the daemon has it now."""

@@ -18,6 +18,7 @@ from ._execution import Execution, OnResult, OnOutput, collect
 from ._transport import Transport
 
 Size = Union[None, str, int]
+Names = Union[None, str, Sequence[str]]
 _PAGE = 200
 
 
@@ -81,39 +82,62 @@ class Client:
         disk: Size = None,
         max_processes: Optional[int] = None,
         max_output: Size = None,
-        network: Optional[str] = None,
-        secrets: Optional[Sequence[str]] = None,
         template: Optional[str] = None,
+        packages: Names = None,
+        lock: Optional[str] = None,
+        network: Optional[str] = None,
+        allow: Names = None,
+        secrets: Names = None,
+        mcp: Names = None,
         policy: Optional[str] = None,
+        receipt: Optional[str] = None,
         on_stdout: OnOutput = None,
         on_stderr: OnOutput = None,
         on_result: OnResult = None,
+        on_install: OnOutput = None,
     ) -> Result:
         """Run code once in a new box, and wait for its end. Callbacks get output while it runs. If the caller is
-        interrupted, the program is killed. @file_name: its extension selects the language where @language is not
-        given. @options: those of the language, such as `{"std": "c++20"}`; `languages` lists them."""
-        body = one_shot(
-            _calls.program(
-                code,
-                language=language,
-                file_name=file_name,
-                options=options,
-                stdin=stdin,
-                args=args,
-                files=files,
-                env=env,
-                timeout=timeout,
-            ),
-            _calls.resources(cpu, memory, disk, max_processes, max_output),
-            network,
-            secrets,
-            template,
-            policy,
+        interrupted, the program is killed.
+
+        - @file_name: its extension selects the language where @language is not given.
+        - @options: those of the language, such as `{"std": "c++20"}`; `languages` lists them.
+        - @packages: of the language's registry, like `numpy==2.1`, or @lock: the text of a lock file. What the box
+          lacks is installed first; @on_install gets the output of the package manager. A failure is an
+          `errors.InstallFailedError`, whose `log` has its last output.
+        - @network: `none` or `allowlist`. @allow: the hosts that it reaches, and no others, like `api.example.com` or
+          `pypi`; more than the policy grants or lets requests name is an `errors.PolicyDeniedError`.
+        - @secrets: names of secrets that the proxy adds to requests.
+        - @mcp: tools of outside MCP servers that the code may call, like `github/search`.
+        - @policy: applies besides that of the tenant.
+        - @receipt: `signed` for `Result.receipt`.
+        """
+        program = _calls.program(
+            code,
+            language=language,
+            file_name=file_name,
+            options=options,
+            stdin=stdin,
+            args=args,
+            files=files,
+            env=env,
+            timeout=timeout,
+            receipt=receipt,
         )
-        if on_stdout is None and on_stderr is None and on_result is None:
-            return self._transport.call(_calls.execute(body))
-        with _io.closing(self._follow(body)) as events:
-            return collect(events, on_stdout, on_stderr, on_result)
+        box = _calls.box(
+            template=template,
+            packages=packages,
+            lock=lock,
+            network=network,
+            allow=allow,
+            secrets=secrets,
+            mcp=mcp,
+            policy=policy,
+            limits=_calls.resources(cpu, memory, disk, max_processes, max_output),
+        )
+        if on_stdout is None and on_stderr is None and on_result is None and on_install is None:
+            return self._transport.call(_calls.execute({**program, **box}))
+        with _io.closing(self._follow({**program, **box})) as events:
+            return collect(events, on_stdout, on_stderr, on_result, on_install)
 
     def stream(
         self,
@@ -132,32 +156,42 @@ class Client:
         disk: Size = None,
         max_processes: Optional[int] = None,
         max_output: Size = None,
-        network: Optional[str] = None,
-        secrets: Optional[Sequence[str]] = None,
         template: Optional[str] = None,
+        packages: Names = None,
+        lock: Optional[str] = None,
+        network: Optional[str] = None,
+        allow: Names = None,
+        secrets: Names = None,
+        mcp: Names = None,
         policy: Optional[str] = None,
+        receipt: Optional[str] = None,
     ) -> Iterator[Event]:
         """Run code once in a new box and yield its events; arguments as of `run_code`. A reader that stops early ends
         the program."""
-        body = one_shot(
-            _calls.program(
-                code,
-                language=language,
-                file_name=file_name,
-                options=options,
-                stdin=stdin,
-                args=args,
-                files=files,
-                env=env,
-                timeout=timeout,
-            ),
-            _calls.resources(cpu, memory, disk, max_processes, max_output),
-            network,
-            secrets,
-            template,
-            policy,
+        program = _calls.program(
+            code,
+            language=language,
+            file_name=file_name,
+            options=options,
+            stdin=stdin,
+            args=args,
+            files=files,
+            env=env,
+            timeout=timeout,
+            receipt=receipt,
         )
-        with _io.closing(self._follow(body)) as events:
+        box = _calls.box(
+            template=template,
+            packages=packages,
+            lock=lock,
+            network=network,
+            allow=allow,
+            secrets=secrets,
+            mcp=mcp,
+            policy=policy,
+            limits=_calls.resources(cpu, memory, disk, max_processes, max_output),
+        )
+        with _io.closing(self._follow({**program, **box})) as events:
             for event in events:
                 yield event
 
@@ -173,13 +207,33 @@ class Client:
         *,
         context: Optional[Mapping[str, Any]] = None,
         timeout: Optional[float] = None,
+        cpu: Union[None, str, float] = None,
         memory: Size = None,
+        disk: Size = None,
+        max_processes: Optional[int] = None,
+        template: Optional[str] = None,
+        packages: Names = None,
+        lock: Optional[str] = None,
+        network: Optional[str] = None,
+        allow: Names = None,
+        secrets: Names = None,
+        mcp: Names = None,
+        policy: Optional[str] = None,
     ) -> Any:
-        """Call `handler(event)` or `handler(event, context)` that the code defines, in a new box. Return: its
-        value. An exception of the handler is a `ProgramError`."""
-        body = one_shot(
-            _calls.handler(handler_code, event, context, timeout), _calls.resources(memory=memory)
+        """Call `handler(event)` or `handler(event, context)` that the code defines, in a new box; arguments as of
+        `run_code`. Return: its value. An exception of the handler is a `ProgramError`."""
+        box = _calls.box(
+            template=template,
+            packages=packages,
+            lock=lock,
+            network=network,
+            allow=allow,
+            secrets=secrets,
+            mcp=mcp,
+            policy=policy,
+            limits=_calls.resources(cpu, memory, disk, max_processes),
         )
+        body = {**_calls.handler(handler_code, event, context, timeout), **box}
         return (self._transport.call(_calls.execute(body))).raise_for_status().value
 
     def sandboxes(self, state: Optional[str] = None) -> List[SandboxInfo]:
@@ -256,17 +310,3 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._transport.endpoint}>"
-
-
-def one_shot(
-    body: JsonObject,
-    limits: Optional[JsonObject],
-    network: Optional[str] = None,
-    secrets: Optional[Sequence[str]] = None,
-    template: Optional[str] = None,
-    policy: Optional[str] = None,
-) -> JsonObject:
-    """The body of a single execution."""
-    more: JsonObject = {"resources": limits, "network": network, "template_id": template, "policy": policy}
-    more["secrets"] = list(secrets) if secrets else None
-    return {**body, **{name: value for name, value in more.items() if value is not None}}

@@ -111,7 +111,11 @@ class Terminal(Execution):
 
 
 def collect(
-    events: Iterator[Event], on_stdout: OnOutput, on_stderr: OnOutput, on_result: OnResult
+    events: Iterator[Event],
+    on_stdout: OnOutput,
+    on_stderr: OnOutput,
+    on_result: OnResult,
+    on_install: OnOutput = None,
 ) -> Result:
     """Pass events to callbacks. Return: the result at the end."""
     result = None
@@ -122,6 +126,8 @@ def collect(
             _io.notify(on_stderr, event.text)
         elif event.kind == "result":
             _io.notify(on_result, event.bundle)
+        elif event.kind == "install":
+            _io.notify(on_install, event.text)
         result = event.result or result
     assert result is not None, "a stream ends with an end event or an exception"
     return result

@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Type, Union
 
 from .. import _calls, errors
-from .._base_errors import MilliboxError
+from .._base_errors import ConnectionLost, MilliboxError
 from .._calls import Data
 from .._follow import Cursor
 from .._forward import Forward
-from .._models import Event, JsonObject, PortInfo, Result, SandboxInfo
+from .._models import Event, JsonObject, PortInfo, Result, SandboxInfo, parse_event
 from .._sync import _port as _sync_port
 from . import _io
 from ._client import Client
@@ -24,13 +24,24 @@ from ._port import Port, open_port
 from ._runner import Runner
 
 Size = Union[None, str, int]
+Names = Union[None, str, Sequence[str]]
 
 
 class Sandbox:
     """A box that stays. Use it as a context manager: it is made on entry and ended on exit. `start` and `kill` do
     the same without one. `connect` attaches to a sandbox that exists and leaves it alive on exit.
 
-    Without @client it has a client of its own, with the settings of the environment.
+    - @client: by default one of its own, with the settings of the environment.
+    - @language: of programs that name none, and of @packages.
+    - @packages: of the language's registry, like `numpy==2.1`, or @lock: the text of a lock file. What the box lacks
+      is installed before it is made; `install` adds more later. A failure is an `errors.InstallFailedError`, whose
+      `log` has the last output of the package manager.
+    - @network: `none` or `allowlist`. @allow: the hosts that it reaches, and no others, like `api.example.com` or
+      `pypi`; more than the policy grants or lets requests name is an `errors.PolicyDeniedError`.
+    - @secrets: names of secrets that the proxy adds to requests.
+    - @mcp: tools of outside MCP servers that programs may call, like `github/search`.
+    - @policy: applies besides that of the tenant.
+    - @idle_timeout, @lifetime: seconds without use, and in all, after which it ends.
     """
 
     def __init__(
@@ -45,8 +56,12 @@ class Sandbox:
         memory: Size = None,
         disk: Size = None,
         max_processes: Optional[int] = None,
+        packages: Names = None,
+        lock: Optional[str] = None,
         network: Optional[str] = None,
-        secrets: Optional[Sequence[str]] = None,
+        allow: Names = None,
+        secrets: Names = None,
+        mcp: Names = None,
         policy: Optional[str] = None,
         idle_timeout: Optional[float] = None,
         lifetime: Optional[float] = None,
@@ -57,16 +72,22 @@ class Sandbox:
         self._runner: Optional[Runner] = None
         self._info: Optional[SandboxInfo] = None
         self._body = _calls.session_body(
+            _calls.box(
+                template=template,
+                packages=packages,
+                lock=lock,
+                network=network,
+                allow=allow,
+                secrets=secrets,
+                mcp=mcp,
+                policy=policy,
+                limits=_calls.resources(cpu, memory, disk, max_processes),
+            ),
             id=id,
             language=language,
-            template=template,
             env=env,
             idle_timeout=idle_timeout,
             lifetime=lifetime,
-            network=network,
-            secrets=secrets,
-            policy=policy,
-            limits=_calls.resources(cpu, memory, disk, max_processes),
         )
 
     @classmethod
@@ -153,14 +174,14 @@ class Sandbox:
         files: Optional[Mapping[str, Data]] = None,
         env: Optional[Mapping[str, Any]] = None,
         timeout: Optional[float] = None,
+        receipt: Optional[str] = None,
         on_stdout: OnOutput = None,
         on_stderr: OnOutput = None,
         on_result: OnResult = None,
     ) -> Result:
         """Run code and wait for its end. Variables stay for the next call. Callbacks get output while the program
         runs. If the caller is interrupted, so is the program. A broken connection is made again; a daemon that is
-        killed loses the program, see `start_code`. @file_name: its extension selects the language where @language is
-        not given. @options: those of the language, as of `Client.run_code`."""
+        killed loses the program, see `start_code`. @file_name, @options, @receipt: as of `Client.run_code`."""
         body = _calls.program(
             code,
             language=language,
@@ -171,6 +192,7 @@ class Sandbox:
             files=files,
             env=env,
             timeout=timeout,
+            receipt=receipt,
         )
         return self._running.run(body, on_stdout, on_stderr, on_result)
 
@@ -216,6 +238,7 @@ class Sandbox:
         files: Optional[Mapping[str, Data]] = None,
         env: Optional[Mapping[str, Any]] = None,
         timeout: Optional[float] = None,
+        receipt: Optional[str] = None,
     ) -> Iterator[Event]:
         """Run code and yield its events. A broken connection is made again without a loss. A reader that stops
         early does not end the program."""
@@ -229,6 +252,7 @@ class Sandbox:
             files=files,
             env=env,
             timeout=timeout,
+            receipt=receipt,
         )
         with _io.closing(self._running.stream(body, Cursor())) as events:
             for event in events:
@@ -246,6 +270,7 @@ class Sandbox:
         files: Optional[Mapping[str, Data]] = None,
         env: Optional[Mapping[str, Any]] = None,
         timeout: Optional[float] = None,
+        receipt: Optional[str] = None,
         stdin_open: bool = False,
     ) -> Execution:
         """Start code and return a handle once the daemon has written it down: the program survives a daemon that is
@@ -260,6 +285,7 @@ class Sandbox:
             files=files,
             env=env,
             timeout=timeout,
+            receipt=receipt,
         )
         if stdin_open:
             body["stdin_open"] = True
@@ -289,6 +315,31 @@ class Sandbox:
     def download(self, path: str, local: Union[str, "os.PathLike[str]"]) -> None:
         """Copy a file or directory out of the sandbox; the same as `files.download`."""
         self.files.download(path, local)
+
+    def install(
+        self,
+        *packages: str,
+        language: Optional[str] = None,
+        lock: Optional[str] = None,
+        on_output: OnOutput = None,
+    ) -> JsonObject:
+        """Install packages into the running sandbox, like `numpy==2.1`, or what @lock names, the text of a lock file.
+        Programs find them at once, also in interpreters that run; what a program has already imported stays as it is.
+        @language: whose package manager is used; by default the sandbox's. @on_output gets what it prints. Return:
+        `manager`, `packages`, `lock` and `path`; the latter two are None if the box had all of them. A failure is an
+        `errors.InstallFailedError`, whose `log` has its last output. An interrupted caller gives up."""
+        call = _calls.session_install(self.id, packages, language, lock)
+        installed: Optional[JsonObject] = None
+        with _io.closing(self._running.transport.lines(call)) as lines:
+            for line in lines:
+                event = parse_event(line)
+                if event.kind == "install":
+                    _io.notify(on_output, event.text)
+                elif event.kind == "end":
+                    installed = event.raw["result"]
+        if installed is None:
+            raise ConnectionLost("the daemon ended a stream before the packages were installed")
+        return installed
 
     def info(self) -> SandboxInfo:
         """The sandbox as the daemon has it now."""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Mapping
+
 from .._models import Result
 
 #: What a model is shown of one stream: enough to go on, and cheap.
@@ -16,17 +18,21 @@ DESCRIPTION = (
 
 
 def text_of(result: Result, limit: int = LIMIT) -> str:
-    """Output, value and error; the middle of long output is left out."""
-    value = result.find("text/plain")
-    figures = sum("image/png" in bundle for bundle in result.results)
+    """Output, what was displayed, value and error; the middle of long output is left out."""
+    shown = [bundle["text/plain"] for bundle in result.results if "text/plain" in bundle and not is_figure(bundle)]
+    figures = sum(is_figure(bundle) for bundle in result.results)
     parts = [
         shorten(result.stdout, limit),
-        shorten(value, limit) if value is not None else "",
+        shorten("\n".join(shown), limit),
         f"[{figures} figure(s)]" if figures else "",
         f"[stderr] {shorten(result.stderr, limit)}" if result.stderr else "",
         "" if result.ok or result.error else f"[{result.status}] {result.limit or f'exit status {result.exit_code}'}",
     ]
     return "\n".join(part.rstrip("\n") for part in parts if part) or "(no output)"
+
+
+def is_figure(bundle: Mapping[str, str]) -> bool:
+    return "image/png" in bundle
 
 
 def shorten(text: str, limit: int) -> str:

@@ -12,15 +12,25 @@ from typing import Any, Optional
 from agents import function_tool
 
 from .._async._sandbox import AsyncSandbox
-from ._text import DESCRIPTION, LIMIT, text_of
+from .._sync._sandbox import Sandbox
+from ._box import AnySandbox, check_box, run_async
+from ._text import DESCRIPTION, LIMIT
 
 
 def python_tool(
-    box: AsyncSandbox, *, name: str = "run_python", timeout: Optional[float] = None, limit: int = LIMIT
+    box: AnySandbox, *, name: str = "run_python", timeout: Optional[float] = None, limit: int = LIMIT
 ) -> Any:
-    """A function tool that returns text for a model. An agent that is cancelled cancels the program."""
+    """A function tool that returns text for a model. With a `Sandbox` the program runs in a thread. An agent that is
+    cancelled cancels the program. A lost sandbox or daemon is an exception of the run: a model cannot help it."""
+    check_box("python_tool of the OpenAI Agents SDK", box, (Sandbox, AsyncSandbox))
 
     async def run(code: str) -> str:
-        return text_of(await box.run_code(code, timeout=timeout), limit)
+        return (await run_async(box, code, timeout, limit))[0]
 
-    return function_tool(run, name_override=name, description_override=DESCRIPTION, use_docstring_info=False)
+    return function_tool(
+        run,
+        name_override=name,
+        description_override=DESCRIPTION,
+        use_docstring_info=False,
+        failure_error_function=None,
+    )

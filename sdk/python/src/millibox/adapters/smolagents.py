@@ -14,13 +14,16 @@ import smolagents
 from smolagents.remote_executors import RemotePythonExecutor
 
 from .._sync._sandbox import Sandbox
+from ._box import check_box
 
 
 class MilliboxExecutor(RemotePythonExecutor):  # type: ignore[misc]  # the framework is not typed
-    """Runs code in a sandbox. Tools are sent as source, values as JSON; nothing that comes out of the box is
-    unpickled."""
+    """Runs code in a `Sandbox`; smolagents has no asynchronous executors. Tools are sent as source, values as JSON;
+    nothing that comes out of the box is unpickled. Packages that tools import are installed into the sandbox; those
+    of `additional_authorized_imports` are not: give the sandbox `packages`."""
 
     def __init__(self, box: Sandbox, *, timeout: Optional[float] = None, logger: Any = None) -> None:
+        check_box("MilliboxExecutor", box, (Sandbox,), "smolagents runs code synchronously")
         super().__init__([], logger or smolagents.AgentLogger(level=smolagents.LogLevel.ERROR), allow_pickle=False)
         self.box = box
         self._timeout = timeout
@@ -28,7 +31,7 @@ class MilliboxExecutor(RemotePythonExecutor):  # type: ignore[misc]  # the frame
     def run_code_raise_errors(self, code: str) -> Any:
         """The value, what was printed, and whether it is the final answer; an exception of the code is an
         AgentError."""
-        result = self.box.run_code(code, timeout=self._timeout)
+        result = self.box.run_code(code, language="python", timeout=self._timeout)
         if result.error and result.error.name == self.FINAL_ANSWER_EXCEPTION:
             answer = self._deserialize_final_answer(result.error.value, False)
             return smolagents.local_python_executor.CodeOutput(
@@ -51,7 +54,12 @@ class MilliboxExecutor(RemotePythonExecutor):  # type: ignore[misc]  # the frame
         return smolagents.local_python_executor.CodeOutput(output=output, logs=result.stdout, is_final_answer=False)
 
     def install_packages(self, additional_imports: List[str]) -> List[str]:
-        """Packages are those of the template; nothing is fetched."""
+        """Those that tools import and the sandbox lacks, from the registry."""
+        lacking = f"[name for name in {additional_imports!r} if importlib.util.find_spec(name) is None]"
+        code = f"import importlib.util\n{lacking}"
+        missing = self.box.run_code(code, language="python").raise_for_status().value
+        if missing:
+            self.box.install(*missing, language="python")
         return list(additional_imports)
 
     def cleanup(self) -> None:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m millibox.jupyter install [--user | --sys-prefix | --prefix DIR] [--name NAME] [--display-name TEXT]
-
-Without a word it is the kernel itself, which Jupyter starts with -f and a file.
-"""
+"""The command of the kernel: `install`, or what Jupyter starts. See `--help`."""
 
 from __future__ import annotations
 
@@ -13,19 +10,21 @@ import tempfile
 from pathlib import Path
 from typing import List
 
+_ABOUT = """A Jupyter kernel whose cells run in an isolated sandbox of a Millibox daemon.
 
-def install(words: List[str]) -> int:
+  python -m millibox.jupyter install    put "Millibox" into Jupyter's list of kernels
+  jupyter lab                           then choose it there
+  jupyter console --kernel millibox
+
+The kernel uses the daemon of MILLIBOX_SOCKET or MILLIBOX_URL, that of the user or of the system, or starts its own.
+Cells may have !commands, %cd, %pwd, %env, %time, %timeit, %pip and the cell magics %%bash, %%sh, %%time, %%writefile.
+`%pip install NAME` installs from the daemon's registry."""
+
+
+def install(given: argparse.Namespace) -> int:
     """Write the kernel's description where Jupyter looks for it."""
     from jupyter_client.kernelspec import KernelSpecManager
 
-    parser = argparse.ArgumentParser(prog="python -m millibox.jupyter install")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--user", action="store_true", help="for this user (the default)")
-    where.add_argument("--sys-prefix", action="store_true", help="into this environment")
-    where.add_argument("--prefix", help="below this directory")
-    parser.add_argument("--name", default="millibox", help="the kernel's name (default: millibox)")
-    parser.add_argument("--display-name", default="Millibox", help="as Jupyter lists it (default: Millibox)")
-    given = parser.parse_args(words)
     prefix = sys.prefix if given.sys_prefix else given.prefix
     spec = {
         "argv": [sys.executable, "-m", "millibox.jupyter", "-f", "{connection_file}"],
@@ -41,15 +40,37 @@ def install(words: List[str]) -> int:
     return 0
 
 
-def main() -> int:
-    if sys.argv[1:2] == ["install"]:
-        return install(sys.argv[2:])
+def run_kernel(words: List[str]) -> int:
+    """Jupyter's own options may follow the file."""
     from ipykernel.kernelapp import IPKernelApp
 
     from .kernel import MilliboxKernel
 
-    IPKernelApp.launch_instance(kernel_class=MilliboxKernel)
+    IPKernelApp.launch_instance(argv=words, kernel_class=MilliboxKernel)
     return 0
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    parser = argparse.ArgumentParser(
+        prog="python -m millibox.jupyter", description=_ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("-f", metavar="FILE", help="be the kernel of this connection file; Jupyter does that")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    command = commands.add_parser("install", help="put the kernel into Jupyter's list")
+    where = command.add_mutually_exclusive_group()
+    where.add_argument("--user", action="store_true", help="for this user (the default)")
+    where.add_argument("--sys-prefix", action="store_true", help="into this environment")
+    where.add_argument("--prefix", help="below this directory")
+    command.add_argument("--name", default="millibox", help="the kernel's name (default: millibox)")
+    command.add_argument("--display-name", default="Millibox", help="as Jupyter lists it (default: Millibox)")
+    command.set_defaults(run=install)
+    if any(word == "-f" or word.startswith("-f=") for word in words):
+        return run_kernel(words)
+    given = parser.parse_args(words)
+    if "run" not in given:
+        parser.error("expected a command: install")
+    return int(given.run(given))
 
 
 if __name__ == "__main__":
