@@ -468,6 +468,11 @@ def test_keys_and_tenants_from_the_command_line(make_daemon):
     assert "valid API key" in cli(d, "session", "list", **by_key).stderr
     shown = cli(d, "tenant", "show", "alice").stdout
     assert "1Gi" in shown
+    # A burst follows the rate, unless it is given.
+    for options, expected in ((["--rate", "5"], (5, 10)), (["--burst", "7"], (5, 7)), (["--burst", "default", "--rate", "default"], (200, 400))):
+        assert cli(d, "tenant", "set", "alice", *options).returncode == 0
+        limits = json.loads(cli(d, "tenant", "show", "alice", "--json").stdout)["limits"]
+        assert (limits["requests_per_second"], limits["burst"]) == expected, options
     assert cli(d, "tenant", "set", "alice", "--memory", "default", "--policy", "strict").returncode == 0
     assert json.loads(cli(d, "tenant", "show", "alice", "--json").stdout)["policy"] == "strict"
     assert "alice" in cli(d, "tenant", "list").stdout

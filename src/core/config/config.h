@@ -99,7 +99,7 @@ struct config {
 	/* default tenant quotas; 0: unlimited */
 	uint64_t quota_sessions, quota_executions, quota_queued;
 	uint64_t quota_memory_bytes;
-	uint64_t quota_requests, quota_burst; /* per second; at once */
+	uint64_t quota_requests, quota_burst; /* per second; at once, 0: see tenant.c */
 	uint64_t quota_templates, quota_images_bytes, quota_secrets;
 
 	/* see core/policy/policies.h */

@@ -198,7 +198,7 @@ static const struct setting table[] = {
 	{"quota.queued",     SETTING_UINT, AT(quota_queued),       "1024",  0, 1000000, "Waiting executions of one tenant; more are rejected. 0 for unlimited"},
 	{"quota.memory",     SETTING_SIZE, AT(quota_memory_bytes), "256Gi", 0, 1024 * TIB, "Sum of the memory limits of one tenant's boxes, which they rarely use; 0 for unlimited"},
 	{"quota.requests_per_second", SETTING_UINT, AT(quota_requests), "200", 0, 1000000, "Requests of one tenant per second, on average; 0 for unlimited"},
-	{"quota.burst",      SETTING_UINT, AT(quota_burst),        "400",  0, 1000000, "Burst of requests of one tenant; 0 for one second's worth"},
+	{"quota.burst",      SETTING_UINT, AT(quota_burst),        "0",    0, 1000000, "Burst of requests of one tenant; 0 for twice quota.requests_per_second. A tenant with a rate of its own has twice that rate, or a burst of its own"},
 	{"quota.templates",  SETTING_UINT, AT(quota_templates),    "64",   0, 65536,   "Templates of one tenant, without the built-in ones; 0 for unlimited"},
 	{"quota.secrets",    SETTING_UINT, AT(quota_secrets),      "64",   0, 65536,   "Secrets of one tenant; 0 for unlimited"},
 	{"quota.images",     SETTING_SIZE, AT(quota_images_bytes), "32Gi", 0, 1024 * TIB, "Disk space of one tenant's imported images; 0 for unlimited"},

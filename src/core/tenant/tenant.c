@@ -24,6 +24,8 @@ struct quota_row {
 
 #define AT(field) offsetof(struct config, field)
 
+#define BURST_SECONDS 2 /* of the rate, by default */
+
 static const struct quota_row rows[] = {
 	[QUOTA_SESSIONS] = {"sessions", 65536, AT(quota_sessions), "terminate or delete a session"},
 	[QUOTA_EXECUTIONS] = {"executions", 65536, AT(quota_executions),
@@ -67,8 +69,10 @@ static void apply_limits(const struct tenants *all, struct tenant *t)
 
 		t->limits[i] = t->quotas[i] == QUOTA_UNSET ? fallback : t->quotas[i];
 	}
-	if (t->limits[QUOTA_BURST] == 0)
-		t->limits[QUOTA_BURST] = t->limits[QUOTA_REQUESTS];
+	/* A burst belongs to a rate: that of the settings to theirs. */
+	if (t->limits[QUOTA_BURST] == 0 ||
+	    (t->quotas[QUOTA_BURST] == QUOTA_UNSET && t->quotas[QUOTA_REQUESTS] != QUOTA_UNSET))
+		t->limits[QUOTA_BURST] = BURST_SECONDS * t->limits[QUOTA_REQUESTS];
 	t->queue.running_max = t->limits[QUOTA_EXECUTIONS];
 	t->queue.memory_max = t->limits[QUOTA_MEMORY];
 }
