@@ -101,7 +101,8 @@ struct tenant *tenants_add(struct tenants *all, const struct tenant_settings *se
 	else if (tenants_find(all, settings->name))
 		r = error_set(err, ERR_CONFLICT, 0, "tenant %s already exists", settings->name);
 	else if (tenants_count(all) >= TENANT_COUNT_MAX)
-		r = error_set(err, ERR_BUSY, 0, "there are already %d tenants", TENANT_COUNT_MAX);
+		r = error_set(err, ERR_BUSY, 0, "there are already %d tenants: delete one",
+		              TENANT_COUNT_MAX);
 	if (r < 0)
 		return NULL;
 	t = NEW(struct tenant);
@@ -224,7 +225,10 @@ int tenant_take_request(struct tenant *t, uint64_t now_us, uint64_t *ret_wait_us
 		return 0;
 	rate = (struct bucket_rate){t->limits[QUOTA_REQUESTS], t->limits[QUOTA_BURST]};
 	*ret_wait_us = bucket_take(&t->requests, &rate, now_us);
-	return *ret_wait_us ? refuse_quota(t, QUOTA_REQUESTS, err) : 0;
+	if (*ret_wait_us == 0)
+		return 0;
+	(void)refuse_quota(t, QUOTA_REQUESTS, err);
+	return error_retry(err, *ret_wait_us);
 }
 
 static int take_count(const struct tenant *t, enum quota quota, size_t *count, struct error *err)
@@ -252,9 +256,11 @@ void tenant_drop_session(struct tenant *t)
 		drop_count(&t->sessions);
 }
 
-int tenant_take_queued(struct tenant *t, struct error *err)
+int tenant_take_queued(struct tenant *t, const struct scheduler *s, struct error *err)
 {
-	return t ? take_count(t, QUOTA_QUEUED, &t->queued, err) : 0;
+	if (!t || take_count(t, QUOTA_QUEUED, &t->queued, err) == 0)
+		return 0;
+	return error_retry(err, scheduler_retry_after(s) * USEC_PER_SEC);
 }
 
 void tenant_drop_queued(struct tenant *t)

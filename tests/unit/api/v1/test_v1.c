@@ -130,7 +130,8 @@ static void a_failure_before_the_start_has_its_status_also_for_streams(void **st
 	fake_lost(box_of(f), &err);
 	assert_true(peer_read(f->loop, fd, &b, "\"field\""));
 	assert_non_null(strstr(b.data, " 503 "));
-	assert_non_null(strstr(b.data, "Retry-After: 1\r\n"));
+	assert_non_null(strstr(b.data, "Should-Retry: false\r\n"));
+	assert_null(strstr(b.data, "Retry-After:"));
 	assert_non_null(strstr(b.data, "Sandbox.ExecException"));
 	assert_null(strstr(b.data, "/secret"));
 }
@@ -211,11 +212,11 @@ static void a_refusal_of_core_is_answered(void **state)
 
 	first = post_and_start(f, "");
 	fd = post(f, "", "{\"language\":\"shell\",\"code\":\"true\"}");
-	assert_true(peer_read(f->loop, fd, &b, "queue is full"));
+	assert_true(peer_read(f->loop, fd, &b, "Too many requests at a time"));
 	assert_non_null(strstr(b.data, " 429 "));
-	(void)snprintf(retry, sizeof(retry), "Retry-After: %u\r\n",
-	               run_service_retry_after(f->runs));
-	assert_non_null(strstr(b.data, retry));
+	assert_non_null(strstr(b.data, "\r\nRetry-After: 1\r\n"));
+	assert_non_null(strstr(b.data, "\r\nShould-Retry: true\r\n"));
+	assert_non_null(strstr(b.data, "\"retry_after\":1"));
 }
 
 static void wrong_requests_start_nothing(void **state)
