@@ -48,8 +48,9 @@ static const struct setting table[] = {
 	{"isolation",   SETTING_ISOLATION, AT(isolation), "strict", 0, 0, "strict: refuse to start while a required layer of isolation is missing. best-effort: run with the layers that this host has; the log and each result name it"},
 	{"uid_base",    SETTING_UINT, AT(uid_base),    "1879048192", 65536, UINT32_MAX - 64ULL * 65536, "First host user id for boxes, when started as root"},
 
-	{"http.max_connections",          SETTING_UINT, AT(max_connections),          "512",  1, 65536, "Concurrent connections over TCP, and as many on the Unix socket. When they are used up, a new one replaces one that is not authenticated or idle"},
-	{"http.max_connections_per_peer", SETTING_UINT, AT(max_connections_per_peer), "128",  1, 65536, "Connections of one tenant from one IPv4 address, IPv6 network (/64) or local user, and those from there that are not authenticated"},
+	{"http.max_connections",          SETTING_UINT, AT(max_connections),          "2048", 1, 65536, "Concurrent connections over TCP, and as many on the Unix socket. When they are used up, a new one replaces one that is not authenticated or idle"},
+	{"http.max_connections_per_peer", SETTING_UINT, AT(max_connections_per_peer), "128",  1, 65536, "Connections of one tenant from one IPv4 address or IPv6 network (/64), and those from there that are not authenticated"},
+	{"http.max_connections_per_local_peer", SETTING_UINT, AT(max_connections_per_local_peer), "0", 0, 65536, "The same for one user of the Unix socket or one loopback address; 0 for a quarter of http.max_connections, but no less than http.max_connections_per_peer"},
 	{"http.max_body",   SETTING_SIZE, AT(max_body_bytes),   "8Mi",  1 * KIB, 64 * MIB, "Body of a request"},
 	{"http.max_header", SETTING_SIZE, AT(max_header_bytes), "16Ki", 1 * KIB, 1 * MIB,  "Headers of a request"},
 	{"http.max_code",   SETTING_SIZE, AT(max_code_bytes),   "1Mi",  1,      64 * MIB, "Code of an execution"},

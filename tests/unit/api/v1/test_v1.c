@@ -7,8 +7,9 @@
 
 static int set_up(void **state)
 {
-	struct http_server_config http = {
-		.max_connections = 8, .max_connections_per_peer = 2, .max_answers_bytes = 1 << 20};
+	struct http_server_config http = {.max_connections = 8,
+	                                  .max_connections_per_local_peer = 2,
+	                                  .max_answers_bytes = 1 << 20};
 
 	return open_api(state, &http);
 }
@@ -208,7 +209,6 @@ static void a_refusal_of_core_is_answered(void **state)
 	struct fixture *f = *state;
 	cleanup_buf struct buf b = BUF_INIT(PEER_BUF_MAX);
 	cleanup_close int first = -1, fd = -1;
-	char retry[64];
 
 	first = post_and_start(f, "");
 	fd = post(f, "", "{\"language\":\"shell\",\"code\":\"true\"}");
