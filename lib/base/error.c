@@ -4,12 +4,17 @@
 #undef error_set
 #undef error_field
 #undef error_wrap
+#undef error_retry
+#undef error_later
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/utf8.h"
+
+#define RETRY_MAX_S 3600
 
 /*
  * May run between clone and exec: uses only the stack and vsnprintf, which for these conversions
@@ -59,6 +64,7 @@ int error_set(struct error *err, enum error_code code, int sys, const char *fmt,
 	assert(!error_is_set(err) && code != ERR_NONE);
 	err->code = code;
 	err->sys = sys;
+	err->retry_s = 0;
 	err->field[0] = '\0';
 	va_start(ap, fmt);
 	format_cut(err->msg, sizeof(err->msg), fmt, ap);
@@ -73,6 +79,7 @@ int error_field(struct error *err, const char *field, const char *fmt, ...)
 	assert(!error_is_set(err));
 	err->code = ERR_INVALID;
 	err->sys = 0;
+	err->retry_s = 0;
 	set_text(err->field, sizeof(err->field), "%s", field);
 	va_start(ap, fmt);
 	format_cut(err->msg, sizeof(err->msg), fmt, ap);
@@ -94,6 +101,29 @@ int error_wrap(struct error *err, const char *fmt, ...)
 	size_t used = strlen(err->msg);
 	set_text(err->msg + used, sizeof(err->msg) - used, ": %s", inner);
 	return -1;
+}
+
+/* Whole seconds, rounded up: an early repetition would be refused again. */
+int error_retry(struct error *err, uint64_t wait_us)
+{
+	uint64_t seconds = wait_us / USEC_PER_SEC + (wait_us % USEC_PER_SEC > 0);
+
+	assert(error_is_set(err));
+	err->retry_s = seconds > RETRY_MAX_S ? RETRY_MAX_S : (unsigned)seconds;
+	err->retry_s += err->retry_s == 0;
+	return -1;
+}
+
+int error_later(struct error *err, enum error_code code, uint64_t wait_us, const char *fmt, ...)
+{
+	va_list ap;
+
+	assert(!error_is_set(err) && code != ERR_NONE);
+	*err = (struct error){.code = code};
+	va_start(ap, fmt);
+	format_cut(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+	return error_retry(err, wait_us);
 }
 
 void error_clear(struct error *err)

@@ -12,6 +12,7 @@
 
 #include "base/attr.h"
 #include <stdbool.h>
+#include <stdint.h>
 
 enum error_code {
 #define ERROR_CODE(name, http, jsonrpc, text, description, solution) ERR_##name,
@@ -23,6 +24,7 @@ enum error_code {
 struct error {
 	enum error_code code; /* stable: programs branch on it */
 	int sys;              /* errno at the failing line, or 0 */
+	unsigned retry_s;     /* see error_retry; 0: not set */
 	char field[64];       /* path of the bad field ("resources.memory"), or "" */
 	char msg[240];        /* outermost context first */
 };
@@ -34,6 +36,17 @@ int error_set(struct error *err, enum error_code code, int sys, const char *fmt,
 int error_field(struct error *err, const char *field, const char *fmt, ...) attr_printf(3, 4);
 /** error_wrap - "context: message". Return: always -1. */
 int error_wrap(struct error *err, const char *fmt, ...) attr_printf(2, 3);
+/**
+ * error_retry - nothing was begun, and what is missing becomes free by itself: the same request may
+ * be sent again after @wait_us, which clients do. Not for what may have had an effect, nor for what
+ * waits until its caller or the operator does something. Return: always -1.
+ */
+int error_retry(struct error *err, uint64_t wait_us);
+/** error_later - error_set and error_retry. Return: always -1. */
+int error_later(struct error *err, enum error_code code, uint64_t wait_us, const char *fmt, ...)
+	attr_printf(4, 5);
+#define ERROR_SOON_US    1000000 /* it is not known when something becomes free */
+#define ERROR_RESTART_US 2000000 /* about what the restart of the daemon takes */
 void error_clear(struct error *err);
 static inline int error_is_set(const struct error *err)
 {
@@ -58,4 +71,6 @@ bool error_is_internal(const struct error *err);
 #define error_set(...)   (error_set(__VA_ARGS__), -1)
 #define error_field(...) (error_field(__VA_ARGS__), -1)
 #define error_wrap(...)  (error_wrap(__VA_ARGS__), -1)
+#define error_retry(...) (error_retry(__VA_ARGS__), -1)
+#define error_later(...) (error_later(__VA_ARGS__), -1)
 #endif

@@ -191,6 +191,9 @@ static struct db_job *enqueue(struct db *db, struct db_job *job, struct error *e
 	if (!job || !db_has_room(db, job->bytes)) {
 		(void)error_set(err, ERR_BUSY, 0, "the database has %zu bytes queued",
 		                db->queued_bytes);
+		/* Only its caller knows what a write belongs to. */
+		if (job && job->is_read)
+			(void)error_retry(err, ERROR_SOON_US);
 		job_free(job);
 		return NULL;
 	}

@@ -29,13 +29,24 @@
  * do not count for their peer but for their account at it, with the same limit: callers behind one
  * proxy do not use up each other's connections.
  *
+ * If none can give way, the new connection is crowded: a few are kept for the time that a client
+ * needs to send a request, so that it can be a health check; the oldest of these gives way too.
+ *
+ * A connection that gives way is turned away, not closed. Closing a socket with unread input resets
+ * it, and the client, which may have sent a request meanwhile, would not know whether that was run.
+ * So it gets an answer that says it was not, even before it asks; our side of the connection is
+ * closed; and what it sends is discarded (intercept.c, then linger.c). Over TLS the answer waits
+ * for the handshake. All of this is bounded in number and time.
+ *
  * microhttpd does not watch a suspended connection, but an execution must end when its client
  * disconnects. So every connection is also in our epoll set, which reports only the hang-up, once:
  * no system call per request, no wake-up per byte.
  */
 
-/* Beyond the limit, for an error response. */
+/* Beyond the limit, for a health check or an error response. */
 #define CROWD_RESERVE 32
+/* At most, for the request of one of these, and then for its client to read the answer. */
+#define CROWD_TIME_US (2 * USEC_PER_SEC)
 
 void room_init(struct conn_room *room)
 {
@@ -71,13 +82,46 @@ static void enter_spares(struct http_conn *c, enum conn_wait wait)
 	list_append(&c->peer->room.spares[spare], &c->peer_spare);
 }
 
-static void evict(struct http_conn *c)
+static void enter_wait(struct http_conn *c, enum conn_wait wait);
+
+/* A body may have reached a handler; a response ends the request anyway. */
+static bool can_turn_away(const struct http_conn *c)
 {
+	return !c->ws &&
+	       (!c->req || c->req->phase == REQUEST_HEAD || c->req->phase >= REQUEST_ANSWERED);
+}
+
+static void stop_leaving(struct http_conn *c)
+{
+	c->server->leaving_count -= c->leaving;
+	c->leaving = false;
+}
+
+/* It is not counted from now on. */
+static void turn_away(struct http_conn *c)
+{
+	struct http_server *s = c->server;
+
 	c->evicted = true;
 	room_of(c)->count--;
 	c->peer->room.count--;
+	leave_spares(c);
+	if (!can_turn_away(c)) {
+		conn_cut(c);
+		return;
+	}
+	if (s->leaving_count >= s->refused_max)
+		conn_cut(LIST_FIRST(&s->waits[WAIT_LEAVE], struct http_conn, wait));
+	c->leaving = true;
+	s->leaving_count++;
+	enter_wait(c, WAIT_LEAVE);
+	server_refuse_crowd(c);
+}
+
+static void evict(struct http_conn *c)
+{
 	c->server->evicted_count++;
-	conn_cut(c);
+	turn_away(c);
 }
 
 static struct http_conn *find_spare(const struct conn_room *room, bool of_peer, bool crowded)
@@ -102,7 +146,9 @@ static bool make_room(struct http_conn *c, bool crowded)
 {
 	const struct http_server_config *config = &c->server->config;
 	struct conn_room *const rooms[] = {&c->peer->room, room_of(c)};
-	const size_t limits[] = {config->max_connections_per_peer, config->max_connections};
+	const size_t limits[] = {c->peer->is_local ? config->max_connections_per_local_peer
+	                                           : config->max_connections_per_peer,
+	                         config->max_connections};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rooms); i++) {
 		struct http_conn *spare;
@@ -148,7 +194,20 @@ int conn_peer_key(const struct sockaddr *addr, char *ret_key, size_t size)
 	return str_copy(ret_key, size, text);
 }
 
-static int peer_key(struct http_conn *c, char *ret_key, size_t size)
+static bool is_loopback(const struct sockaddr *addr)
+{
+	const struct in6_addr *in6 = &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr;
+	const struct in_addr *in = &((const struct sockaddr_in *)(const void *)addr)->sin_addr;
+
+	if (addr->sa_family == AF_INET)
+		return ntohl(in->s_addr) >> 24 == IN_LOOPBACKNET;
+	return addr->sa_family == AF_INET6 &&
+	       (IN6_IS_ADDR_LOOPBACK(in6) ||
+	        (IN6_IS_ADDR_V4MAPPED(in6) && in6->s6_addr[12] == IN_LOOPBACKNET));
+}
+
+/* Its name, and whether it is on this host. */
+static int name_peer(struct http_conn *c, struct http_peer *ret_peer)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
@@ -156,13 +215,16 @@ static int peer_key(struct http_conn *c, char *ret_key, size_t size)
 	struct ucred cred = {0};
 	socklen_t len = sizeof(cred);
 
+	if (!c->listener->is_unix && !addr)
+		return -EINVAL;
+	ret_peer->is_local = c->listener->is_unix || is_loopback(addr);
 	if (!c->listener->is_unix)
-		return addr ? conn_peer_key(addr, ret_key, size) : -EINVAL;
+		return conn_peer_key(addr, ret_peer->name, sizeof(ret_peer->name));
 	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		return -errno;
 	c->uid = cred.uid;
 	c->has_uid = true;
-	return str_format(ret_key, size, "uid:%u", (unsigned)cred.uid);
+	return str_format(ret_peer->name, sizeof(ret_peer->name), "uid:%u", (unsigned)cred.uid);
 }
 
 static void format_key(struct http_peer *peer, const char *account)
@@ -199,7 +261,7 @@ static struct http_peer *peer_of(struct http_conn *c)
 	struct http_peer wanted = {0};
 
 	/* Peers without an address share one limit. */
-	if (peer_key(c, wanted.name, sizeof(wanted.name)) < 0)
+	if (name_peer(c, &wanted) < 0)
 		wanted.name[0] = '\0';
 	format_key(&wanted, NULL);
 	return peer_take(c->server, &wanted);
@@ -234,10 +296,12 @@ struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mh
 	room_of(c)->count++;
 	c->crowded = !make_room(c, false);
 	fits = !c->crowded || make_room(c, true);
-	conn_wait(c, WAIT_REQUEST);
+	conn_wait(c, c->crowded ? WAIT_CROWD : WAIT_REQUEST);
 	/* Unwatched, it would keep its box after a disconnect. */
-	if (epoll_ctl(c->server->hangup_fd, EPOLL_CTL_ADD, c->fd, &event) < 0 || !fits)
+	if (epoll_ctl(c->server->hangup_fd, EPOLL_CTL_ADD, c->fd, &event) < 0)
 		conn_cut(c);
+	else if (!fits)
+		turn_away(c);
 	return c;
 }
 
@@ -245,6 +309,7 @@ void conn_closed(struct http_conn *c)
 {
 	intercept_stop(c);
 	loop_cancel(c->server->config.loop, server_refuse_framing, c);
+	loop_cancel(c->server->config.loop, server_refuse_crowd, c);
 	/* A lingering duplicate of the socket would keep it in the set. */
 	(void)epoll_ctl(c->server->hangup_fd, EPOLL_CTL_DEL, c->fd, NULL);
 	if (c->unread)
@@ -272,23 +337,46 @@ static void arm_timer(struct http_server *s, uint64_t at_us, uint64_t now)
 	timer_start(s->timer, at_us > now ? at_us - now : 0);
 }
 
-void conn_wait(struct http_conn *c, enum conn_wait wait)
+static uint64_t length_of(const struct http_server_config *config, enum conn_wait wait)
 {
-	const struct http_server_config *config = &c->server->config;
+	if (wait == WAIT_IDLE)
+		return config->idle_timeout_us;
+	if (wait == WAIT_REQUEST || config->request_timeout_us < CROWD_TIME_US)
+		return config->request_timeout_us;
+	return CROWD_TIME_US;
+}
+
+static void enter_wait(struct http_conn *c, enum conn_wait wait)
+{
 	uint64_t now = clock_us();
 
 	list_remove(&c->wait);
-	c->deadline_us =
-		now + (wait == WAIT_IDLE ? config->idle_timeout_us : config->request_timeout_us);
+	c->deadline_us = now + length_of(&c->server->config, wait);
 	list_append(&c->server->waits[wait], &c->wait);
-	enter_spares(c, wait);
 	arm_timer(c->server, c->deadline_us, now);
+}
+
+void conn_wait(struct http_conn *c, enum conn_wait wait)
+{
+	/* One that leaves waits for nothing else. */
+	if (c->leaving)
+		return;
+	enter_wait(c, wait);
+	enter_spares(c, wait);
 }
 
 void conn_wait_end(struct http_conn *c)
 {
 	list_remove(&c->wait);
 	leave_spares(c);
+	stop_leaving(c);
+}
+
+void conn_can_answer(struct http_conn *c)
+{
+	/* microhttpd is on the stack. */
+	loop_cancel(c->server->config.loop, server_refuse_crowd, c);
+	loop_defer(c->server->config.loop, server_refuse_crowd, c);
 }
 
 void conn_set_known(struct http_conn *c, const char *account)
@@ -298,6 +386,7 @@ void conn_set_known(struct http_conn *c, const char *account)
 	c->known = true;
 	leave_spares(c);
 	(void)!str_copy(wanted.name, sizeof(wanted.name), old->name); /* as long */
+	wanted.is_local = old->is_local;
 	format_key(&wanted, account);
 	/* A proxy may send requests of several callers over one connection. */
 	if (c->evicted || str_equal(wanted.key, old->key))
@@ -321,6 +410,19 @@ void conn_bad_framing(struct http_conn *c)
 	loop_defer(c->server->config.loop, server_refuse_framing, c);
 }
 
+static void expire(struct http_conn *c, enum conn_wait wait)
+{
+	if (wait == WAIT_CROWD) {
+		turn_away(c);
+	} else if (wait == WAIT_LEAVE && server_can_refuse(c)) {
+		/* Its client has sent nothing: it reads first. */
+		enter_wait(c, WAIT_LEAVE);
+		server_refuse_crowd(c);
+	} else {
+		conn_cut(c);
+	}
+}
+
 void conn_expire(void *server)
 {
 	struct http_server *s = server;
@@ -332,7 +434,7 @@ void conn_expire(void *server)
 
 		while ((c = LIST_FIRST(&s->waits[wait], struct http_conn, wait)) &&
 		       c->deadline_us <= now)
-			conn_cut(c);
+			expire(c, wait);
 		if (c)
 			arm_timer(s, c->deadline_us, now);
 	}

@@ -75,8 +75,14 @@ static ssize_t check_bytes(struct http_conn *c, const void *data, ssize_t n)
 
 	if (n <= 0)
 		return n;
+	if (c->refused)
+		return 0;
+	if (c->leaving) {
+		conn_can_answer(c);
+		return -1;
+	}
 	if (c->framing.bad)
-		return c->refused ? 0 : -1;
+		return -1;
 	valid = framing_feed(&c->framing, data, (size_t)n);
 	if (c->framing.bad)
 		conn_bad_framing(c);

@@ -17,12 +17,16 @@
 #include <sys/socket.h>
 
 #define REQUEST_LINE_MAX 8192
+/* Connections that are kept for a moment after a refusal; fewer where descriptors are few. */
+#define REFUSED_MAX 2048
 
 /* What a connection waits for. Each wait has a fixed length, so a list in order of entry is in
  * order of deadlines: O(1). */
 enum conn_wait {
 	WAIT_REQUEST, /* rest of a request, or the client's reading */
 	WAIT_IDLE,    /* for the next request */
+	WAIT_CROWD,   /* for the first request of a connection beyond the limits */
+	WAIT_LEAVE,   /* turned away: for the client to read why */
 	WAIT_COUNT
 };
 
@@ -49,7 +53,9 @@ struct http_server {
 	struct conn_room tcp, local; /* the Unix socket has room of its own */
 	size_t conns_count;
 	size_t evicted_count; /* since http_server_take_evicted */
+	size_t refused_max;   /* of those, and of connections that leave */
 	size_t lingering_count;
+	size_t leaving_count;    /* in waits[WAIT_LEAVE] */
 	size_t bodies_bytes;     /* of all requests */
 	size_t responses_bytes;  /* of all responses in memory */
 	struct map *peers;       /* address -> struct http_peer */
@@ -83,6 +89,7 @@ struct http_listener {
 struct http_peer {
 	char name[64];                       /* of the peer */
 	char key[64 + 1 + HTTP_ACCOUNT_MAX]; /* name, account */
+	bool is_local;                       /* on this host */
 	size_t count;                        /* of connections */
 	struct conn_room room;
 };
@@ -115,8 +122,9 @@ struct http_conn {
 	bool served; /* not its first request */
 	bool crowded;
 	bool known;         /* a request was authenticated */
-	bool evicted;       /* shut down to make room */
-	bool refused;       /* for its framing; nothing more is read */
+	bool evicted;       /* no longer counted: made room, or found none */
+	bool leaving;       /* turned away; in waits[WAIT_LEAVE] */
+	bool refused;       /* answered out of turn; nothing more is read */
 	bool unread;        /* answered before the body was read */
 	struct http_ws *ws; /* NULL: not upgraded to a WebSocket */
 };
@@ -180,6 +188,9 @@ void listener_run_soon(struct http_listener *l);
 /** server_refuse_framing - from the loop: answer a connection whose framing is bad, if it is its
  * turn. */
 void server_refuse_framing(void *conn);
+/** server_refuse_crowd - the same for one that is turned away, if its client can read it now. */
+void server_refuse_crowd(void *conn);
+bool server_can_refuse(const struct http_conn *c);
 /** listener_check_retired - after a connection ended. */
 void listener_check_retired(struct http_listener *l);
 
@@ -190,6 +201,8 @@ void conn_wait_end(struct http_conn *c);
 void conn_cut(struct http_conn *c);
 /** conn_bad_framing - refuse what the client sent, after the requests before it. */
 void conn_bad_framing(struct http_conn *c);
+/** conn_can_answer - one that is turned away: its client can perhaps read now. */
+void conn_can_answer(struct http_conn *c);
 /** conn_set_known - see http_set_known. */
 void conn_set_known(struct http_conn *c, const char *account);
 void room_init(struct conn_room *room);
@@ -236,8 +249,11 @@ void ws_hung_up(struct http_ws *ws);
 /** ws_unborn - the client disconnected before the upgrade. */
 void ws_unborn(struct http_ws *ws);
 
-/** tls_send - bypassing microhttpd, as much as the socket takes at once. */
+/** tls_send - bypassing microhttpd, as much as the socket takes at once; nothing before the end of
+ * the handshake. */
 void tls_send(struct http_conn *c, const void *data, size_t len);
+/** tls_is_ready - the handshake is over, or there is no TLS. */
+bool tls_is_ready(const struct http_conn *c);
 
 void linger_start(struct http_server *s, int fd);
 void linger_end_all(struct http_server *s);

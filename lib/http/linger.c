@@ -3,18 +3,19 @@
 
 #include "base/alloc.h"
 #include "base/fd.h"
+#include "base/size.h"
 #include "io/loop.h"
 #include <errno.h>
 
 /*
  * Theory of operation. A request rejected by its header is answered before its body is read.
- * Closing a TCP socket with unread input sends a reset, which makes most clients discard the
+ * Closing a socket with unread input sends a reset, which makes most clients discard the
  * response: "connection reset" instead of the 413. So a duplicate of the socket stays open briefly,
- * and its input is discarded. Bounded in number and time.
+ * and its input is discarded. Bounded in number (the oldest ends), time and bytes.
  */
 
-#define LINGER_MAX     32
 #define LINGER_TIME_US 3000000
+#define LINGER_BYTES   (16 * MIB)
 #define LINGER_CHUNK   32768
 
 struct linger_conn {
@@ -22,6 +23,7 @@ struct linger_conn {
 	struct http_server *server;
 	struct watch *watch;
 	struct timer *timer;
+	size_t bytes;
 	int fd; /* owned */
 };
 
@@ -48,7 +50,9 @@ static void on_readable(void *ctx, int events)
 
 	(void)events;
 	n = recv(l->fd, sink, sizeof(sink), MSG_DONTWAIT);
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+	if (n > 0)
+		l->bytes += (size_t)n;
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) || l->bytes > LINGER_BYTES)
 		linger_free(l);
 }
 
@@ -57,8 +61,8 @@ void linger_start(struct http_server *s, int fd)
 	struct linger_conn *l;
 	int copy;
 
-	if (s->lingering_count >= LINGER_MAX)
-		return;
+	if (s->lingering_count >= s->refused_max)
+		linger_free(LIST_FIRST(&s->lingering, struct linger_conn, node));
 	copy = fd_dup(fd);
 	if (copy < 0)
 		return; /* no descriptor left: the client gets a reset */

@@ -188,7 +188,8 @@ int request_add_body(struct http_request *req, const char *data, size_t len, str
 	if (buf_add(&req->body, data, len) < 0)
 		return error_set(err, ERR_TOO_LARGE, 0, "the body exceeds %zu bytes", max);
 	if (body_quota_add(req, len) < 0)
-		return error_set(err, ERR_BUSY, 0, "too many bytes of concurrent request bodies");
+		return error_later(err, ERR_BUSY, ERROR_SOON_US,
+		                   "too many bytes of concurrent request bodies");
 	return 0;
 }
 

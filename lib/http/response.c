@@ -19,7 +19,7 @@
  * it; this prevents overflow. */
 #define STREAM_PIECE_MAX (1ul << 30)
 /* Status line and headers sent outside microhttpd. */
-#define HEADER_BY_HAND_MAX 512
+#define HEADER_BY_HAND_MAX 2048
 #define STREAM_BLOCK       32768
 #define PROCESS_TIME_LEN   32
 /* Moving the rest for each piece takes quadratic time. */
@@ -77,6 +77,25 @@ static bool must_bypass_mhd(const struct http_request *req)
 	return req->phase == REQUEST_REFUSED || req->phase == REQUEST_BODY;
 }
 
+static int add_head_by_hand(struct buf *b, const struct http_request *req,
+                            const struct http_answer *a)
+{
+	char process_time[PROCESS_TIME_LEN];
+	int r;
+
+	format_process_time(req, process_time);
+	r = buf_addf(b,
+	             "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+	             "X-Request-ID: %s\r\nX-Process-Time: %s\r\nConnection: close\r\n",
+	             a->status, MHD_get_reason_phrase_for((unsigned)a->status), a->content_type,
+	             a->len, req->id, process_time);
+	for (size_t i = 0; r >= 0 && i < a->headers_count; i++)
+		r = buf_addf(b, "%s: %s\r\n", a->headers[i].name, a->headers[i].value);
+	for (size_t i = 0; r >= 0 && i < req->added_count; i++)
+		r = buf_addf(b, "%s: %s\r\n", req->added[i].name, req->added[i].value);
+	return r < 0 ? r : buf_add_str(b, "\r\n");
+}
+
 /*
  * microhttpd accepts no response in the middle of a header or body, so we send a rejection. No
  * response is in progress, so the few bytes fit the socket's buffer, or are lost with the
@@ -85,17 +104,8 @@ static bool must_bypass_mhd(const struct http_request *req)
 static void reply_bypassing_mhd(struct http_request *req, const struct http_answer *a)
 {
 	cleanup_buf struct buf b = BUF_INIT(a->len + HEADER_BY_HAND_MAX);
-	char process_time[PROCESS_TIME_LEN];
-	int r;
 
-	format_process_time(req, process_time);
-	r = buf_addf(&b,
-	             "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-	             "X-Request-ID: %s\r\nX-Process-Time: %s\r\nConnection: close\r\n\r\n",
-	             a->status, MHD_get_reason_phrase_for((unsigned)a->status), a->content_type,
-	             a->len, req->id, process_time);
-
-	if (r < 0 || buf_add(&b, a->body, a->len) < 0)
+	if (add_head_by_hand(&b, req, a) < 0 || buf_add(&b, a->body, a->len) < 0)
 		b.len = 0;
 	if (req->conn->listener->is_tls)
 		tls_send(req->conn, b.data, b.len);

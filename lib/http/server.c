@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 /*
  * Theory of operation. microhttpd keeps all sockets of a listener in one epoll descriptor; the loop
@@ -25,6 +26,8 @@
 /* microhttpd's memory for parsed headers: a record per line, argument and cookie, and the response
  * header. Enough for the maximum of the first two and hundreds of cookies. */
 #define POOL_RECORDS 65536
+/* Of our descriptors, for connections that leave; and as many for those that linger. */
+#define REFUSED_PART 8
 
 static void listener_run(void *arg)
 {
@@ -250,6 +253,24 @@ static void refuse_first_bytes(struct http_conn *c, const struct error *err)
 	request_free(req);
 }
 
+/* Nothing of a response was sent; whatever the client sends now is no request. */
+static void refuse_conn(struct http_conn *c, const struct error *err)
+{
+	struct http_request *req = c->req;
+
+	c->refused = true;
+	if (!req) {
+		refuse_first_bytes(c, err);
+	} else {
+		/* The handler of a streamed body has the request. */
+		request_gone(req);
+		if (req->phase == REQUEST_HEAD)
+			req->phase = REQUEST_REFUSED;
+		reply_own_error(req, err);
+	}
+	(void)shutdown(c->fd, SHUT_WR);
+}
+
 /*
  * microhttpd has everything up to the bad byte, and waits for more. If a request before it is still
  * in progress, its completion leads here again.
@@ -265,18 +286,24 @@ void server_refuse_framing(void *conn)
 	if (req && req->phase != REQUEST_HEAD &&
 	    !(req->phase == REQUEST_BODY && framing_is_body(&c->framing)))
 		return;
-	c->refused = true;
 	(void)error_set(&err, ERR_INVALID, 0, "%s", c->framing.bad);
-	if (!req) {
-		refuse_first_bytes(c, &err);
-	} else {
-		/* The handler of a streamed body has the request. */
-		request_gone(req);
-		if (req->phase == REQUEST_HEAD)
-			req->phase = REQUEST_REFUSED;
-		reply_own_error(req, &err);
-	}
-	(void)shutdown(c->fd, SHUT_WR);
+	refuse_conn(c, &err);
+}
+
+bool server_can_refuse(const struct http_conn *c)
+{
+	return !c->refused && tls_is_ready(c) && (!c->req || c->req->phase == REQUEST_HEAD);
+}
+
+void server_refuse_crowd(void *conn)
+{
+	struct http_conn *c = conn;
+	struct error err = {0};
+
+	if (!server_can_refuse(c))
+		return;
+	(void)error_later(&err, ERR_BUSY, ERROR_SOON_US, "too many connections");
+	refuse_conn(c, &err);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
@@ -299,6 +326,8 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **req_cls,
 	conn_wait(c, WAIT_IDLE);
 	if (c->server->quiescing)
 		conn_cut(c);
+	else if (c->leaving)
+		conn_can_answer(c);
 	else if (c->framing.bad)
 		conn_bad_framing(c);
 }
@@ -345,11 +374,22 @@ void server_check_quiet(struct http_server *s)
 		loop_defer(s->config.loop, report_quiet, s);
 }
 
+static size_t max_refused(void)
+{
+	struct rlimit files = {0};
+	rlim_t part;
+
+	(void)getrlimit(RLIMIT_NOFILE, &files);
+	part = files.rlim_cur / REFUSED_PART + 1;
+	return part < REFUSED_MAX ? (size_t)part : REFUSED_MAX;
+}
+
 struct http_server *http_server_new(const struct http_server_config *config)
 {
 	struct http_server *s = NEW(struct http_server);
 
 	s->config = *config;
+	s->refused_max = max_refused();
 	list_init(&s->listeners);
 	list_init(&s->conns);
 	list_init(&s->lingering);
@@ -443,7 +483,7 @@ static struct MHD_Daemon *start_mhd(struct http_listener *l, int fd, const struc
 	const struct http_server_config *config = &l->server->config;
 	/* Room for all that the server accepts, plus those that conn_opened rejects: microhttpd
 	 * would silently stop accepting. */
-	unsigned limit = (unsigned)config->max_connections + 1024;
+	unsigned limit = (unsigned)config->max_connections + REFUSED_MAX + 1024;
 	/* The header, cookies once more, and half free: microhttpd always wants that much to read
 	 * into. */
 	size_t pool = 2 * (config->max_header_bytes + REQUEST_LINE_MAX) + config->max_header_bytes +

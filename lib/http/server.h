@@ -63,6 +63,7 @@ struct http_server_config {
 	struct http_handlers handlers;
 	size_t max_connections; /* over TCP, and as many on the Unix socket */
 	size_t max_connections_per_peer;
+	size_t max_connections_per_local_peer; /* of the Unix socket, or a loopback address */
 	size_t max_header_bytes;
 	size_t max_bodies_bytes;
 	size_t max_answers_bytes;    /* of all responses; beyond it slow readers are cut */
@@ -101,7 +102,7 @@ void http_server_quiesce(struct http_server *s, void (*on_quiet)(void *ctx), voi
 size_t http_server_connections(const struct http_server *s);
 /** http_server_usage - of max_connections, over TCP or on the Unix socket, whichever has more. */
 double http_server_usage(const struct http_server *s);
-/** http_server_take_evicted - connections closed to make room since the last call. */
+/** http_server_take_evicted - connections turned away to make room since the last call. */
 size_t http_server_take_evicted(struct http_server *s);
 
 /** http_listen_tcp - "127.0.0.1:8000" or "[::1]:8000", numeric. */
@@ -154,7 +155,7 @@ const char *http_request_id(const struct http_request *req);
 #define HTTP_HEADERS_ADDED 8
 /**
  * http_add_header - to the response; @value is copied, @name is a literal. At most
- * HTTP_HEADERS_ADDED; not for responses in the middle of a body.
+ * HTTP_HEADERS_ADDED. It must not contain line breaks.
  */
 void http_add_header(struct http_request *req, const char *name, const char *value);
 

@@ -27,14 +27,33 @@ int http_tls_check(const struct http_tls *tls, struct error *err)
 	return 0;
 }
 
-void tls_send(struct http_conn *c, const void *data, size_t len)
+/* NULL: none yet. */
+static gnutls_session_t session_of(const struct http_conn *c)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
 
-	if (!info || !info->tls_session)
+	return info ? info->tls_session : NULL;
+}
+
+bool tls_is_ready(const struct http_conn *c)
+{
+	gnutls_session_t session = c->listener->is_tls ? session_of(c) : NULL;
+	/* GnuTLS has no function that only asks: this text exists after a handshake. */
+	char *text = session ? gnutls_session_get_desc(session) : NULL;
+	bool is_ready = text;
+
+	gnutls_free(text);
+	return is_ready || !c->listener->is_tls;
+}
+
+void tls_send(struct http_conn *c, const void *data, size_t len)
+{
+	gnutls_session_t session = session_of(c);
+
+	if (!session)
 		return;
 	/* What does not fit is lost, as is the connection. */
-	(void)gnutls_record_send(info->tls_session, data, len);
-	(void)gnutls_bye(info->tls_session, GNUTLS_SHUT_WR);
+	(void)gnutls_record_send(session, data, len);
+	(void)gnutls_bye(session, GNUTLS_SHUT_WR);
 }

@@ -92,14 +92,12 @@ static int check_scope(const struct principal *p, const struct route *route, str
 	                             "daemon have it, at the Unix socket");
 }
 
-static void refuse_request(struct http_request *req, const struct error *err, uint64_t wait_us)
+static void refuse_request(struct http_request *req, const struct error *err)
 {
-	uint64_t seconds = (wait_us + USEC_PER_SEC - 1) / USEC_PER_SEC;
-
 	if (err->code == ERR_UNAUTHENTICATED)
 		reply_unauthenticated(req, err);
 	else
-		reply_error_retry(req, err, seconds ? (unsigned)seconds : 1);
+		reply_error(req, err);
 }
 
 int auth_check(struct router *r, struct http_request *req, const struct route *route)
@@ -125,7 +123,7 @@ int auth_check(struct router *r, struct http_request *req, const struct route *r
 		if (tenant_take_request(t, clock_us(), &wait_us, &err) == 0)
 			return 0;
 	}
-	refuse_request(req, &err, wait_us);
+	refuse_request(req, &err);
 	return -1;
 }
 

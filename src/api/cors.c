@@ -15,8 +15,9 @@
 	"Authorization, Content-Type, Last-Event-ID, Mcp-Protocol-Version, Mcp-Session-Id, "       \
 	"Range, "                                                                                  \
 	"X-API-Key, X-Request-ID"
-#define HEADERS_EXPOSED "Mcp-Session-Id, X-Request-ID, X-Process-Time, Retry-After, Content-Range"
-#define MAX_AGE         "600" /* s */
+#define HEADERS_EXPOSED                                                                            \
+	"Mcp-Session-Id, X-Request-ID, X-Process-Time, Retry-After, Should-Retry, Content-Range"
+#define MAX_AGE "600" /* s */
 
 static void answer_preflight(struct http_request *req, const char *allow)
 {

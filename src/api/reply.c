@@ -10,8 +10,7 @@
 #include "http/status.h"
 #include <string.h>
 
-#define JSON_TYPE   "application/json"
-#define RETRY_AFTER 1 /* s, by default */
+#define JSON_TYPE "application/json"
 
 json_t *reply_error_object(const struct error *err, const char *request_id)
 {
@@ -32,6 +31,7 @@ json_t *reply_error_object(const struct error *err, const char *request_id)
 	json_set(j, "error", json_string(error_describe(err->code)));
 	json_set(j, "message", json_text(detail, strlen(detail)));
 	json_set(j, "detail", json_text(detail, strlen(detail)));
+	json_set(j, "retry_after", err->retry_s ? json_integer(err->retry_s) : json_null());
 	json_set(j, "field",
 	         err->field[0] ? json_text(err->field, strlen(err->field)) : json_null());
 	return j;
@@ -111,6 +111,23 @@ void reply_log_error(const struct http_request *req, const struct error *err)
 	log_error_ctx(reply_log_ctx(req, ctx), "request failed", err);
 }
 
+/*
+ * Whether a client may send the request again by itself. What has perhaps begun, or cannot succeed
+ * later, is neither to be repeated now nor after a while.
+ */
+void reply_add_retry(struct http_request *req, const struct error *err, int status)
+{
+	char seconds[16];
+
+	if (err->retry_s > 0) {
+		(void)snprintf(seconds, sizeof(seconds), "%u", err->retry_s);
+		http_add_header(req, "Retry-After", seconds);
+		http_add_header(req, "Should-Retry", "true");
+	} else if (status == HTTP_TOO_MANY_REQUESTS || status == HTTP_SERVICE_UNAVAILABLE) {
+		http_add_header(req, "Should-Retry", "false");
+	}
+}
+
 /* @body is released. */
 static void send_error_body(struct http_request *req, const struct error *err, int status,
                             json_t *body, const struct http_header *header)
@@ -123,6 +140,7 @@ static void send_error_body(struct http_request *req, const struct error *err, i
 	};
 
 	http_set_tag(req, REQUEST_TAG_ERROR, (uintptr_t)err->code);
+	reply_add_retry(req, err, status);
 	if (error_is_internal(err))
 		reply_log_error(req, err);
 	answer.body = json_write(body, &answer.len);
@@ -138,17 +156,6 @@ static void send_error(struct http_request *req, const struct error *err, int st
 	                                              : reply_error_object(err, id);
 
 	send_error_body(req, err, status, body, header);
-}
-
-void reply_error_retry(struct http_request *req, const struct error *err, unsigned seconds)
-{
-	char text[16];
-	const struct http_header retry = {"Retry-After", text};
-	int status = error_http(err->code);
-	bool retry_later = status == HTTP_TOO_MANY_REQUESTS || status == HTTP_SERVICE_UNAVAILABLE;
-
-	(void)snprintf(text, sizeof(text), "%u", seconds);
-	send_error(req, err, status, retry_later ? &retry : NULL);
 }
 
 void reply_error_as(struct http_request *req, const struct error *err, int status)
@@ -204,7 +211,7 @@ void reply_invalid(struct http_request *req, const struct error *err, const char
 
 void reply_error(struct http_request *req, const struct error *err)
 {
-	reply_error_retry(req, err, RETRY_AFTER);
+	send_error(req, err, error_http(err->code), NULL);
 }
 
 void reply_error_body(struct http_request *req, const struct error *err, json_t *body)

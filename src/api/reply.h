@@ -44,10 +44,13 @@ int reply_add_warnings(const struct http_request *req, struct buf *text);
 void reply_text(struct http_request *req, int status, struct buf *text);
 /** reply_json - @body is released. */
 void reply_json(struct http_request *req, int status, json_t *body);
-/** reply_error - in the dialect's envelope; logs internal errors. */
+/**
+ * reply_error - in the dialect's envelope; logs internal errors. Errors that error_retry was called
+ * for have Retry-After and "Should-Retry: true"; other 429 and 503 have "Should-Retry: false".
+ */
 void reply_error(struct http_request *req, const struct error *err);
-/** reply_error_retry - with Retry-After for 429 and 503. */
-void reply_error_retry(struct http_request *req, const struct error *err, unsigned seconds);
+/** reply_add_retry - these headers, to a response of @status. */
+void reply_add_retry(struct http_request *req, const struct error *err, int status);
 /** reply_error_body - @body: reply_error_object, with more members; released. */
 void reply_error_body(struct http_request *req, const struct error *err, json_t *body);
 void reply_error_as(struct http_request *req, const struct error *err, int status);

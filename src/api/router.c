@@ -233,7 +233,7 @@ static int check_route(const struct router *r, const struct route *route, struct
                        struct error *err)
 {
 	if (http_is_crowded(req) && !route->always)
-		return error_set(err, ERR_BUSY, 0, "too many connections");
+		return error_later(err, ERR_BUSY, ERROR_SOON_US, "too many connections");
 	if (route->body == ROUTE_BODY_JSON && !router_is_json(http_header(req, "Content-Type")))
 		return error_set(err, ERR_BAD_MEDIA, 0, "Content-Type must be application/json");
 	/* Where an audit log is required, nothing changes that cannot be logged. */

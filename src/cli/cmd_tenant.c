@@ -98,7 +98,7 @@ static const struct option_row set_rows[] = {
 	{"queued",     0,   OPTION_TEXT, AT(queued),     "N",      "queued executions; further ones are refused"},
 	{"memory",     'm', OPTION_TEXT, AT(memory),     "SIZE",   "total memory limit of its boxes: 16Gi"},
 	{"rate",       0,   OPTION_TEXT, AT(rate),       "N",      "average requests per second"},
-	{"burst",      0,   OPTION_TEXT, AT(burst),      "N",      "requests in a burst"},
+	{"burst",      0,   OPTION_TEXT, AT(burst),      "N",      "requests in a burst; default: twice the rate"},
 	{"templates",  0,   OPTION_TEXT, AT(templates),  "N",      "number of templates"},
 	{"images",     0,   OPTION_TEXT, AT(images),     "SIZE",   "total size of imported images: 32Gi"},
 	{"secrets",    0,   OPTION_TEXT, AT(secrets),    "N",      "number of secrets"},

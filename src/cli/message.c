@@ -146,7 +146,7 @@ static const struct {
 	const char *remedy;
 } remedies[] = {
 	{ERR_TOO_LARGE, "send a shorter program, smaller files or less standard input"},
-	{ERR_BUSY, "try again in a moment"},
+	{ERR_BUSY, "nothing was run: do what this says, then try again"},
 	{ERR_DENIED, "request only what the policy allows: 'millibox policy explain' shows it"},
 	{ERR_UNAUTHENTICATED,
          "set MILLIBOX_API_KEY or MILLIBOX_API_KEY_FILE to a valid key; the operator creates one "
@@ -171,7 +171,7 @@ static const struct {
          "run that command there, or choose another language: 'millibox languages' lists them"},
 	{ERR_IMPORT_NOT_FOUND,
          "it may have ended: see 'millibox template list' and 'millibox template imports'"},
-	{ERR_UNAVAILABLE, "retry later: 'millibox doctor' shows what the host lacks"},
+	{ERR_UNAVAILABLE, "'millibox doctor' shows what the host lacks"},
 	{ERR_BOX_FAILED, "run 'millibox doctor'; the daemon's log has the details"},
 	{ERR_CONFIG, "correct the configuration: 'milliboxd --check-config' shows where"},
 	{ERR_EXECUTION_NOT_FOUND,
@@ -239,11 +239,28 @@ static bool show_invalid_option(const char *field, const char *detail)
 	return false;
 }
 
+static void show_remedy(const json_t *problem)
+{
+	json_int_t seconds = json_integer_value(json_object_get(problem, "retry_after"));
+	const char *code = message_text(problem, "error_code");
+	const char *remedy = find_remedy(code, message_text(problem, "error_detail"));
+
+	/* The library has tried again for a while. */
+	if (seconds > 0)
+		(void)fprintf(stderr,
+		              "  What to do: nothing was run; try again in %" JSON_INTEGER_FORMAT
+		              " s\n",
+		              seconds);
+	else if (remedy)
+		(void)fprintf(stderr, "  What to do: %s\n", remedy);
+	else if (!str_equal(error_text(ERR_INVALID), code))
+		print_member(problem, "solution", "What to do: ");
+}
+
 void message_show_problem(const json_t *problem)
 {
 	const char *description = message_text(problem, "description");
 	const char *code = message_text(problem, "error_code");
-	const char *remedy = find_remedy(code, message_text(problem, "error_detail"));
 
 	if (str_equal(code, error_text(ERR_INVALID)) &&
 	    show_invalid_option(message_text(problem, "field"),
@@ -253,10 +270,7 @@ void message_show_problem(const json_t *problem)
 		description = *code ? code : "the daemon rejected the request without a reason";
 	message_show("%s", description);
 	print_member(problem, "error_detail", "");
-	if (remedy)
-		(void)fprintf(stderr, "  What to do: %s\n", remedy);
-	else if (!str_equal(error_text(ERR_INVALID), code))
-		print_member(problem, "solution", "What to do: ");
+	show_remedy(problem);
 	print_member(problem, "request_id", "Request: ");
 }
 

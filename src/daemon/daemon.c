@@ -461,6 +461,7 @@ static int start_http(struct daemon *d, struct error *err)
 		.loop = d->loop,
 		.max_connections = c->max_connections,
 		.max_connections_per_peer = c->max_connections_per_peer,
+		.max_connections_per_local_peer = config_local_connections(c),
 		.max_header_bytes = c->max_header_bytes,
 		.max_bodies_bytes = MAX_BODIES_BYTES,
 		.max_answers_bytes = c->max_answers_bytes,

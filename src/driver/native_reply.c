@@ -66,6 +66,8 @@ static int take_failed(struct native_box *b, struct message *m, struct error *er
 	/* An enum may be signed. */
 	if (failure->code == ERR_NONE || (unsigned)failure->code >= ERR_COUNT)
 		failure->code = ERR_BOX_FAILED;
+	/* Only the daemon knows what has begun. */
+	failure->retry_s = 0;
 	/* An engine that cannot remove a box is unusable. */
 	if (b && b->destroy_seq && m->reply.seq == b->destroy_seq) {
 		*err = *failure;

@@ -45,7 +45,7 @@
  */
 #define ENGINE_SOCKET_FD 3
 
-#define ENGINE_VERSION      14
+#define ENGINE_VERSION      15
 #define ENGINE_ID_LEN       32 /* box ids: [a-z0-9]{1,31} and NUL */
 #define ENGINE_TENANT_LEN   65 /* tenants: [A-Za-z0-9_-]{1,64} and NUL */
 #define ENGINE_ROOT_LEN     65 /* names of roots: [a-z0-9._-]{1,64}, no dot first, and NUL */

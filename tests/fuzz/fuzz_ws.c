@@ -103,6 +103,7 @@ static void rig_make(struct rig *rig)
 		.handlers = {rig, on_headers, on_request, on_error},
 		.max_connections = 64,
 		.max_connections_per_peer = 64,
+		.max_connections_per_local_peer = 64,
 		.max_header_bytes = 8192,
 		.max_bodies_bytes = 1 << 20,
 		.max_answers_bytes = TEXT_MAX,

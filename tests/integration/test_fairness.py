@@ -239,7 +239,7 @@ def test_sixty_four_sleepers_with_zygotes_run_at_the_same_time(make_daemon):
 @pytest.mark.phases("system")
 def test_a_thousand_waiting_programs_fit_into_memory(make_daemon):
     count = 1000
-    config = "http: {max_connections: 1200, max_connections_per_peer: 1200}\nadmission: {max_queued: 2000}\n"
+    config = "http: {max_connections: 1200, max_connections_per_local_peer: 1200}\nadmission: {max_queued: 2000}\n"
     daemon = make_daemon(config=config, env=WARM).start()
     with daemon.client() as client:
         boxes = client.get("/api/v1/runtimes").json["items"][0]["max_containers"]

@@ -255,7 +255,8 @@ def test_failures_are_slowed_down_and_counted(keyed):
         answers = [client.get(f"{V1}/identity", headers={"X-API-Key": bad}) for _ in range(30)]
     statuses = [a.status for a in answers]
     assert statuses[0] == 401 and statuses[-1] == 429, statuses
-    assert int(answers[-1].headers["Retry-After"]) >= 1
+    # A key does not become valid with time.
+    assert answers[-1].headers["Should-Retry"] == "false" and "Retry-After" not in answers[-1].headers
     # A caller with a valid key is not locked out with them.
     with as_key(keyed, keyed.key) as alice:
         assert alice.get(f"{V1}/identity").status == 200
@@ -371,7 +372,11 @@ def expect_quota(answer, name):
     assert answer.status == 429, answer
     assert answer.json["error_code"] == "Sandbox.QuotaExceeded"
     assert answer.json["field"] == f"quota.{name}"
-    assert int(answer.headers["Retry-After"]) >= 1
+    # Only these become free without the caller.
+    frees_itself = name in ("requests_per_second", "queued")
+    assert answer.headers["Should-Retry"] == str(frees_itself).lower()
+    seconds = answer.headers["Retry-After"]
+    assert (int(seconds) >= 1 and answer.json["retry_after"] == int(seconds)) if frees_itself else seconds is None
 
 
 @pytest.mark.boxes
@@ -468,6 +473,11 @@ def test_keys_and_tenants_from_the_command_line(make_daemon):
     assert "valid API key" in cli(d, "session", "list", **by_key).stderr
     shown = cli(d, "tenant", "show", "alice").stdout
     assert "1Gi" in shown
+    # A burst follows the rate, unless it is given.
+    for options, expected in ((["--rate", "5"], (5, 10)), (["--burst", "7"], (5, 7)), (["--burst", "default", "--rate", "default"], (200, 400))):
+        assert cli(d, "tenant", "set", "alice", *options).returncode == 0
+        limits = json.loads(cli(d, "tenant", "show", "alice", "--json").stdout)["limits"]
+        assert (limits["requests_per_second"], limits["burst"]) == expected, options
     assert cli(d, "tenant", "set", "alice", "--memory", "default", "--policy", "strict").returncode == 0
     assert json.loads(cli(d, "tenant", "show", "alice", "--json").stdout)["policy"] == "strict"
     assert "alice" in cli(d, "tenant", "list").stdout

@@ -125,7 +125,7 @@ def connect_from(address, source):
 @pytest.mark.parametrize("first", [b"", b"POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\nX: "], ids=["silent", "unfinished"])
 def test_idle_connections_without_a_key_lock_nobody_out(make_daemon, first):
     """768 of them, from eight addresses that have 96 each; the daemon serves 512, and 128 of an address."""
-    d = make_daemon(tcp=True).start()
+    d = make_daemon(tcp=True, config="http: {max_connections: 512, max_connections_per_local_peer: 128}\n").start()
     with d.client() as admin:
         key = make_key(admin, "default", scopes=["read", "execute", "metrics"])
     kept = KeyClient(d.tcp_address(), key)
@@ -161,7 +161,7 @@ def waiting_request(d, key):
 def test_a_tenant_does_not_use_up_the_connections_of_an_address(make_daemon):
     """Tenants behind one proxy have one address. No connection of the first can make room: all wait for an answer."""
     count = 8
-    d = make_daemon(tcp=True, config=f"http: {{max_connections: 64, max_connections_per_peer: {count}}}\n").start()
+    d = make_daemon(tcp=True, config=f"http: {{max_connections: 64, max_connections_per_peer: {count}, max_connections_per_local_peer: {count}}}\n").start()
     with d.client() as admin, contextlib.ExitStack() as stack:
         for name in ("alice", "bob"):
             make_tenant(admin, name)

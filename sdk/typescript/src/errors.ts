@@ -58,7 +58,7 @@ export class PolicyDeniedError extends ApiError {
   static override readonly code: string = "Sandbox.PolicyDenied";
 }
 
-/** The queue is full. */
+/** Too many requests at a time. */
 export class TooManyRequestsError extends ApiError {
   static override readonly code: string = "Sandbox.TooManyRequests";
 }

@@ -42,6 +42,7 @@ static void reply_rpc_failure(struct http_request *req, const struct error *err)
 	char *text = rpc_failure(NULL, err, http_request_id(req), &len);
 
 	http_set_tag(req, REQUEST_TAG_ERROR, (uintptr_t)err->code);
+	reply_add_retry(req, err, error_http(err->code));
 	answer_text(req, error_http(err->code), text, len);
 }
 

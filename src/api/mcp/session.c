@@ -81,12 +81,13 @@ static int make_room(struct mcp *mcp, const char *tenant, struct error *err)
 	struct mcp_session *idle;
 
 	if (mcp->stopped)
-		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
+		                   "the daemon is stopping");
 	if ((!t || t->count < c->mcp_tenant_sessions) && mcp->count < c->mcp_sessions)
 		return 0;
 	idle = find_idle_session(t);
 	if (!idle)
-		return error_set(err, ERR_BUSY, 0, "too many MCP sessions");
+		return error_set(err, ERR_BUSY, 0, "too many MCP sessions: end one");
 	log_ctx(LOG_LEVEL_INFO, NULL, "an idle MCP session of tenant %s is ended to make room",
 	        tenant);
 	mcp_session_free(idle);

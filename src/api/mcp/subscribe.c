@@ -114,7 +114,7 @@ json_t *mcp_resources_subscribe(struct mcp_request *q, struct error *err)
 	if (find_subscription(s, text))
 		return json_object();
 	if (s->subscriptions_count >= MCP_SUBSCRIPTIONS_MAX) {
-		(void)error_set(err, ERR_BUSY, 0, "too many subscriptions");
+		(void)error_set(err, ERR_BUSY, 0, "too many subscriptions: end one");
 		return NULL;
 	}
 	subscribe(s, text, &uri);

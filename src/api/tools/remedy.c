@@ -45,16 +45,23 @@ static const struct {
 	{ERR_DISK_FULL,
          "Remove files with exec_command, or create a session with more memory_limit.",
          "Remove files with exec_command, or create a sandbox with a larger disk_limit."},
-	{ERR_BUSY, "Call the tool again in some seconds.", NULL},
-	{ERR_UNAVAILABLE, "Call the tool again later; if it fails again, tell the user.", NULL},
+	{ERR_BUSY, "Do what the message says before you call the tool again.", NULL},
+	{ERR_UNAVAILABLE, "Tell the user: the server lacks what this needs.", NULL},
 	{ERR_BOX_FAILED, "Call the tool again; if it fails again, tell the user.", NULL},
-	{ERR_AGENT_LOST, "Call the tool again; the program may have ended its own box.", NULL},
+	{ERR_AGENT_LOST,
+         "The program may have run in part, and may have ended its own box: call the tool again "
+         "only if running it twice does no harm.",
+         NULL},
 	{ERR_CONFIG, "Tell the user: the operator must correct the configuration.", NULL},
 	{ERR_SYSTEM, "Tell the user: the log of the server has the details.", NULL},
 };
 
-const char *remedy_of(enum error_code code, bool brief)
+const char *remedy_of(const struct error *err, bool brief)
 {
+	enum error_code code = err->code;
+
+	if (err->retry_s > 0)
+		return "Call the tool again in some seconds.";
 	for (size_t i = 0; i < ARRAY_SIZE(remedies); i++)
 		if (remedies[i].code == code)
 			return brief || !remedies[i].full ? remedies[i].brief : remedies[i].full;

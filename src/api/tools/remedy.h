@@ -14,4 +14,4 @@ void remedy_name_argument(struct error *err);
 /** remedy_add_text - @text of a denial, with the arguments of tools for the fields of requests. */
 void remedy_add_text(const char *text, struct buf *to);
 /** remedy_of - @brief: for the default profile, whose tools are few. */
-const char *remedy_of(enum error_code code, bool brief);
+const char *remedy_of(const struct error *err, bool brief);

@@ -492,7 +492,7 @@ void tool_refuse(struct call *call, const struct error *err)
 	cleanup_json json_t *error = reply_error_object(err, call->request_id);
 	const char *detail = json_string_value(json_object_get(error, "error_detail"));
 	cleanup_free char *text = xasprintf("Error: %s %s\n%s", remedy_describe(err->code), detail,
-	                                    remedy_of(err->code, call->brief));
+	                                    remedy_of(err, call->brief));
 	json_t *structured = json_object();
 	char ctx[REPLY_CTX_LEN];
 

@@ -118,7 +118,7 @@ static void run_code(struct execute_call *call, struct http_request *req,
 		if (stream->began)
 			install_stream_fail(stream, &err, "");
 		else
-			reply_error_retry(req, &err, run_service_retry_after(r->runs));
+			reply_error(req, &err);
 		return;
 	}
 	how.form = call->form;

@@ -16,6 +16,8 @@
 #define KEY_LEN   160 /* two YAML keys and a dot */
 #define LIST_LEN  4096
 #define WHERE_LEN 128
+/* Users of this host that it takes to use up all connections, by default. */
+#define LOCAL_PEERS 4
 
 /* Defaults, file, environment and flags override each other in this order. Each source checks its
  * own values, so that the error names the place; rules about two settings are checked last. */
@@ -47,6 +49,15 @@ bool config_is_given(const struct config *c, size_t offset)
 		if (settings_at(i)->offset == offset)
 			return c->given[i];
 	return false;
+}
+
+uint64_t config_local_connections(const struct config *c)
+{
+	uint64_t part = c->max_connections / LOCAL_PEERS;
+
+	if (c->max_connections_per_local_peer > 0)
+		return c->max_connections_per_local_peer;
+	return part > c->max_connections_per_peer ? part : c->max_connections_per_peer;
 }
 
 static int unknown_key(const char *where, const char *key, struct error *err)
@@ -249,6 +260,7 @@ static const struct {
 	PAIR(output_bytes, output_max_bytes),
 	PAIR(max_code_bytes, max_body_bytes),
 	PAIR(max_connections_per_peer, max_connections),
+	PAIR(max_connections_per_local_peer, max_connections),
 	PAIR(session_idle_us, session_lifetime_us),
 	PAIR(output_max_bytes, max_answers_bytes),
 };

@@ -60,6 +60,7 @@ struct config {
 	/* HTTP */
 	uint64_t max_connections;
 	uint64_t max_connections_per_peer;
+	uint64_t max_connections_per_local_peer; /* 0: see config_local_connections */
 	uint64_t max_body_bytes;
 	uint64_t max_upload_bytes;
 	uint64_t max_header_bytes;
@@ -100,7 +101,7 @@ struct config {
 	/* default tenant quotas; 0: unlimited */
 	uint64_t quota_sessions, quota_executions, quota_queued;
 	uint64_t quota_memory_bytes;
-	uint64_t quota_requests, quota_burst; /* per second; at once */
+	uint64_t quota_requests, quota_burst; /* per second; at once, 0: see tenant.c */
 	uint64_t quota_templates, quota_images_bytes, quota_secrets;
 
 	/* see core/policy/policies.h */
@@ -172,6 +173,8 @@ struct config_override {
 const char *config_isolation_name(enum config_isolation isolation);
 /** config_is_given - whether a file, variable or flag set the setting at @offset of @c. */
 bool config_is_given(const struct config *c, size_t offset);
+/** config_local_connections - http.max_connections_per_local_peer, or what stands for it. */
+uint64_t config_local_connections(const struct config *c);
 void config_free(struct config *c);
 static inline void config_freep(struct config **c)
 {

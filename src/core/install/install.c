@@ -22,6 +22,7 @@
 /* Installations that wait, of all tenants; one tenant has at most half of them. */
 #define QUEUE_MAX 64
 #define KNOWN_MAX 128
+#define TURN_US   (5 * USEC_PER_SEC) /* one of those that wait begins, roughly */
 
 struct installs *installs_new(const struct installs_config *config)
 {
@@ -227,7 +228,8 @@ static int add_packing(struct installs *all, const struct install_request *reque
 	struct packing *b;
 
 	if (queued >= QUEUE_MAX || own >= QUEUE_MAX / 2)
-		return error_set(err, ERR_BUSY, 0, "%zu installations of packages wait", queued);
+		return error_later(err, ERR_BUSY, TURN_US, "%zu installations of packages wait",
+		                   queued);
 	b = new_packing(all, request, wanted);
 	if (decide(all, request, grant, b, err) < 0 ||
 	    (may_run(all, b->tenant) && packing_start(b, err) < 0)) {
@@ -286,7 +288,8 @@ int installs_begin(struct installs *all, const struct install_request *request,
 	struct grant grant;
 
 	if (all->stopping)
-		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
+		                   "the daemon is stopping");
 	/* What is there already was perhaps installed under another policy. */
 	if (make_wanted(all, request, &wanted, err) < 0 ||
 	    grant_packages(all, request, wanted.manager, &grant, err) < 0)

@@ -735,7 +735,7 @@ static int enter_scheduler(struct run *r, struct error *err)
 
 	if (waits <= 0)
 		return waits;
-	if (tenant_take_queued(r->tenant, err) < 0) {
+	if (tenant_take_queued(r->tenant, &r->service->scheduler, err) < 0) {
 		scheduler_out(&r->service->scheduler, &r->entry, r->arrived_us);
 		return -1;
 	}
@@ -752,7 +752,8 @@ int run_start(struct run_service *s, const struct run_request *request,
 	int waits;
 
 	if (s->draining)
-		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
+		                   "the daemon is stopping");
 	if (run_service_choose(s, run_service_tenant(s, request->tenant), request->policy, &stack,
 	                       err) < 0 ||
 	    policy_decide(&s->rules, &stack, request, &decision, err) < 0)

@@ -37,7 +37,8 @@ int run_box_prepare(struct run *r, struct error *err)
 	uint64_t memory = r->decision.spec.limits.memory_bytes;
 
 	if (s->draining)
-		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
+		                   "the daemon is stopping");
 	if (tenant_check_memory(r->tenant, memory, err) < 0)
 		return -1;
 	r->entry.work = SCHEDULER_FRESH;

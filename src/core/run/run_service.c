@@ -324,11 +324,6 @@ unsigned run_service_cores(const struct run_service *s)
 	return s->rules.cores;
 }
 
-unsigned run_service_retry_after(const struct run_service *s)
-{
-	return scheduler_retry_after(&s->scheduler);
-}
-
 void run_service_drain(struct run_service *s, bool at_once, void (*on_drained)(void *ctx),
                        void *ctx)
 {

@@ -88,8 +88,6 @@ struct run_service_stats {
 	bool draining;
 };
 void run_service_stats(const struct run_service *s, struct run_service_stats *ret_stats);
-/** run_service_retry_after - seconds, after ERR_BUSY. */
-unsigned run_service_retry_after(const struct run_service *s);
 /**
  * run_service_drain - reject new runs; call @on_drained, from the loop, when no run and no box is
  * left. Runs may end by themselves within the drain time-out; then, or with @at_once, or at the

@@ -133,7 +133,8 @@ static int make_box(struct session *session, struct error *err)
 	uint64_t bytes = session->spec.limits.memory_bytes;
 
 	if (!session_service_has_box(s))
-		return error_set(err, ERR_BUSY, 0, "sessions have %zu boxes, and may have no more",
+		return error_set(err, ERR_BUSY, 0,
+		                 "sessions have %zu boxes, and may have no more: end one",
 		                 s->boxes);
 	if (tenant_take_memory(session->account, s->scheduler, bytes, err) < 0)
 		return -1;
@@ -239,14 +240,16 @@ void session_box_spent(struct session *session)
 static int check_session(const struct session *session, struct error *err)
 {
 	if (session->service->draining)
-		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
+		                   "the daemon is stopping");
 	if (session_is_over(session) || session->state == SESSION_PAUSED)
 		return error_set(err, ERR_CONFLICT, 0,
 		                 "session %s is %s: its files are not available", session->id,
 		                 session_state_name(session->state));
 	if (session->files_count == FILES_PER_SESSION)
-		return error_set(err, ERR_BUSY, 0, "session %s has %d file operations at a time",
-		                 session->id, FILES_PER_SESSION);
+		return error_later(err, ERR_BUSY, ERROR_SOON_US,
+		                   "session %s has %d file operations at a time", session->id,
+		                   FILES_PER_SESSION);
 	return 0;
 }
 

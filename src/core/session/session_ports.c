@@ -157,7 +157,8 @@ static void on_late(void *ctx)
 static int check_session(const struct session *session, struct error *err)
 {
 	if (session->service->draining)
-		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
+		                   "the daemon is stopping");
 	if (!session_mode_has_box(session->mode))
 		return error_set(err, ERR_CONFLICT, 0,
 		                 "session %s is ephemeral: nothing listens between its executions; "
@@ -171,8 +172,9 @@ static int check_session(const struct session *session, struct error *err)
 		return error_set(err, ERR_CONFLICT, 0, "session %s is being made ready: retry",
 		                 session->id);
 	if (session->ports_count >= PORTS_PER_SESSION)
-		return error_set(err, ERR_BUSY, 0, "session %s has %d connections to its ports",
-		                 session->id, PORTS_PER_SESSION);
+		return error_later(err, ERR_BUSY, ERROR_SOON_US,
+		                   "session %s has %d connections to its ports", session->id,
+		                   PORTS_PER_SESSION);
 	return 0;
 }
 

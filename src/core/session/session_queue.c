@@ -34,9 +34,10 @@ static int check_room(const struct session *session, size_t bytes, struct error 
 	if (session->service->queued_bytes + bytes <= SESSION_QUEUED_BYTES_MAX &&
 	    (!t || t->queued_bytes + bytes <= SESSION_QUEUED_BYTES_OF_TENANT))
 		return 0;
-	return error_set(err, ERR_BUSY, 0,
-	                 "executions hold too many bytes of code, input and files: wait until some "
-	                 "have ended or have read their input");
+	return error_later(
+		err, ERR_BUSY, ERROR_SOON_US,
+		"executions hold too many bytes of code, input and files: wait until some have "
+		"ended or have read their input");
 }
 
 static void add_bytes(struct run *run, size_t bytes)
@@ -313,10 +314,11 @@ static int take_input(struct run *run, const void *data, size_t len, bool end, s
 
 	count_unread(run, unread);
 	if (len > 0 && unread > 0 && unread + len > SESSION_UNREAD_MAX)
-		return error_set(err, ERR_BUSY, 0,
-		                 "the program has not read %zu bytes of its input: send more when "
-		                 "it has, at most %u bytes ahead",
-		                 unread, SESSION_UNREAD_MAX);
+		return error_later(
+			err, ERR_BUSY, ERROR_SOON_US,
+			"the program has not read %zu bytes of its input: send more when it has, "
+			"at most %u bytes ahead",
+			unread, SESSION_UNREAD_MAX);
 	if (check_room(run->owner, len, err) < 0)
 		return -1;
 	count_unread(run, unread + len);
@@ -346,7 +348,10 @@ static int on_input(void *ctx, const void *data, size_t len, bool end, struct er
 		return add_input(run, data, len, end, err);
 	if (len > 0 && add_input(run, data, len, false, err) < 0)
 		return -1;
-	return add_input(run, END_OF_INPUT, 1, false, err);
+	if (add_input(run, END_OF_INPUT, 1, false, err) == 0)
+		return 0;
+	err->retry_s = 0; /* a repetition would send the rest twice */
+	return -1;
 }
 
 static int check_state(const struct session *session, const struct run_request *request,
@@ -355,15 +360,17 @@ static int check_state(const struct session *session, const struct run_request *
 	const struct session_service *s = session->service;
 
 	if (s->draining)
-		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
+		                   "the daemon is stopping");
 	if (session_is_over(session))
 		return error_set(err, ERR_CONFLICT, 0, "session %s is %s and cannot run programs",
 		                 session->id, session_state_name(session->state));
 	if (request->background)
 		return session_beside_check(session, request, err);
 	if (session->queued >= s->config.config->session_queue)
-		return error_set(err, ERR_BUSY, 0, "%zu executions of session %s are waiting",
-		                 session->queued, session->id);
+		return error_later(err, ERR_BUSY, ERROR_SOON_US,
+		                   "%zu executions of session %s are waiting", session->queued,
+		                   session->id);
 	return 0;
 }
 
@@ -475,7 +482,8 @@ int session_queue_restore(struct session *session, struct run_record *record,
 		return -1;
 	if (r.background)
 		decision.timeout_us = record->timeout_us;
-	(void)!tenant_take_queued(session->account, NULL); /* accepted before the restart */
+	/* Accepted before the restart. */
+	(void)!tenant_take_queued(session->account, session->service->scheduler, NULL);
 	enqueue(session, record, &r, &decision)->restored = true;
 	return 0;
 }
@@ -518,7 +526,7 @@ int session_execute(struct session *session, const struct run_request *request,
 	    policy_decide(s->rules, &session->stack, &r, &decision, err) < 0)
 		return -1;
 	if (check_room(session, bytes_of(&r), err) < 0 ||
-	    tenant_take_queued(session->account, err) < 0) {
+	    tenant_take_queued(session->account, s->scheduler, err) < 0) {
 		policy_decision_done(&decision);
 		return -1;
 	}
@@ -529,6 +537,8 @@ int session_execute(struct session *session, const struct run_request *request,
 	if (request->durable && s->config.store) {
 		if (run_row_write_now(record, err) < 0) {
 			withdraw(run, err);
+			if (err->code == ERR_BUSY)
+				(void)error_retry(err, ERROR_SOON_US);
 			return -1;
 		}
 		run->held = true;

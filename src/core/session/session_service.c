@@ -177,9 +177,13 @@ static int check_room(const struct session_service *s, enum session_mode mode, s
 	size_t live = s->count - s->ended_count;
 
 	if (live >= s->config.config->sessions_max)
-		return error_set(err, ERR_BUSY, 0, "there are %zu sessions", live);
+		return error_set(err, ERR_BUSY, 0,
+		                 "there are %zu sessions, as many as this daemon may have "
+		                 "(sessions.max): end one",
+		                 live);
 	if (session_mode_has_box(mode) && !session_service_has_box(s))
-		return error_set(err, ERR_BUSY, 0, "sessions have %zu boxes, and may have no more",
+		return error_set(err, ERR_BUSY, 0,
+		                 "sessions have %zu boxes, and may have no more: end one",
 		                 s->boxes);
 	return 0;
 }
@@ -354,7 +358,8 @@ int session_create(struct session_service *s, const struct session_request *aske
 	int r = 0;
 
 	if (s->draining)
-		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is stopping");
+		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
+		                   "the daemon is stopping");
 	if (check_names(request, err) < 0 || session_find_template(s, request, err) < 0 ||
 	    run_service_choose(s->config.runs, run_service_tenant(s->config.runs, request->tenant),
 	                       request->policy, &stack, err) < 0 ||

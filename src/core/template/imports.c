@@ -32,6 +32,7 @@
  * Progress is only displayed. */
 
 #define ANSWER_MAX (IMPORT_RESULT_MAX + 16)
+#define TURN_US    (5 * USEC_PER_SEC) /* one of those that wait begins, roughly */
 
 static_assert(IMPORT_NAME_LEN == BOX_ROOT_LEN, "roots have the same names everywhere");
 
@@ -519,8 +520,9 @@ static int check_request(const struct imports *all, const struct import_request 
 	if (!request->tree && check_template(all, request, err) < 0)
 		return -1;
 	if (waits && is_full(all, request->tenant))
-		return error_set(err, ERR_BUSY, 0, "%zu imports are running and %zu waiting",
-		                 all->count - all->waiting, all->waiting);
+		return error_later(err, ERR_BUSY, TURN_US,
+		                   "%zu imports are running and %zu waiting",
+		                   all->count - all->waiting, all->waiting);
 	if (request->length != IMPORT_LENGTH_UNKNOWN && request->length > c->import_archive_bytes)
 		return refuse_length(c->import_archive_bytes, err);
 	/* There must be room for a byte of image. */

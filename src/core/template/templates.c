@@ -402,7 +402,8 @@ int templates_adopt(struct templates *all, const struct template_record *record,
 	    check_unique(all, record->tenant, &record->spec, NULL, err) < 0)
 		return -1;
 	if (all->count >= all->config.max)
-		return error_set(err, ERR_BUSY, 0, "there are already %zu templates", all->count);
+		return error_set(err, ERR_BUSY, 0, "there are already %zu templates: delete one",
+		                 all->count);
 	t = new_template(all, record->tenant, &record->spec);
 	t->config = record->config ? xstrdup(record->config) : NULL;
 	if (record->created_ms) {

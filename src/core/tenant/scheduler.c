@@ -307,10 +307,10 @@ int scheduler_enter(struct scheduler *s, struct scheduler_entry *e, uint64_t now
 		return 0;
 	}
 	if (!e->patient && is_full(s, q))
-		return error_set(err, ERR_BUSY, 0,
-		                 "%zu executions are running and %zu waiting; retry in %u s",
-		                 s->counts[SCHEDULER_RUNNING], s->counts[SCHEDULER_WAITING],
-		                 scheduler_retry_after(s));
+		return error_later(err, ERR_BUSY, scheduler_retry_after(s) * USEC_PER_SEC,
+		                   "%zu executions are running and %zu waiting; retry in %u s",
+		                   s->counts[SCHEDULER_RUNNING], s->counts[SCHEDULER_WAITING],
+		                   scheduler_retry_after(s));
 	move_entry(s, e, SCHEDULER_WAITING, now_us);
 	return 1;
 }

@@ -24,6 +24,8 @@ struct quota_row {
 
 #define AT(field) offsetof(struct config, field)
 
+#define BURST_SECONDS 2 /* of the rate, by default */
+
 static const struct quota_row rows[] = {
 	[QUOTA_SESSIONS] = {"sessions", 65536, AT(quota_sessions), "terminate or delete a session"},
 	[QUOTA_EXECUTIONS] = {"executions", 65536, AT(quota_executions),
@@ -67,8 +69,10 @@ static void apply_limits(const struct tenants *all, struct tenant *t)
 
 		t->limits[i] = t->quotas[i] == QUOTA_UNSET ? fallback : t->quotas[i];
 	}
-	if (t->limits[QUOTA_BURST] == 0)
-		t->limits[QUOTA_BURST] = t->limits[QUOTA_REQUESTS];
+	/* A burst belongs to a rate: that of the settings to theirs. */
+	if (t->limits[QUOTA_BURST] == 0 ||
+	    (t->quotas[QUOTA_BURST] == QUOTA_UNSET && t->quotas[QUOTA_REQUESTS] != QUOTA_UNSET))
+		t->limits[QUOTA_BURST] = BURST_SECONDS * t->limits[QUOTA_REQUESTS];
 	t->queue.running_max = t->limits[QUOTA_EXECUTIONS];
 	t->queue.memory_max = t->limits[QUOTA_MEMORY];
 }
@@ -97,7 +101,8 @@ struct tenant *tenants_add(struct tenants *all, const struct tenant_settings *se
 	else if (tenants_find(all, settings->name))
 		r = error_set(err, ERR_CONFLICT, 0, "tenant %s already exists", settings->name);
 	else if (tenants_count(all) >= TENANT_COUNT_MAX)
-		r = error_set(err, ERR_BUSY, 0, "there are already %d tenants", TENANT_COUNT_MAX);
+		r = error_set(err, ERR_BUSY, 0, "there are already %d tenants: delete one",
+		              TENANT_COUNT_MAX);
 	if (r < 0)
 		return NULL;
 	t = NEW(struct tenant);
@@ -220,7 +225,10 @@ int tenant_take_request(struct tenant *t, uint64_t now_us, uint64_t *ret_wait_us
 		return 0;
 	rate = (struct bucket_rate){t->limits[QUOTA_REQUESTS], t->limits[QUOTA_BURST]};
 	*ret_wait_us = bucket_take(&t->requests, &rate, now_us);
-	return *ret_wait_us ? refuse_quota(t, QUOTA_REQUESTS, err) : 0;
+	if (*ret_wait_us == 0)
+		return 0;
+	(void)refuse_quota(t, QUOTA_REQUESTS, err);
+	return error_retry(err, *ret_wait_us);
 }
 
 static int take_count(const struct tenant *t, enum quota quota, size_t *count, struct error *err)
@@ -248,9 +256,11 @@ void tenant_drop_session(struct tenant *t)
 		drop_count(&t->sessions);
 }
 
-int tenant_take_queued(struct tenant *t, struct error *err)
+int tenant_take_queued(struct tenant *t, const struct scheduler *s, struct error *err)
 {
-	return t ? take_count(t, QUOTA_QUEUED, &t->queued, err) : 0;
+	if (!t || take_count(t, QUOTA_QUEUED, &t->queued, err) == 0)
+		return 0;
+	return error_retry(err, scheduler_retry_after(s) * USEC_PER_SEC);
 }
 
 void tenant_drop_queued(struct tenant *t)

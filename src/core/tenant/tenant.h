@@ -92,7 +92,8 @@ int tenants_check_remove(const struct tenant *t, struct error *err) attr_must_ch
 int tenants_remove(struct tenants *all, struct tenant *t, struct error *err) attr_must_check;
 
 /* Counting. A NULL tenant has no bounds. A refusal is ERR_QUOTA with the quota as field; with @err
- * NULL nothing is refused, for objects from before a restart. */
+ * NULL nothing is refused, for objects from before a restart. Only what becomes free by itself is
+ * worth a repetition (error_retry): requests and places in the queue. */
 
 void tenant_hold(struct tenant *t);
 void tenant_release(struct tenant *t);
@@ -101,7 +102,9 @@ int tenant_take_request(struct tenant *t, uint64_t now_us, uint64_t *ret_wait_us
                         struct error *err) attr_must_check;
 int tenant_take_session(struct tenant *t, struct error *err);
 void tenant_drop_session(struct tenant *t);
-int tenant_take_queued(struct tenant *t, struct error *err) attr_must_check;
+/** tenant_take_queued - @s: which estimates when there is room. */
+int tenant_take_queued(struct tenant *t, const struct scheduler *s,
+                       struct error *err) attr_must_check;
 void tenant_drop_queued(struct tenant *t);
 /**
  * tenant_check_memory - whether a box of @bytes fits, at the latest after running executions end.

@@ -209,12 +209,13 @@ static void every_error_has_all_its_fields(void **state)
 		cleanup_json json_t *j = reply_error_object(&err, "req1");
 		const char *detail = json_string_value(json_object_get(j, "error_detail"));
 
-		assert_int_equal(json_object_size(j), 9);
+		assert_int_equal(json_object_size(j), 10);
 		assert_true(json_string_length(json_object_get(j, "error_code")) > 0);
 		assert_true(json_string_length(json_object_get(j, "description")) > 0);
 		assert_true(json_string_length(json_object_get(j, "solution")) > 0);
 		assert_string_equal(json_string_value(json_object_get(j, "request_id")), "req1");
 		assert_true(json_is_null(json_object_get(j, "field")));
+		assert_true(json_is_null(json_object_get(j, "retry_after")));
 		/* What we say about ourselves names paths: the log has it, the caller not. */
 		assert_int_equal(strstr(detail, "secret") == NULL, error_is_internal(&err));
 		if (error_http(err.code) == 500)

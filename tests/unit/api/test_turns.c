@@ -70,6 +70,7 @@ static int open_server(void **state)
 	                     .on_error = on_error},
 		.max_connections = 16,
 		.max_connections_per_peer = 16,
+		.max_connections_per_local_peer = 16,
 		.max_header_bytes = 8192,
 		.max_bodies_bytes = 10000,
 		.max_answers_bytes = 1u << 20,

@@ -46,6 +46,49 @@ static void context_goes_in_front(void **state)
 	assert_int_equal(err.sys, EIO);
 }
 
+static void a_wait_is_rounded_up_and_bounded(void **state)
+{
+	static const struct {
+		uint64_t wait_us;
+		unsigned seconds;
+	} list[] = {
+		{0, 1},
+		{1, 1},
+		{1000000, 1},
+		{1000001, 2},
+		{59500000, 60},
+		{3600000000, 3600},
+		{UINT64_MAX, 3600},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(list); i++) {
+		struct error err = {0};
+
+		assert_int_equal(error_later(&err, ERR_BUSY, list[i].wait_us, "%d wait", 3), -1);
+		assert_int_equal(err.code, ERR_BUSY);
+		assert_string_equal(err.msg, "3 wait");
+		assert_int_equal(err.retry_s, list[i].seconds);
+	}
+}
+
+static void nothing_is_repeated_unless_its_error_says_so(void **state)
+{
+	struct error err = {.retry_s = 7};
+
+	(void)state;
+	(void)error_set(&err, ERR_BUSY, 0, "busy");
+	assert_int_equal(err.retry_s, 0);
+	(void)error_retry(&err, 5000000);
+	(void)error_wrap(&err, "session");
+	assert_int_equal(err.retry_s, 5);
+	error_clear(&err);
+	assert_int_equal(err.retry_s, 0);
+	err.retry_s = 7;
+	(void)error_field(&err, "code", "is missing");
+	assert_int_equal(err.retry_s, 0);
+}
+
 static void long_texts_are_cut_at_a_character(void **state)
 {
 	struct error err = {0};
@@ -179,6 +222,8 @@ int main(void)
 		cmocka_unit_test(setting_fills_everything_and_returns_failure),
 		cmocka_unit_test(a_bad_field_is_named),
 		cmocka_unit_test(context_goes_in_front),
+		cmocka_unit_test(a_wait_is_rounded_up_and_bounded),
+		cmocka_unit_test(nothing_is_repeated_unless_its_error_says_so),
 		cmocka_unit_test(long_texts_are_cut_at_a_character),
 		cmocka_unit_test(context_that_fills_everything_leaves_no_room),
 		cmocka_unit_test(clearing_makes_it_usable_again),

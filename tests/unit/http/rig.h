@@ -119,6 +119,7 @@ static inline struct fixture *start(uint64_t request_us, uint64_t idle_us)
 		.handlers = {f, on_headers, on_request, on_error},
 		.max_connections = MAX_CONNS,
 		.max_connections_per_peer = MAX_PER_PEER,
+		.max_connections_per_local_peer = MAX_PER_PEER,
 		.max_header_bytes = 8192,
 		.max_bodies_bytes = MAX_BODIES,
 		.max_answers_bytes = MAX_ANSWERS,

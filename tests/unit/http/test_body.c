@@ -143,6 +143,7 @@ static struct fixture *start(uint64_t timeout_us)
 		.handlers = {f, on_headers, on_request, on_error},
 		.max_connections = 8,
 		.max_connections_per_peer = 8,
+		.max_connections_per_local_peer = 8,
 		.max_header_bytes = 8192,
 		.max_bodies_bytes = 1000, /* streamed bodies do not count */
 		.max_answers_bytes = 1 << 20,

@@ -113,6 +113,7 @@ static int set_up(void **state)
 		.handlers = {f, on_headers, on_request, on_error},
 		.max_connections = 8,
 		.max_connections_per_peer = 8,
+		.max_connections_per_local_peer = 8,
 		.max_header_bytes = 8192,
 		.max_bodies_bytes = MESSAGE_MAX,
 		.max_answers_bytes = 8u << 20,

@@ -77,7 +77,7 @@ class PolicyDeniedError(ApiError):
 
 
 class TooManyRequestsError(ApiError):
-    """The queue is full."""
+    """Too many requests at a time."""
 
     code = "Sandbox.TooManyRequests"
 

@@ -28,6 +28,11 @@ static const enum error_code reachable[] = {
 	ERR_STORAGE,
 };
 
+static const char *remedy_for(enum error_code code, bool brief)
+{
+	return remedy_of(&(struct error){.code = code}, brief);
+}
+
 static void agents_read_of_tools_and_arguments(void **state)
 {
 	static const char *const foreign[] = {"millibox", "--",         "/api/", "GET ",
@@ -37,7 +42,7 @@ static void agents_read_of_tools_and_arguments(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(reachable); i++)
 		for (int brief = 0; brief < 2; brief++)
 			for (size_t k = 0; k < ARRAY_SIZE(foreign); k++) {
-				const char *text = remedy_of(reachable[i], brief);
+				const char *text = remedy_for(reachable[i], brief);
 
 				if (strstr(text, foreign[k]))
 					fail_msg("'%s' in: %s", foreign[k], text);
@@ -48,9 +53,21 @@ static void the_default_profile_names_its_own_tools(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(reachable); i++)
-		assert_null(strstr(remedy_of(reachable[i], true), "_sandbox"));
-	assert_non_null(strstr(remedy_of(ERR_SESSION_NOT_FOUND, true), "manage_session"));
-	assert_non_null(strstr(remedy_of(ERR_SESSION_NOT_FOUND, false), "list_sandboxes"));
+		assert_null(strstr(remedy_for(reachable[i], true), "_sandbox"));
+	assert_non_null(strstr(remedy_for(ERR_SESSION_NOT_FOUND, true), "manage_session"));
+	assert_non_null(strstr(remedy_for(ERR_SESSION_NOT_FOUND, false), "list_sandboxes"));
+}
+
+static void only_what_was_not_begun_is_to_be_called_again(void **state)
+{
+	static const char again[] = "Call the tool again in some seconds";
+	struct error err = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(reachable); i++)
+		assert_null(strstr(remedy_for(reachable[i], true), again));
+	(void)error_later(&err, ERR_BUSY, ERROR_SOON_US, "the queue is full");
+	assert_non_null(strstr(remedy_of(&err, true), again));
 }
 
 static void limits_are_arguments(void **state)
@@ -91,6 +108,7 @@ int main(void)
 		cmocka_unit_test(unknown_fields_are_unknown_arguments),
 		cmocka_unit_test(limits_are_arguments),
 		cmocka_unit_test(the_default_profile_names_its_own_tools),
+		cmocka_unit_test(only_what_was_not_begun_is_to_be_called_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,8 @@
 
 static int set_up(void **state)
 {
-	struct http_server_config http = {.max_connections = 8, .max_connections_per_peer = 8};
+	struct http_server_config http = {.max_connections = 8,
+	                                  .max_connections_per_local_peer = 8};
 
 	return open_api(state, &http);
 }

@@ -40,6 +40,25 @@ static char *dump(const struct config *c)
 	return text;
 }
 
+static void a_local_peer_may_have_a_part_of_the_connections(void **state)
+{
+	static const struct {
+		const char *yaml;
+		uint64_t expected;
+	} list[] = {
+		{"http: {max_connections: 4000}\n", 1000},
+		{"http: {max_connections: 64, max_connections_per_peer: 32}\n", 32},
+		{"http: {max_connections_per_local_peer: 7}\n", 7},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(list); i++) {
+		attr_cleanup(config_freep) struct config *c = parse_good(list[i].yaml);
+
+		assert_int_equal(config_local_connections(c), list[i].expected);
+	}
+}
+
 static void defaults_are_the_documented_ones(void **state)
 {
 	attr_cleanup(config_freep) struct config *c = parse_good(NULL);
@@ -50,8 +69,9 @@ static void defaults_are_the_documented_ones(void **state)
 	assert_int_equal(c->log_level, LOG_LEVEL_INFO);
 	assert_int_equal(c->log_format, LOG_FORMAT_TEXT);
 	assert_int_equal(c->uid_base, 1879048192);
-	assert_int_equal(c->max_connections, 512);
+	assert_int_equal(c->max_connections, 2048);
 	assert_int_equal(c->max_connections_per_peer, 128);
+	assert_int_equal(config_local_connections(c), 512);
 	assert_int_equal(c->max_body_bytes, 8 * MIB);
 	assert_int_equal(c->max_header_bytes, 16 * 1024);
 	assert_int_equal(c->max_code_bytes, MIB);
@@ -296,7 +316,7 @@ static void json_has_the_same_values(void **state)
 	                       "\"b\"], "));
 	assert_non_null(strstr(text, "\"log_level\": \"warn\", "));
 	assert_non_null(
-		strstr(text, "\"uid_base\": 1879048192, \"http\": {\"max_connections\": 512, "));
+		strstr(text, "\"uid_base\": 1879048192, \"http\": {\"max_connections\": 2048, "));
 	assert_non_null(strstr(text, "\"limits\": {\"timeout\": \"1500ms\", "));
 	assert_non_null(strstr(text, "\"disk\": \"3Mi\", "));
 	assert_string_equal(text + strlen(text) - 3, "}}\n");
@@ -357,6 +377,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_are_the_documented_ones),
+		cmocka_unit_test(a_local_peer_may_have_a_part_of_the_connections),
 		cmocka_unit_test(file_sets_nested_keys),
 		cmocka_unit_test(what_is_given_is_known),
 		cmocka_unit_test(errors_name_file_line_and_key),

@@ -13,7 +13,7 @@ static void queue_is_bounded_and_served_in_order(void **state)
 		start(f, &h[i]);
 	assert_int_equal(try_start(f, &h[4]), -1);
 	assert_int_equal(f->err.code, ERR_BUSY);
-	assert_true(run_service_retry_after(f->service) >= 1);
+	assert_true(f->err.retry_s >= 1);
 	assert_int_equal(stats(f).running, 2);
 	assert_int_equal(stats(f).queued, 2);
 	assert_int_equal(fake_box_count(f->driver), 2);

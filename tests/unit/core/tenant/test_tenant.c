@@ -212,6 +212,38 @@ static void unset_quotas_come_from_the_settings(void **state)
 	assert_null(tenants_next(f->tenants, tenants_at(f->tenants, 2)));
 }
 
+static void a_burst_follows_the_rate_unless_it_is_given(void **state)
+{
+	static const struct {
+		uint64_t rate, burst, expected;
+	} list[] = {
+		{5, QUOTA_UNSET, 10}, {5, 0, 10}, {5, 7, 7}, {QUOTA_UNSET, QUOTA_UNSET, 400},
+		{QUOTA_UNSET, 7, 7},
+	};
+	struct fixture *f = *state;
+	struct tenant_settings s = {.name = "bob"};
+	struct tenant *t;
+
+	for (int i = 0; i < QUOTA_COUNT; i++)
+		s.quotas[i] = QUOTA_UNSET;
+	t = tenants_add(f->tenants, &s, &f->err);
+	assert_int_equal(f->config->quota_requests, 200);
+	for (size_t i = 0; i < ARRAY_SIZE(list); i++) {
+		s.quotas[QUOTA_REQUESTS] = list[i].rate;
+		s.quotas[QUOTA_BURST] = list[i].burst;
+		tenants_set(f->tenants, t, &s, NULL);
+		assert_int_equal(t->limits[QUOTA_BURST], list[i].expected);
+	}
+	/* The burst of the settings is for their rate. */
+	((struct config *)(uintptr_t)f->config)->quota_burst = 50;
+	s.quotas[QUOTA_REQUESTS] = s.quotas[QUOTA_BURST] = QUOTA_UNSET;
+	tenants_set(f->tenants, t, &s, NULL);
+	assert_int_equal(t->limits[QUOTA_BURST], 50);
+	s.quotas[QUOTA_REQUESTS] = 5;
+	tenants_set(f->tenants, t, &s, NULL);
+	assert_int_equal(t->limits[QUOTA_BURST], 10);
+}
+
 static void a_tenant_in_use_is_not_deleted(void **state)
 {
 	struct fixture *f = *state;
@@ -251,6 +283,7 @@ int main(void)
 		TEST(requests_come_from_a_bucket),
 		TEST(a_larger_quota_admits_waiting_runs),
 		TEST(unset_quotas_come_from_the_settings),
+		TEST(a_burst_follows_the_rate_unless_it_is_given),
 		TEST(a_tenant_in_use_is_not_deleted),
 	};
 
