@@ -165,12 +165,13 @@ void language_checks_watch(struct language_checks *all, language_wait_fn *fn, vo
 /* Files may have changed, too. */
 static void note_change(struct language_checks *all)
 {
-	uint64_t set = all->on_change ? host_set(all) : 0;
+	uint64_t before = all->host;
 
-	if (set == all->host)
+	if (!all->on_change)
 		return;
-	all->host = set;
-	all->on_change(all->change_ctx);
+	all->host = host_set(all);
+	if (all->host != before)
+		all->on_change(all->change_ctx);
 }
 
 void language_wait_cancel(struct language_wait *wait)
@@ -224,7 +225,7 @@ static void free_checks(struct language_checks *all)
 	struct check *c;
 
 	while ((c = LIST_FIRST(&all->checks, struct check, node)))
-		check_free(c);
+		check_free(c); // NOLINT: one that was freed has left the list
 }
 
 void language_checks_stop(struct language_checks *all)
@@ -588,7 +589,7 @@ static struct check *next_check(const struct language_checks *all)
 {
 	struct check *c;
 
-	LIST_FOREACH (c, &all->checks, struct check, node)
+	LIST_FOREACH (c, &all->checks, struct check, node) // NOLINT: a freed one is on no list
 		if (!c->started && has_place(c))
 			return c;
 	return NULL;
@@ -626,7 +627,7 @@ static void pump(void *ctx)
 	while (!all->stopped && (c = next_check(all)))
 		start_check(c);
 	while ((wait = next_wait(all)))
-		end_wait(wait);
+		end_wait(wait); // NOLINT: one that was freed has left the list
 	note_change(all);
 }
 

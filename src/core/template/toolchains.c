@@ -289,7 +289,7 @@ void toolchains_learn(struct toolchains *all, const struct template *t, const st
 	struct root *root = find_root(all, t);
 	struct verdict *v;
 
-	if (!root)
+	if (has_own_root(t) && !root)
 		root = add_root(all, t->root);
 	v = &root->verdicts[r->index];
 	free(v->reason);
