@@ -93,6 +93,13 @@ def test_a_conversation_keeps_its_variables_and_blocks(repl):
     assert repl.wait() == 0
 
 
+def test_a_traceback_marks_the_right_columns(repl):
+    repl.type("1/0\n")
+    assert "    1/0\r\n    ~^~\r\nZeroDivisionError" in repl.read("ZeroDivisionError: division")
+    repl.leave()
+    assert repl.wait() == 0
+
+
 def test_ctrl_c_drops_what_was_typed_and_interrupts_a_program(repl):
     repl.type("x = 5\n")
     repl.read(">>> ")

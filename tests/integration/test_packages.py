@@ -463,8 +463,9 @@ def test_dependencies_are_installed_into_a_living_session(client):
     with a_session(client) as session:
         run_in(client, session, "x = 41")
         path = f"{V1}/sessions/{session}/dependencies/install"
-        done = client.post(path, {"dependencies": [{"name": "tinypkg", "version": "1.0"}, {"name": "needy"}]})
+        done = client.post(path, {"dependencies": [{"name": "tinypkg", "version": "1.0"}, {"name": "needy"}], "python_package_index_url": "http://mirror.test"})
         assert done.status == 200 and done.json["dependency_install_status"] == "completed", done
+        assert done.json["python_package_index_url"] == "http://mirror.test"
         installed = {item["name"]: item["version"] for item in done.json["installed_dependencies"]}
         assert installed == {"tinypkg": "1.0", "needy": "1.0"}
         result = run_in(client, session, "import tinypkg, needy\n[x + 1, tinypkg.VALUE, tinypkg.__file__]")["result"]

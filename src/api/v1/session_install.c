@@ -64,7 +64,8 @@ struct install_call {
 	json_t *wanted;              /* owned: as dependencies_read gives it */
 	struct op_session_install *op;
 	/* The control plane's. */
-	bool lacks; /* a failure is the session's, not the request's */
+	char *index_url; /* owned; returned on request; NULL: none */
+	bool lacks;      /* a failure is the session's, not the request's */
 	/* Ours. */
 	json_t *view; /* owned; NULL: the control plane's */
 	struct install_stream stream;
@@ -73,6 +74,7 @@ struct install_call {
 static void install_call_free(struct install_call *call)
 {
 	free(call->session_id);
+	free(call->index_url);
 	json_decref(call->wanted);
 	json_decref(call->view);
 	free(call);
@@ -101,6 +103,8 @@ static struct session *note_dependencies(const struct install_call *call, json_t
 		return NULL;
 	}
 	session_info(session, &info);
+	if (call->index_url)
+		json_set(found, "python_package_index_url", encode_text(call->index_url));
 	text = dependencies_add(info.dependencies, found);
 	session_set_dependencies(session, text);
 	return session;
@@ -204,24 +208,11 @@ static void start_install(struct install_call *call, struct http_request *req, c
 	pending_wait(&call->pending, req, on_install_left);
 }
 
-/* *ret_missing: a package that the box must have, and has not. Return: for the session, owned. */
-static json_t *resolve_packages(const struct router *r, const struct session_request *request,
-                                struct error *ret_missing)
-{
-	cleanup_json json_t *wanted = json_loads(request->dependencies, 0, NULL);
-	json_t *found = dependencies_resolve(r->parts.packages, wanted, ret_missing);
-
-	if (request->package_index_url)
-		json_set(found, "python_package_index_url",
-		         encode_text(request->package_index_url));
-	return found;
-}
-
 void v1_session_install(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	cleanup_session_request struct session_request request = {0};
 	cleanup_str_list char **packages = NULL;
-	cleanup_json json_t *resolved = NULL;
+	cleanup_json json_t *resolved = NULL, *wanted = NULL;
 	struct session_info info = {0};
 	struct install_call *call;
 	struct error err = {0}, missing = {0};
@@ -237,14 +228,16 @@ void v1_session_install(struct router *r, struct http_request *req, const struct
 		reply_error(req, &err);
 		return;
 	}
-	resolved = resolve_packages(r, &request, &missing);
+	wanted = json_loads(request.dependencies, 0, NULL);
+	resolved = dependencies_resolve(r->parts.packages, wanted, &missing);
 	installs = error_is_set(&missing) && installs_can(r->parts.installs, info.language);
 	if (error_is_set(&missing) && !installs && !request.lacks_dependencies) {
 		reply_error(req, &missing);
 		return;
 	}
 	call = install_call_new(r, args, &info);
-	call->wanted = json_loads(request.dependencies, 0, NULL);
+	call->wanted = json_incref(wanted);
+	call->index_url = request.package_index_url ? xstrdup(request.package_index_url) : NULL;
 	call->lacks = request.lacks_dependencies;
 	if (installs) {
 		packages = dependencies_list(call->wanted);
