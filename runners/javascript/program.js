@@ -21,6 +21,7 @@ const report = require('./report.js');
 const { process } = globalThis; // the program may delete it
 
 const HOME = '/workspace';
+const LAYER = path.join(__dirname, 'layer'); // in NODE_PATH: see hideHost
 const GROUP = 'program';
 const { isPromise } = types;
 const [Timeout, Immediate] = [[setTimeout, clearTimeout], [setImmediate, clearImmediate]].map(([make, clear]) => {
@@ -347,8 +348,19 @@ function setLoader(replacement, change) {
   adapt = change;
 }
 
+// Node.js also searches folders of the host. With packages of the box, only the host's own modules find something there.
+function hideHost() {
+  const lookUp = Module._resolveLookupPaths;
+  const isHosts = (place) => place.startsWith('/usr/');
+  Module._resolveLookupPaths = (name, parent) => {
+    const places = lookUp(name, parent);
+    return places && !(parent && parent.filename && isHosts(parent.filename)) ? places.filter((one) => !isHosts(one)) : places;
+  };
+}
+
 // Once, before the first program.
 function prepare() {
+  if ((process.env.NODE_PATH || '').split(':').includes(LAYER)) hideHost();
   session = new inspector.Session();
   session.connect();
   const catcher = {

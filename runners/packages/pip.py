@@ -96,7 +96,8 @@ def run_script():
     if not os.environ["MILLIBOX_RUN"]:
         return
     os.makedirs(LAYER_RUN)
-    env = {**os.environ, "PYTHONPATH": TARGET, "LAYER": LAYER_RUN, "TMPDIR": TMP}
+    path = ":".join(filter(None, (os.environ.get("PYTHONPATH"), TARGET)))
+    env = {**os.environ, "PYTHONPATH": path, "LAYER": LAYER_RUN, "TMPDIR": TMP}
     done = subprocess.run(["/bin/sh", "-e", os.environ["MILLIBOX_RUN"]], stdin=subprocess.DEVNULL, stdout=sys.stderr,
                           env=env, check=False)
     if done.returncode:

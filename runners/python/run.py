@@ -52,11 +52,16 @@ def _add_site():
 
 
 def _add_layer():
-    # Packages that were installed for this box precede those of the host. Isolated mode ignores the variable;
-    # what a caller set is searched before the library, see _follow.
-    known = [i for i, entry in enumerate(sys.path) if entry.endswith("-packages")] or [len(sys.path)]
+    # Packages that were installed for this box precede those of the host, or hide them. Isolated mode ignores the
+    # variable; what a caller set is searched before the library, see _follow.
     places = sys.modules["posix"].environ[b"PYTHONPATH"].decode("utf-8", "surrogateescape").split(":")
-    sys.path[known[0] : known[0]] = [place for place in places if place.startswith("/opt/millibox/")]
+    if _layer in places:
+        names = {"__name__": "millibox_layer"}
+        exec(_read("layer/sitecustomize.py"), names)
+        names["hide"]()
+        _Site.is_done = True
+    known = [i for i, entry in enumerate(sys.path) if entry.endswith("-packages")] or [len(sys.path)]
+    sys.path[known[0] : known[0]] = [p for p in places if p.startswith("/opt/millibox/") and p != _layer]
 
 
 class _Source:  # loader that gives traceback, inspect, warnings and pdb the program's lines
@@ -133,7 +138,7 @@ def _prepare():
 def _follow(environ):
     # Isolated mode ignores these variables, which callers set for their programs.
     places = environ.get(b"PYTHONPATH", b"").decode("utf-8", "surrogateescape").split(":")
-    sys.path[1:1] = [place for place in places if place and place not in sys.path]
+    sys.path[1:1] = [place for place in places if place and place != _layer and place not in sys.path]
     if environ.get(b"PYTHONDONTWRITEBYTECODE"):
         sys.dont_write_bytecode = True
     if environ.get(b"PYTHONUNBUFFERED"):
@@ -187,6 +192,7 @@ def _run(path, args):
 
 _self = sys.modules["__main__"]  # keeps these globals alive
 _here = __file__[: __file__.rfind("/") + 1]
+_layer = _here + "layer"
 _main = type(sys)("__main__")
 _parts = {}  # compiled
 _VARIABLES = {b"PYTHONPATH", b"PYTHONUNBUFFERED", b"PYTHONDONTWRITEBYTECODE"}

@@ -47,23 +47,25 @@ def import_kept(name, *given, load=__import__):
 # Functions defined from here on use this copy of the builtins, whatever the program does to the originals.
 __builtins__ = {**builtins.__dict__, "__import__": import_kept}
 BUILTINS = builtins
+HERE = __file__[: __file__.rfind("/") + 1]
+LAYER = HERE + "layer"
 
 
 def load_report():
-    folder = __file__[: __file__.rfind("/") + 1]
     names = {"__builtins__": __builtins__, "__name__": "millibox_report"}
     for part in ("report.py", "handler.py"):
-        with io.open(folder + part, "rb") as file:
-            exec(compile(file.read(), folder + part, "exec", 0, True), names)
+        with io.open(HERE + part, "rb") as file:
+            exec(compile(file.read(), HERE + part, "exec", 0, True), names)
     return names
 
 
-def load_zygote():
-    path = __file__[: __file__.rfind("/") + 1] + "zygote.py"
-    names = {"__builtins__": BUILTINS, "__name__": "millibox_zygote"}
+def load(part, name):
+    """Return: the names of a file that uses the builtins as they are."""
+    path = HERE + part
+    names = {"__builtins__": BUILTINS, "__name__": name}
     with io.open(path, "rb") as file:
         exec(compile(file.read(), path, "exec", 0, True), names)
-    return names["serve"]
+    return names
 
 
 def bind_user_site():
@@ -93,9 +95,11 @@ ADD_USER_SITE = bind_user_site()
 
 
 def add_layer():
-    """Packages that were installed for this box precede those of the host. Isolated mode ignores the variable; what a
-    caller set is searched before the library, see search()."""
+    """Packages that were installed for this box precede those of the host, or hide them. Isolated mode ignores the
+    variable; what a caller set is searched before the library, see search()."""
     places = posix.environ.get(b"PYTHONPATH", b"").decode("utf-8", "surrogateescape").split(":")
+    if LAYER in places:
+        load("layer/sitecustomize.py", "millibox_layer")["hide"]()
     known = [i for i, entry in enumerate(sys.path) if str(entry).endswith("-packages")] or [len(sys.path)]
     sys.path[known[0] : known[0]] = [place for place in places if place.startswith(PACKAGES)]
 
@@ -214,7 +218,7 @@ def bind_loop(report):
     def search(value):
         """Follow PYTHONPATH, which isolated mode ignores. Return: what was added to the module path."""
         places = value.decode("utf-8", "surrogateescape").split(":")
-        places = [place for place in places if place and place not in sys.path]
+        places = [place for place in places if place and place != LAYER and place not in sys.path]
         sys.path[1:1] = places
         return places
 
@@ -498,7 +502,7 @@ def start():
     report = load_report()
     loop = bind_loop(report)
     if b"MILLIBOX_ZYGOTE" in posix.environ:
-        zygote = load_zygote()  # kept: freeing it costs a child more than keeping it
+        zygote = load("zygote.py", "millibox_zygote")["serve"]  # kept: freeing it costs a child more than keeping it
         zygote(lambda: warm(report))
     loop()
 

@@ -9,7 +9,7 @@
 
 struct template_options {
 	struct common_options common;
-	const char *name, *description, *image, *language;
+	const char *name, *description, *image, *language, *system_packages;
 	uint64_t memory_bytes, disk_bytes, cpu_millicores, processes, timeout_us;
 	struct option_list env, packages, preload;
 };
@@ -22,6 +22,7 @@ static const struct resource_field fields[] = {
 	{"image", RESOURCE_TEXT, AT(image), "image", NULL},
 	{"language", RESOURCE_TEXT, AT(language), "language", NULL},
 	{"package", RESOURCE_LIST, AT(packages), "packages", NULL},
+	{"system-packages", RESOURCE_BOOL, AT(system_packages), "system_packages", NULL},
 	{"preload", RESOURCE_LIST, AT(preload), "preload", NULL},
 	{"env", RESOURCE_ENV, AT(env), "env_vars", NULL},
 	{"memory", RESOURCE_NUMBER, AT(memory_bytes), "memory", "default_resources"},
@@ -91,6 +92,7 @@ static const struct {
 	{"reason", "reason", false},
 	{"languages", "languages", false},
 	{"packages", "packages", false},
+	{"host packages", "system_packages", false},
 	{"preload", "preload", false},
 	{"memory", "memory", true},
 	{"cpu", "cpu", true},
@@ -126,6 +128,7 @@ static const struct option_row set_rows[] = {
 	{"timeout",     't', OPTION_DURATION, AT(timeout_us),     "TIME",       "default idle time-out of sessions: 60s to 1h"},
 	{"env",         'e', OPTION_LIST,     AT(env),            "NAME=VALUE", "set an environment variable; may be repeated"},
 	{"package",     'p', OPTION_LIST,     AT(packages),       "NAME",       "require this package in the root; may be repeated"},
+	{"system-packages", 0, OPTION_TEXT,   AT(system_packages), "ANSWER",    "yes or no (default): beside installed packages, programs find those that the host has"},
 	{"preload",     0,   OPTION_LIST,     AT(preload),        "MODULE",     "import this Python module in advance; may be repeated"},
 	COMMON_ROWS(AT(common)),
 };

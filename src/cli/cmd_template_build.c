@@ -17,6 +17,7 @@
 struct build_options {
 	struct common_options common;
 	const char *from, *packages, *lock, *run, *image, *language, *apt, *manager;
+	const char *system_packages;
 	char *lock_text; /* owned */
 	struct option_list env, preload;
 	const char *name;
@@ -32,6 +33,7 @@ static const struct resource_field fields[] = {
 	{"lock", RESOURCE_TEXT, AT(lock_text), "lock", NULL},
 	{"apt", RESOURCE_TEXT, AT(manager), "manager", NULL},
 	{"run", RESOURCE_TEXT, AT(run), "run", NULL},
+	{"system-packages", RESOURCE_BOOL, AT(system_packages), "system_packages", NULL},
 	{"preload", RESOURCE_LIST, AT(preload), "preload", NULL},
 	{"env", RESOURCE_ENV, AT(env), "env_vars", NULL},
 };
@@ -130,6 +132,7 @@ static const struct option_row rows[] = {
 	{"lock",     0,   OPTION_TEXT, AT(lock),     "FILE",       PACKAGE_LOCK_HELP},
 	{"apt",      0,   OPTION_TEXT, AT(apt),      "NAMES",      "instead: packages of Debian for the root of an imported image"},
 	{"run",      0,   OPTION_TEXT, AT(run),      "SCRIPT",     "shell script to run after that; what it writes to $LAYER is in /opt/millibox/packages/run"},
+	{"system-packages", 0, OPTION_TEXT, AT(system_packages), "ANSWER", "yes or no (default): beside these packages, programs find those that the host has"},
 	{"preload",  0,   OPTION_LIST, AT(preload),  "MODULE",     "import this Python module in advance; may be repeated"},
 	{"env",      'e', OPTION_LIST, AT(env),      "NAME=VALUE", "set an environment variable; may be repeated"},
 	{"name",     'n', OPTION_TEXT, AT(name),     "NAME",       "display name; default: the id"},

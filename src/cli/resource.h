@@ -18,6 +18,7 @@
 enum resource_kind {
 	RESOURCE_TEXT,    /* const char * */
 	RESOURCE_WORDS,   /* const char *: "a,b" as a list */
+	RESOURCE_BOOL,    /* const char *: yes or no */
 	RESOURCE_QUOTA,   /* const char *: a number, "default" (null), or other text */
 	RESOURCE_LIST,    /* struct option_list, as a list */
 	RESOURCE_ENV,     /* struct option_list of NAME=VALUE, as an object */

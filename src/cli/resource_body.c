@@ -39,6 +39,17 @@ static json_t *make_words(const void *slot, const struct resource_field *f, stru
 	}
 }
 
+static json_t *make_bool(const void *slot, const struct resource_field *f, struct error *err)
+{
+	const char *text = *(const char *const *)slot;
+	bool value;
+
+	if (parse_bool(text, &value) == 0)
+		return json_boolean(value);
+	(void)error_set(err, ERR_INVALID, 0, "--%s: '%.40s': must be yes or no", f->option, text);
+	return NULL;
+}
+
 static json_t *make_quota(const void *slot, const struct resource_field *f, struct error *err)
 {
 	const char *text = *(const char *const *)slot;
@@ -133,6 +144,7 @@ static const struct {
 } kinds[] = {
 	[RESOURCE_TEXT] = {has_text, make_text},
 	[RESOURCE_WORDS] = {has_text, make_words},
+	[RESOURCE_BOOL] = {has_text, make_bool},
 	[RESOURCE_QUOTA] = {has_text, make_quota},
 	[RESOURCE_LIST] = {has_items, make_list},
 	[RESOURCE_ENV] = {has_items, make_env},

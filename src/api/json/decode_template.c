@@ -34,6 +34,15 @@ static int check_active(const struct field_value *v)
 	               : error_field(v->err, v->path, "must be true: delete a template instead");
 }
 
+/* A change may say no. */
+static int take_system_packages(const struct field_value *v)
+{
+	struct template_spec *spec = v->out;
+
+	spec->system_packages = json_is_true(v->value) ? TEMPLATE_YES : TEMPLATE_NO;
+	return 0;
+}
+
 /* Those of the control plane. */
 static const char *const runtimes[] = {"python3.11", "nodejs20", "java17", "go1.21", NULL};
 
@@ -70,6 +79,7 @@ static const struct field rows[] = {
 	{"run", FIELD_STRING, AT(struct template_spec, run), .min = 1, .max = 65536, .description = "Shell script to run after the installation, in the same box. What it writes to the directory $LAYER is in /opt/millibox/packages/run."},
 	TEXT("manager", manager, .description = "Package manager; default: that of the language."),
 	STRINGS("pre_installed_packages", packages, "Another name of packages."),
+	{"system_packages", FIELD_BOOL, .check = take_system_packages, .schema = "{\"default\": false}", .description = "With packages on the root `host`: programs also find those that the host has, which may not fit. Otherwise they find only those that were installed, as in a virtual environment. Those of an image are always found."},
 	STRINGS("preload", preload, "Modules that Python imports when the runner of a session starts."),
 	{"env_vars", FIELD_ENV, AT(struct template_spec, env)},
 	{"default_env_vars", FIELD_ENV, AT(struct template_spec, env), .description = "Another name of env_vars."},

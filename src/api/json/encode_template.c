@@ -57,6 +57,7 @@ static void set_content(json_t *j, const struct template_spec *spec)
 	json_set(j, "lock", encode_text(spec->lock));
 	json_set(j, "run", encode_text(spec->run));
 	json_set(j, "packages_bytes", number_or_null(spec->layer_bytes));
+	json_set(j, "system_packages", json_boolean(spec->system_packages == TEMPLATE_YES));
 	json_set(j, "preload", encode_texts(spec->preload));
 	json_set(j, "env_vars", json_incref(env));
 	json_set(j, "default_env_vars", env);

@@ -11,10 +11,12 @@
 #include "core/language/manager.h"
 #include "core/language/runners.h"
 #include "core/template/layers.h"
+#include "core/template/template.h"
 #include "core/template/templates.h"
 #include "http/server.h"
 #include "http/status.h"
 #include <string.h>
+#include <strings.h>
 
 struct waiting {
 	struct pending pending;
@@ -97,15 +99,76 @@ void op_install(struct router *r, struct http_request *req, const struct install
 	}
 }
 
+static const struct manager *manager_for(const struct router *r, const char *language)
+{
+	return language ? manager_of(runners_find(r->parts.runners, language)) : NULL;
+}
+
 ssize_t op_root_lacks(const struct router *r, const char *language, const struct template *t,
                       char *const *packages)
 {
-	const struct manager *m =
-		language ? manager_of(runners_find(r->parts.runners, language)) : NULL;
+	const struct manager *m = manager_for(r, language);
 
 	if (m && !m->in_root)
 		return packages && packages[0] ? 0 : -1;
 	return templates_lack(r->parts.templates, t, packages);
+}
+
+/* Whether its layer is one of @m. */
+static bool has_layer(const struct template *t, const struct manager *m)
+{
+	return t && t->packages && m && str_equal(t->spec.manager, m->name);
+}
+
+bool op_hides_host(const struct router *r, const char *language, const struct template *t)
+{
+	const struct manager *m = manager_for(r, language);
+
+	return has_layer(t, m) && template_hides_host(t, m);
+}
+
+ssize_t op_box_lacks(const struct router *r, const char *language, const struct template *t,
+                     char *const *packages)
+{
+	if (op_hides_host(r, language, t))
+		return packages && packages[0] ? 0 : -1;
+	return op_root_lacks(r, language, t, packages);
+}
+
+/* "numpy==2.1" and "numpy[x]>1", "left-pad@1" and "left-pad"; "@scope/x@1" has its "@" first. */
+static bool is_same_package(const char *a, const char *b)
+{
+	size_t len = 1 + strcspn(a + 1, "=<>!~[@");
+
+	return len == 1 + strcspn(b + 1, "=<>!~[@") && strncasecmp(a, b, len) == 0;
+}
+
+static bool names_package(char *const *packages, size_t count, const char *package)
+{
+	for (size_t i = 0; i < count; i++)
+		if (packages[i][0] && is_same_package(packages[i], package))
+			return true;
+	return false;
+}
+
+const char *op_packages_join(const struct router *r, const struct op_packages *wanted,
+                             char ***packages)
+{
+	const struct manager *m = manager_for(r, wanted->language);
+	const struct template *t = wanted->template;
+	size_t own = *packages ? str_list_count(*packages) : 0, count = own;
+
+	/* A lock names all. */
+	if (!t || !m || wanted->lock || t->spec.lock || !t->spec.packages ||
+	    !(has_layer(t, m) || (!t->packages && template_hides_host(t, m))))
+		return NULL;
+	*packages = xrealloc_array(*packages, own + str_list_count(t->spec.packages) + 1,
+	                           sizeof(**packages));
+	for (char **package = t->spec.packages; *package; package++)
+		if (**package && !names_package(*packages, own, *package))
+			(*packages)[count++] = xstrdup(*package);
+	(*packages)[count] = NULL;
+	return t->packages ? t->spec.run : NULL;
 }
 
 int op_packages_lacking(const struct router *r, const struct op_packages *wanted, struct error *err)
@@ -117,7 +180,7 @@ int op_packages_lacking(const struct router *r, const struct op_packages *wanted
 		return 1;
 	if (!wanted->packages || !wanted->packages[0])
 		return 0;
-	missing = op_root_lacks(r, wanted->language, wanted->template, wanted->packages);
+	missing = op_box_lacks(r, wanted->language, wanted->template, wanted->packages);
 	if (missing < 0)
 		return 0;
 	if (installs_can(r->parts.installs, wanted->language))

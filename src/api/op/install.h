@@ -41,6 +41,12 @@ void op_install(struct router *r, struct http_request *req, const struct install
 ssize_t op_root_lacks(const struct router *r, const char *language, const struct template *t,
                       char *const *packages);
 
+/** op_hides_host - whether boxes of @t have a layer for @language that hides what the host has. */
+bool op_hides_host(const struct router *r, const char *language, const struct template *t);
+/** op_box_lacks - as op_root_lacks, for boxes of @t: nothing of a hidden host counts. */
+ssize_t op_box_lacks(const struct router *r, const char *language, const struct template *t,
+                     char *const *packages);
+
 /* Borrowed. */
 struct op_packages {
 	const char *language;
@@ -54,6 +60,13 @@ struct op_packages {
  */
 int op_packages_lacking(const struct router *r, const struct op_packages *wanted,
                         struct error *err) attr_must_check;
+/**
+ * op_packages_join - add to @packages (owned, of a request that needs an installation) those that
+ * the template names: their layer is replaced, and those of the host are hidden. Return: the script
+ * that ran in that layer, borrowed; NULL: none.
+ */
+const char *op_packages_join(const struct router *r, const struct op_packages *wanted,
+                             char ***packages);
 /** op_template_with - @base (NULL: the host's root) with @layer, for @tenant. A reference. */
 struct template *op_template_with(const struct router *r, const char *tenant,
                                   const struct template *base, char *const *packages,

@@ -111,7 +111,7 @@ bool tool_lacks_packages(const struct call *call, const struct session *session,
 	for (char **package = call->args.packages; package && *package; package++) {
 		char *const one[] = {*package, NULL};
 
-		if (op_root_lacks(call->router, language, t, one) < 0 ||
+		if (op_box_lacks(call->router, language, t, one) < 0 ||
 		    (t && t->packages && t->spec.packages &&
 		     str_list_has(t->spec.packages, *package)) ||
 		    dependencies_have(info.dependencies, *package))

@@ -154,6 +154,31 @@ static void name_program(const struct router *r, struct decoded_run *decoded)
 		decode_name_program(decoded);
 }
 
+/* Return: as op_packages_lacking; *ret_install is borrowed from @call. */
+static int plan_packages(struct execute_call *call, struct install_request *ret_install,
+                         struct error *err)
+{
+	struct run_request *request = &call->decoded.request;
+	const struct op_packages wanted = {.language = request->language,
+	                                   .packages = request->packages,
+	                                   .lock = request->lock,
+	                                   .template = request->template};
+	int lacking = op_packages_lacking(call->r, &wanted, err);
+
+	if (lacking <= 0)
+		return lacking;
+	*ret_install = (struct install_request){
+		.tenant = call->who->tenant,
+		.key_id = call->who->key_id,
+		.policy = request->policy,
+		.language = request->language,
+		.run = op_packages_join(call->r, &wanted, &request->packages),
+		.lock = request->lock,
+		.template = request->template};
+	ret_install->packages = request->packages;
+	return lacking;
+}
+
 static int decode_call(struct execute_call *call, struct http_request *req,
                        const struct route_args *args, struct error *err)
 {
@@ -171,36 +196,24 @@ static int decode_call(struct execute_call *call, struct http_request *req,
 	name_program(call->r, &call->decoded);
 	call->form = event_form_choose(http_header(req, "Accept"), call->decoded.stream);
 	call->parsed_us = clock_us();
-	return op_packages_lacking(call->r,
-	                           &(struct op_packages){.language = request->language,
-	                                                 .packages = request->packages,
-	                                                 .lock = request->lock,
-	                                                 .template = request->template},
-	                           err);
+	return 0;
 }
 
 void v1_execute(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	struct execute_call *call = NEW(struct execute_call);
-	const struct run_request *request = &call->decoded.request;
+	struct install_request install = {0};
 	struct error err = {0};
 	int lacking;
 
 	call->r = r;
 	call->who = args->principal;
-	lacking = decode_call(call, req, args, &err);
+	lacking = decode_call(call, req, args, &err) < 0 ? -1 : plan_packages(call, &install, &err);
 	if (lacking > 0) {
-		const struct install_request install = {.tenant = call->who->tenant,
-		                                        .key_id = call->who->key_id,
-		                                        .request_id = http_request_id(req),
-		                                        .policy = request->policy,
-		                                        .language = request->language,
-		                                        .packages = request->packages,
-		                                        .lock = request->lock,
-		                                        .template = request->template};
 		const struct op_install how = {
 			.form = call->form, .ctx = call, .then = on_layer, .drop = drop_call};
 
+		install.request_id = http_request_id(req);
 		op_install(r, req, &install, &how);
 		return;
 	}

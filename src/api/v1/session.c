@@ -179,11 +179,14 @@ static bool on_layer_failed(void *ctx, struct http_request *req, const struct er
 static void take_dependencies(struct create_call *call)
 {
 	cleanup_json json_t *wanted = json_loads(call->request.dependencies, 0, NULL);
+	const char *id = call->request.template_id ? call->request.template_id : TEMPLATE_DEFAULT;
+	const struct template *t =
+		templates_find(call->r->parts.templates, call->request.tenant, id);
 	cleanup_json json_t *found = NULL;
 	struct error missing = {0};
 
 	found = dependencies_resolve(call->r->parts.packages, wanted, &missing);
-	if (error_is_set(&missing))
+	if (error_is_set(&missing) || op_hides_host(call->r, "python", t))
 		call->request.packages = dependencies_list(wanted);
 }
 
@@ -193,7 +196,8 @@ static int plan_packages(struct create_call *call, struct install_request *ret_i
 {
 	const struct session_request *request = &call->request;
 	const struct template *t;
-	struct op_packages wanted = {.packages = request->packages, .lock = request->lock};
+	struct op_packages wanted = {0};
+	int lacking;
 
 	if (!request->packages && !request->lock && request->dependencies &&
 	    installs_can(call->r->parts.installs, "python"))
@@ -206,19 +210,25 @@ static int plan_packages(struct create_call *call, struct install_request *ret_i
 	t = call->template;
 	if (!t)
 		return -1;
+	wanted.lock = request->lock;
 	wanted.template = t;
 	wanted.language = request->language  ? request->language
 	                  : t->spec.language ? t->spec.language
 	                                     : "python";
-	*ret_install = (struct install_request){.tenant = request->tenant,
-	                                        .key_id = request->key_id,
-	                                        .request_id = request->request_id,
-	                                        .policy = request->policy,
-	                                        .language = wanted.language,
-	                                        .packages = request->packages,
-	                                        .lock = request->lock,
-	                                        .template = t};
-	return op_packages_lacking(call->r, &wanted, err);
+	lacking = op_packages_lacking(call->r, &wanted, err);
+	if (lacking <= 0)
+		return lacking;
+	*ret_install = (struct install_request){
+		.tenant = request->tenant,
+		.key_id = request->key_id,
+		.request_id = request->request_id,
+		.policy = request->policy,
+		.language = wanted.language,
+		.run = op_packages_join(call->r, &wanted, &call->request.packages),
+		.lock = request->lock,
+		.template = t};
+	ret_install->packages = request->packages;
+	return lacking;
 }
 
 void v1_session_create(struct router *r, struct http_request *req, const struct route_args *args)

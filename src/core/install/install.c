@@ -212,6 +212,7 @@ static struct packing *new_packing(struct installs *all, const struct install_re
 	if (request->sink)
 		b->sink = *request->sink;
 	b->image = image_ref(request->template ? request->template->image : NULL);
+	b->hides_host = template_hides_host(request->template, b->wanted.manager);
 	buf_init(&b->log, INSTALL_LOG_MAX);
 	buf_init(&b->lock, INSTALL_LOCK_MAX);
 	buf_init(&b->rest, BOX_FILE_WINDOW);

@@ -47,6 +47,7 @@ struct packing {
 	struct buf rest;          /* of the tree, that the importer has no room for yet */
 	size_t granted;           /* bytes to grant once @rest is empty */
 	bool sent;                /* the whole tree has come */
+	bool hides_host;          /* template_hides_host */
 	struct timer *timer;      /* bounds all of it */
 	/* Of an installer that failed, until the proxy has reported what it refused. */
 	struct timer *report_timer;

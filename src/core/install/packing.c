@@ -654,7 +654,8 @@ static char **make_env(const struct packing *b)
 		registry,
 		(char *)(uintptr_t)(b->wanted.lock ? "MILLIBOX_LOCK=" LOCK_FILE : "MILLIBOX_LOCK="),
 		(char *)(uintptr_t)(b->wanted.run ? "MILLIBOX_RUN=" RUN_FILE : "MILLIBOX_RUN="),
-		NULL};
+		/* What the host has does not satisfy a package. */
+		(char *)(uintptr_t)(b->hides_host ? b->wanted.manager->alone : NULL), NULL};
 
 	return env_make(NULL, own, ENV_PROXY, NULL);
 }

@@ -9,7 +9,8 @@
 #include "core/language/runners.h"
 
 #define NAME_MAX_BYTES 200
-#define SCRIPTS        "/opt/millibox/runners/packages/"
+#define RUNNERS        "/opt/millibox/runners/"
+#define SCRIPTS        RUNNERS "packages/"
 #define BASH           "/bin/bash", "--noprofile", "--norc"
 #define SESSION_DIR    ".local/share/millibox/" /* in the workspace of a session */
 #define APT            MANAGER_PATH "/apt"
@@ -30,6 +31,7 @@ static const struct manager managers[] = {
 		.env = {"PYTHONPATH=" MANAGER_PATH "/pip", PATH_WITH(MANAGER_PATH "/pip/bin"),
                         /* The runner's is Debian's. */
                         "MATPLOTLIBRC=" MANAGER_PATH "/pip/matplotlib/mpl-data/matplotlibrc"},
+		.alone = "PYTHONPATH=" RUNNERS "python/layer",
 		.registry = "https://pypi.org/simple",
 		.tree = "layer/pip",
 		.session_dir = ".local/lib/python%/site-packages",
@@ -47,6 +49,7 @@ static const struct manager managers[] = {
 		.command = {BASH, SCRIPTS "npm.sh"},
 		.env = {"NODE_PATH=" MANAGER_PATH "/npm/node_modules",
                         PATH_WITH(MANAGER_PATH "/npm/node_modules/.bin")},
+		.alone = "NODE_PATH=" RUNNERS "javascript/layer",
 		.registry = "https://registry.npmjs.org/",
 		.tree = "layer/npm/node_modules",
 		.session_dir = "node_modules",

@@ -22,7 +22,9 @@ struct manager {
 	const char *set;      /* name of its hosts in a policy's network.allow */
 	/* argv of the installer, NULL-terminated; packages follow (runners/packages/README.md). */
 	const char *command[8];
-	const char *env[4];   /* of programs and compilers */
+	const char *env[4]; /* of programs and compilers */
+	/* Added to env where programs shall not find what the host has; NULL: they never do. */
+	const char *alone;
 	const char *registry; /* URL unless configured */
 	/* In the box of an installation, and in the workspace of a session, where % is the version
 	 * of the interpreter; session_dir NULL: not for sessions that live. */

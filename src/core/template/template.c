@@ -35,6 +35,7 @@ const struct template_field template_fields[] = {
 	{"run", AT(run), TEMPLATE_TEXT},
 	{"layer", AT(layer), TEMPLATE_TEXT},
 	{"layer_bytes", AT(layer_bytes), TEMPLATE_NUMBER},
+	{"system_packages", AT(system_packages), TEMPLATE_NUMBER},
 };
 
 void template_spec_done(struct template_spec *spec)
@@ -156,6 +157,11 @@ char *const *template_prepare_command(const struct template *t, const struct run
 	return is_on_host(t) || can_run(t, r->prepare_command) ? r->prepare_command : NULL;
 }
 
+bool template_hides_host(const struct template *t, const struct manager *m)
+{
+	return m->alone && (!t || (!t->root[0] && t->spec.system_packages != TEMPLATE_YES));
+}
+
 static bool has_variable(char *const *env, const char *variable)
 {
 	size_t len = strcspn(variable, "=") + 1;
@@ -175,11 +181,13 @@ char **template_runner_env(const struct template *t, const struct runner *r)
 
 	while (m && more < ARRAY_SIZE(m->env) && m->env[more])
 		more++;
-	env = xcalloc(own + more + 1, sizeof(*env));
+	env = xcalloc(own + more + 2, sizeof(*env));
 	for (size_t i = 0; i < own; i++)
 		env[i] = xstrdup(r->env[i]);
 	for (size_t i = 0; i < more; i++)
 		env[own + i] = xstrdup(m->env[i]);
+	if (m && template_hides_host(t, m))
+		env[own + more] = xstrdup(m->alone);
 	return env;
 }
 

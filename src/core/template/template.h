@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct image;
+struct manager;
 struct runner;
 
 #define TEMPLATE_ID_MAX  64
@@ -29,6 +30,12 @@ enum template_kind {
 	TEMPLATE_KIND_COUNT
 };
 
+enum template_choice {
+	TEMPLATE_UNSAID,
+	TEMPLATE_NO,
+	TEMPLATE_YES
+};
+
 /* Owned; 0 or NULL: not set. */
 struct template_spec {
 	char *id, *name, *description;
@@ -41,8 +48,9 @@ struct template_spec {
 	char *manager;                     /* of the packages; NULL: the language's */
 	char *lock;                        /* text of a lock file, instead of packages */
 	char *run;                         /* script that ran after the installation */
-	char *layer;          /* root with the installed packages (layers.h); NULL, "": none */
-	uint64_t layer_bytes; /* on disk */
+	char *layer;              /* root with the installed packages (layers.h); NULL, "": none */
+	uint64_t layer_bytes;     /* on disk */
+	uint64_t system_packages; /* enum template_choice */
 	uint64_t memory_bytes, disk_bytes, cpu_millicores, max_processes;
 	uint64_t timeout_us; /* sessions' idle time-out */
 };
@@ -57,7 +65,7 @@ struct template_field {
 		TEMPLATE_NUMBER
 	} kind;
 };
-#define TEMPLATE_FIELDS 21
+#define TEMPLATE_FIELDS 22
 extern const struct template_field template_fields[TEMPLATE_FIELDS];
 static inline void *template_field_of(const struct template_spec *spec,
                                       const struct template_field *field)
@@ -104,6 +112,11 @@ char *const *template_command(const struct template *t, const struct runner *r);
 char *const *template_session_command(const struct template *t, const struct runner *r);
 char *const *template_prepare_command(const struct template *t, const struct runner *r);
 
+/**
+ * template_hides_host - whether programs in boxes of @t (NULL: the host's root) with packages of @m
+ * find these alone, and not what the host has by chance. What an image has, its author chose.
+ */
+bool template_hides_host(const struct template *t, const struct manager *m);
 /** template_runner_env - variables of @r's programs, and those by which they find the packages of
  * @t (may be NULL). Owned. */
 char **template_runner_env(const struct template *t, const struct runner *r) attr_must_check;

@@ -9,6 +9,8 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/str.h"
+#include "core/language/manager.h"
 #include "core/template/template_settle.h"
 #include "core_fixture.h"
 
@@ -192,6 +194,30 @@ static void lists_are_of_names(void **state)
 	}
 }
 
+/* What an image has, its author chose; the host has what it has by chance. */
+static void packages_hide_those_of_the_host(void **state attr_unused)
+{
+	static const struct {
+		const char *manager, *root;
+		uint64_t system_packages;
+		bool hides;
+	} rows[] = {
+		{"pip", "", TEMPLATE_UNSAID, true},    {"pip", "", TEMPLATE_NO, true},
+		{"pip", "", TEMPLATE_YES, false},      {"npm", "", TEMPLATE_UNSAID, true},
+		{"pip", "img-1", TEMPLATE_NO, false},  {"npm", "img-1", TEMPLATE_UNSAID, false},
+		{"cargo", "", TEMPLATE_UNSAID, false},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct template t = {.spec.system_packages = rows[i].system_packages};
+
+		assert_int_equal(str_copy(t.root, sizeof(t.root), rows[i].root), 0);
+		assert_int_equal(template_hides_host(&t, manager_find(rows[i].manager)),
+		                 rows[i].hides);
+	}
+	assert_true(template_hides_host(NULL, manager_find("pip")));
+}
+
 #define UNIT(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -201,6 +227,7 @@ int main(void)
 		UNIT(an_imported_root_is_looked_into),
 		UNIT(languages_and_packages_must_be_there),
 		UNIT(lists_are_of_names),
+		cmocka_unit_test(packages_hide_those_of_the_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
