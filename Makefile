@@ -9,6 +9,7 @@ DESTDIR    ?=
 LISTEN     ?= 127.0.0.1:8000
 ISOLATION  ?=
 SECONDS    ?=
+MIRROR     ?=
 # Debian's interpreter, because Debian's pytest belongs to it.
 PYTHON     ?= /usr/bin/python3
 
@@ -16,7 +17,7 @@ RELEASE  := build-release
 CLANG    := build-clang
 SANITIZE := -Db_sanitize=address,undefined -Db_lundef=false
 
-.PHONY: all run languages with-tests quick t test check lint openapi man ci nightly asan fuzz bench bench-compare soak test-vm test-package install deb dist clean help setup-%
+.PHONY: all run languages with-tests quick t test check lint openapi man ci nightly asan fuzz bench bench-compare soak test-vm test-package install deb image dist clean help setup-%
 
 all: $(BUILD)/build.ninja ## build everything into ./build
 	meson compile -C $(BUILD)
@@ -113,6 +114,9 @@ install: $(RELEASE)/build.ninja ## install a release build: DESTDIR= PREFIX=/usr
 
 deb: setup-deb ## Debian packages of this tree in dist/
 	@tools/make-deb dist
+
+image: setup-image ## container image of this tree in dist/, as an OCI archive: make image [MIRROR=...]
+	@MIRROR=$(MIRROR) tools/make-image "dist/millibox_$$(tools/version).oci.tar"
 
 dist: all ## source archive of the last commit
 	meson dist -C $(BUILD) --no-tests --formats xztar

@@ -22,7 +22,7 @@ static const struct row {
 	const char *loss, *remedy;
 } advices[] = {
 	/* kernel features the engine needs */
-	{"procfs", NEED_ALWAYS, "boxes cannot be built: their processes would have no /proc", "run Millibox on the host, or in a container whose /proc is not masked (docker run --privileged, or --security-opt systempaths=unconfined)"},
+	{"procfs", NEED_ALWAYS, "boxes cannot be built: their processes would have no /proc", "run Millibox on the host, or in a container whose /proc is not masked (docker run --security-opt systempaths=unconfined, see docs/containers.md)"},
 	{"tmpfs_inodes", NEED_ALWAYS, "boxes cannot be built: the number of files could not be limited", NEWER_KERNEL},
 	{"mount_api", NEED_ALWAYS, "boxes cannot be built: mounts could not be cloned", NEWER_KERNEL},
 	{"openat2", NEED_ALWAYS, "boxes cannot be built: paths could escape a directory", NEWER_KERNEL},

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -125,10 +126,18 @@ static enum probe_state check_ia32(char *ret_value, size_t size)
 
 static enum probe_state check_x32(char *ret_value, size_t size)
 {
-	/* getpid with the x32 bit; ENOSYS on a kernel without x32. */
-	bool there = syscall(0x40000000L + SYS_getpid) > 0;
+	/* getpid with the x32 bit; ENOSYS on a kernel without x32. A filter may kill for it. */
+	pid_t child = fork();
+	int status = -1;
 
-	(void)snprintf(ret_value, size, "%s", there ? "enabled" : "not enabled");
+	if (child == 0)
+		_exit(syscall(0x40000000L + SYS_getpid) > 0 ? 0 : 1);
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	(void)snprintf(ret_value, size, "%s",
+	               WIFSIGNALED(status)                             ? "refused by a filter"
+	               : WIFEXITED(status) && WEXITSTATUS(status) == 0 ? "enabled"
+	                                                               : "not enabled");
 	return PROBE_INFO;
 }
 

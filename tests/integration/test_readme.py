@@ -137,12 +137,16 @@ def test_the_words_between_the_blocks_run(reader):
 
 
 NEEDS_OWN = "starts a daemon: test_cli_up.py"
+NEEDS_ENGINE = "needs a container engine: package/test_image.py"
 NEEDS_HOST = "changes the host: units, groups, files of root"
 NEEDS_REGISTRY = "installs from a registry: test_packages_real.py"
 NEEDS_OTHERS = "needs an outside server: test_gateway.py"
 
 #: Page and beginning of a block: what must be in its output, or in a tuple why it is not run.
 PAGES = {
+    ("docs/containers.md", "docker load"): (NEEDS_ENGINE,),
+    ("docs/containers.md", "docker run --name best-effort"): (NEEDS_ENGINE,),
+    ("docs/containers.md", "mkdir -p bundle/rootfs"): (NEEDS_ENGINE,),
     ("docs/gateway.md", "curl --unix-socket"): (NEEDS_OTHERS,),
     ("docs/languages.md", "curl -s http://127.0.0.1:8000/api/v1/execute"): '"exit_code":42',
     ("docs/languages.md", "make languages"): (NEEDS_HOST,),
