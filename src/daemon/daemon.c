@@ -67,8 +67,7 @@
  *   guards            keep the rights to remove the socket and to read a new certificate
  *   ids               dropped before the first untrusted byte
  *   store             opened by its owner, while threads may start
- *   filter            after the last step that needs more
- *   loop
+ *   filter            after the last step that needs more; then the loop
  *
  * Stopping. The first signal ends sessions and accepts nothing new; one-shot runs may end within
  * the drain time. The second ends them at once, as does a dead engine, with another exit status.
