@@ -429,7 +429,7 @@ void conn_expire(void *server)
 	uint64_t now = clock_us();
 
 	s->timer_at_us = 0;
-	for (int wait = 0; wait < WAIT_COUNT; wait++) {
+	for (enum conn_wait wait = 0; wait < WAIT_COUNT; wait++) {
 		struct http_conn *c;
 
 		while ((c = LIST_FIRST(&s->waits[wait], struct http_conn, wait)) &&

@@ -37,12 +37,16 @@ struct masking {
 
 static char char_at(const struct masking *m, size_t at)
 {
-	return at < m->len ? m->text[at] : '\n';
+	if (at < m->len)
+		return m->text[at];
+	return '\n';
 }
 
 static char char_before(const struct masking *m, size_t at)
 {
-	return at > 0 ? m->text[at - 1] : '\n';
+	if (at > 0)
+		return m->text[at - 1];
+	return '\n';
 }
 
 static bool is_one_of(char c, const char *letters)
@@ -326,8 +330,9 @@ static size_t pass(struct masking *m, size_t at)
 
 void mask_literals(char *text, size_t len, bool is_cut)
 {
-	struct masking m = {.text = text, .len = len, .is_cut = is_cut};
+	struct masking m = {.len = len, .is_cut = is_cut};
 
+	m.text = text;
 	for (size_t at = 0; at < len;)
 		at = pass(&m, at);
 }
