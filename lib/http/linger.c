@@ -15,7 +15,7 @@
  */
 
 #define LINGER_TIME_US 3000000
-#define LINGER_BYTES   (16 * MIB)
+#define LINGER_BYTES   (64 * MIB)
 #define LINGER_CHUNK   32768
 
 struct linger_conn {
@@ -58,11 +58,11 @@ static void on_readable(void *ctx, int events)
 
 void linger_start(struct http_server *s, int fd)
 {
-	struct linger_conn *l;
+	struct linger_conn *l = LIST_FIRST(&s->lingering, struct linger_conn, node);
 	int copy;
 
-	if (s->lingering_count >= s->refused_max)
-		linger_free(LIST_FIRST(&s->lingering, struct linger_conn, node));
+	if (l && s->lingering_count >= s->refused_max)
+		linger_free(l);
 	copy = fd_dup(fd);
 	if (copy < 0)
 		return; /* no descriptor left: the client gets a reset */
