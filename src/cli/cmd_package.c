@@ -71,7 +71,10 @@ int package_install(const struct package_options *options, json_t **ret_installe
 		return CLI_SIGNAL + signo;
 	}
 	if (call.problem) {
-		message_show_problem(call.problem);
+		if (options->common.json)
+			message_print_json(call.problem);
+		else
+			message_show_problem(call.problem);
 		return exit_status_of_problem(call.problem);
 	}
 	*ret_installed = json_incref(call.result);

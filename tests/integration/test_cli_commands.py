@@ -354,6 +354,7 @@ def use_sessions(use, daemon, folder):
             host.wait_until(lambda: client.get(f"/api/v1/executions/{running}").json["status"] != "running", 20, "it ended")
     use("session pause", session)
     use("session resume", session)
+    assert use("session install", session, "pip") == ""  # the box has it
     (folder / "a.txt").write_text("text")
     use("file put", session, str(folder / "a.txt"))
     use("file mkdir", session, "d")
