@@ -409,7 +409,8 @@ def test_missing_toolchain_says_what_to_install(make_daemon, tmp_path):
         listed = {item["name"]: item for item in c.get("/api/v1/languages").json["languages"]}
         assert listed["toy"]["available"] is False and listed["toy"]["install"] == "install the package toy"
         refused = c.post("/api/v1/execute", {"language": "toy", "code": "abc"})
-        assert refused.status == 503 and "install the package toy" in refused.json["detail"]
+        assert (refused.status, refused.json["error_code"], refused.json["field"]) == (400, "Sandbox.LanguageNotInstalled", "language"), refused
+        assert "install the package toy" in refused.json["detail"]
     listed = Mcp(d.socket).call("list_languages")
     assert "toy" not in listed["structuredContent"]["languages"]
     assert "toy (Toy): not available, lacks /usr/bin/no-such-toy; install the package toy\n" in listed["content"][0]["text"]

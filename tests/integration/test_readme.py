@@ -165,6 +165,7 @@ PAGES = {
     ("docs/operations.md", "(umask 077"): (NEEDS_HOST,),
     ("docs/operations.md", "systemctl stop"): (NEEDS_HOST,),
     ("docs/packages.md", "curl -s localhost:8000"): (NEEDS_REGISTRY,),
+    ("docs/packages.md", "millibox session install"): (NEEDS_REGISTRY,),
     ("docs/packages.md", "millibox template import"): ("installs from an archive: test_packages_apt.py",),
     ("docs/packages.md", "millibox package list"): (NEEDS_REGISTRY,),
     ("docs/ports.md", "SESSION="): "8080",

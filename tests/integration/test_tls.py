@@ -305,8 +305,9 @@ def test_the_command_line_verifies_the_daemon(served, authority, tmp_path):
             assert f"the certificate of {served.url}" in r.stderr and "is not trusted" in r.stderr, r.stderr
             assert "--ca-file" in r.stderr
     assert executions(served) == requests
-    bad = millibox(*code, "--url", served.url, "--ca-file", str(tmp_path / "none.pem"))
-    assert bad.returncode == 125 and "none.pem" in bad.stderr
+    for command in (code, ("session", "list")):
+        bad = millibox(*command, "--url", served.url, "--ca-file", str(tmp_path / "none.pem"))
+        assert bad.returncode == 2 and "none.pem" in bad.stderr, bad
     # Nor does it count as missing.
     assert "is not trusted" in millibox("doctor", "--url", served.url).stdout
     assert "ready at" in millibox("doctor", "--url", served.url, "--ca-file", ca).stdout

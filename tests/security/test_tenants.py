@@ -106,6 +106,7 @@ SHARED = {
     "/workspace/se/v2/execute_code": "names nothing of a tenant",
     "/workspace/se/cleanup-all": "ends what is of the one who asks, see below",
     "/api/v1/languages": "of the daemon",
+    "/api/v1/daemon": "of the daemon; where its log is, only its owner learns, see test_cli_up.py",
     "/api/v1/receipts/key": "the public key of the daemon",
     "/api/v1/mcp/servers": "the operator's; the policy chooses, see test_gateway_surfaces.py",
     "/api/v1/mcp/servers/{id}": "the operator's; the policy chooses, see test_gateway_surfaces.py",
