@@ -30,7 +30,9 @@ given=
 for folder in "$layer" "$session"; do
 	[ -d "$folder/need" ] || continue
 	given="$given $folder"
-	export GOMODCACHE="$folder/mod" GOSUMDB=off
+	# The name under which its packages were compiled.
+	ln -sfn "$folder/mod" /tmp/go-mod
+	export GOMODCACHE=/tmp/go-mod GOSUMDB=off
 	# The cache of compiled packages must be writable: links.
 	mkdir -p "$GOCACHE"
 	[ ! -d "$folder/build" ] || cp -rsn "$folder/build/." "$GOCACHE/"
@@ -38,10 +40,6 @@ done
 case $given in
 *' '*' '*) export GOPROXY="file://$layer/mod/cache/download,off" ;; # the other one is the cache
 esac
-if [ -n "$given" ]; then
-	set -- -trimpath "$@" # as the compiled packages
-fi
-
 if [ ! -f go.mod ]; then
 	printf 'module %s\n%s\n' "$module" "${version:+go $version}" >go.mod
 	for folder in $given; do

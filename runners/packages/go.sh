@@ -10,9 +10,11 @@ target=/workspace/layer/go
 PATH=/usr/lib/go/bin:$PATH:/usr/local/go/bin
 command -v go >/dev/null || lacks go go
 check_registry "$MILLIBOX_REGISTRY"
-mkdir -p "$target/need" /workspace/tmp /workspace/work
+mkdir -p "$target/need" "$target/mod" /workspace/tmp /workspace/work
 cd /workspace/work || exit 1
-export GOMODCACHE=$target/mod GOCACHE=$target/build GOPATH=/workspace/gopath GOTMPDIR=/workspace/tmp HOME=/workspace
+# Compiled packages are known by the directory of their sources: this name is the same in every box (runners/go/compile.sh).
+ln -sfn "$target/mod" /tmp/go-mod
+export GOMODCACHE=/tmp/go-mod GOCACHE=$target/build GOPATH=/workspace/gopath GOTMPDIR=/workspace/tmp HOME=/workspace
 export GOPROXY=$MILLIBOX_REGISTRY GOFLAGS='-mod=mod -modcacherw' GOTOOLCHAIN=local GOTELEMETRY=off GOVCS='*:off' CGO_ENABLED=0
 # A mirror is the operator's choice, and may have modules that the public sums lack.
 case $MILLIBOX_REGISTRY in https://proxy.golang.org*) ;; *) export GOSUMDB=off ;; esac
@@ -50,7 +52,7 @@ elif [ $# -gt 0 ]; then
         fi
     done
     echo "go: compiling ${modules[*]}" >&2
-    timeout 120 go build -trimpath "${modules[@]/%//...}" </dev/null >&2 || echo "go: some packages do not compile here" >&2
+    timeout 120 go build "${modules[@]/%//...}" </dev/null >&2 || echo "go: some packages do not compile here" >&2
 else
     go mod init layer 2>/dev/null
 fi
