@@ -16,7 +16,7 @@ TOOLS = {
     "run_typescript": ({"target": "ES2020"},
                        "import { answer } from './other';\nconst n: number = answer;\nconsole.log(n, process.env.WORD, require('fs').readFileSync(0, 'utf8').trim());",
                        {"other.ts": "export const answer: number = 42;\n"}),
-    "run_go": ({"module_name": "main", "build_flags": "-trimpath", "go_version": "1.19"},
+    "run_go": ({"module_name": "main", "build_flags": "-tags=blue", "go_version": "1.19"},
                "package main\n\nimport (\n\t\"fmt\"\n\t\"os\"\n)\n\nfunc main() {\n\tvar line string\n\tfmt.Scanln(&line)\n\tfmt.Println(answer, os.Getenv(\"WORD\"), line)\n}\n",
                {"other.go": "package main\n\nconst answer = 42\n"}),
     "run_rust": ({"edition": "2021", "release": "true", "features": "blue"},

@@ -62,6 +62,7 @@ class Daemon:
             env.setdefault("MILLIBOX_POOLS_MAX", str(self.SPARES))
             # None for sessions: a waiting runner looks like one that a test left behind.
             env.setdefault("MILLIBOX_POOLS_SESSION_FLOOR", "0")
+        self.restless = env.get("MILLIBOX_POOLS_ENABLED") == "false"
         # No program of each language runs in a box when a test lists languages or tools.
         env.setdefault("MILLIBOX_RUNNERS_CHECK", "false")
         # No test installs from a real registry without saying so.

@@ -3,9 +3,11 @@
 calls one of ours instead, and ends the response after its first event, as a lost connection would. All that the suite
 then checks is the daemon's: the first event, the time to wait, and the rest of the response to a GET."""
 
+import contextlib
 import http.client
 import http.server
 import json
+import socket
 import threading
 
 from support.host import HANG_S
@@ -28,6 +30,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         upstream = http.client.HTTPConnection(host, port, timeout=HANG_S)
         headers = {k: v for k, v in self.headers.items() if k.lower() not in HOP | {"host"}}
         upstream.request(self.command, self.path, body or None, headers)
+        self.server.upstream.append(upstream.sock)
         answer = upstream.getresponse()
         self.send_response(answer.status)
         for name, value in answer.getheaders():
@@ -58,7 +61,7 @@ class Proxy:
 
     def __init__(self, daemon):
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon, self.server.calls = daemon, 0
+        self.server.daemon, self.server.calls, self.server.upstream = daemon, 0, []
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/mcp"
 
     @property
@@ -70,5 +73,9 @@ class Proxy:
         return self
 
     def __exit__(self, *_):
+        """A stream that the client has left would end with its next event only."""
         self.server.shutdown()
         self.server.server_close()
+        for one in self.server.upstream:
+            with contextlib.suppress(OSError):  # it has ended
+                one.shutdown(socket.SHUT_RDWR)
