@@ -193,7 +193,7 @@ def test_a_small_quota_does_not_slow_the_zygote(make_daemon):
         assert small["stdout"] == "42\n"
         unified = pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists()
         expected = ("cold", "small_cpu_quota") if unified else ("zygote", None)
-        assert (small["isolation"]["start"], small["isolation"]["start_reason"]) == expected
+        assert (small["isolation"]["start"], small["isolation"]["start_reason"]) == expected, daemon.log()
         assert client.python("0")["isolation"]["start"] == "zygote"
 
 

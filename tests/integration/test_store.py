@@ -488,6 +488,7 @@ def test_requests_are_answered_during_a_large_cleanup(own):
     again(daemon)
     answered = 0
     slowest = 0
+    begun = time.monotonic()
     with daemon.client() as client:
         session = Session(client, mode="ephemeral", language="shell")
         while count(daemon, "executions") > 1000:
@@ -498,8 +499,8 @@ def test_requests_are_answered_during_a_large_cleanup(own):
             slowest = max(slowest, time.monotonic() - start)
             answered += 1000 < left < many
             assert session.result(execution)["status"] == "success"
-    assert answered > 3
-    assert slowest < 2
+    # One that waited for the cleanup would take as long.
+    assert answered > 3 and slowest < (time.monotonic() - begun) / 2, (answered, slowest)
 
 
 MANY = (

@@ -161,12 +161,6 @@ def test_ten_thousand_requests(net):
     net.server.take()
 
 
-def turns(pid):
-    """How often a process was put on a core."""
-    with open(f"/proc/{pid}/schedstat") as f:
-        return int(f.read().split()[2])
-
-
 def test_denials_of_a_stopped_daemon_are_counted(net):
     """A daemon that does not receive fills its socket: the proxy keeps the count, and later ones are not lost either."""
     with box(net) as session:
@@ -177,9 +171,9 @@ def test_denials_of_a_stopped_daemon_are_counted(net):
         proxy = net.proxy_pid()
         os.kill(net.daemon.pid, signal.SIGSTOP)
         try:
-            before = turns(proxy)
+            before = host.turns(proxy)
             # More denials than the socket holds: each wakes the proxy at least once, and the program waits for each.
-            host.wait_until(lambda: turns(proxy) - before >= 2000, 20, lambda: f"denials: {turns(proxy) - before}")
+            host.wait_until(lambda: host.turns(proxy) - before >= 2000, 20, lambda: f"denials: {host.turns(proxy) - before}")
         finally:
             os.kill(net.daemon.pid, signal.SIGCONT)
         result = session.result(execution, 60)
@@ -248,7 +242,7 @@ def test_the_limits_on_connections():
 
         def opened(count):
             host.wait_until(lambda: net.server.opened >= count, 20, lambda: f"{count}: {net.server.opened}")
-            time.sleep(0.2)
+            host.await_rest(net.proxy_pid(), "the proxy")
             assert net.server.opened == count
 
         tunnels(net, first, 6)

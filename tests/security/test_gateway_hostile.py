@@ -97,9 +97,13 @@ def test_calls_beside_a_stopped_daemon_are_counted(gateway):
         session.run(SPEAK)
         execution = session.start("print('ready', flush=True)\nprint(sum('rule' in ask('toy', 'env') for _ in range(2000)))", timeout=600)
         session.wait_for_output(execution, "ready", 30)
+        pid = gateway.gateway_pid()
+        before = host.turns(pid)
         os.kill(gateway.daemon.pid, signal.SIGSTOP)
         try:
-            time.sleep(0.5)  # more calls than the socket holds
+            # More calls than the socket holds: the gateway waits for the daemon with the rest.
+            host.wait_until(lambda: host.turns(pid) - before >= 100, 20, lambda: f"calls: {host.turns(pid) - before}")
+            host.await_rest(pid, "the gateway")
         finally:
             os.kill(gateway.daemon.pid, signal.SIGCONT)
         result = session.result(execution, 60)

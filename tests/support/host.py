@@ -80,6 +80,22 @@ def parents():
     return {pid: stat[0] for pid, stat in stats if stat and stat[1] != "Z"}
 
 
+def turns(pid):
+    """How often a process was put on a core."""
+    return int(_read(f"/proc/{pid}/schedstat", is_short=True).split()[2])
+
+
+def await_rest(pid, what):
+    """Wait until a process has done all that it can do now: it is on no core between several looks."""
+    looks = []
+
+    def rests():
+        looks.append(turns(pid))
+        return len(looks) > 8 and len(set(looks[-8:])) == 1
+
+    wait_until(rests, 20, f"{what} rests")
+
+
 def descendants(pid, table=None):
     """Processes below @pid, without zombies. @table: parents(), if the caller has it."""
     below = {}

@@ -277,6 +277,8 @@ static int give_and_take(struct netns_pool *pool, int net)
 			return other;
 		netns_pool_give(pool, other);
 	}
+	/* Otherwise the stock would grow, and the next one come after more than that many. */
+	netns_pool_drop(pool, netns_pool_take(pool));
 	return -1;
 }
 
