@@ -7,7 +7,6 @@ import os
 import pathlib
 import signal
 import socket
-import time
 
 import pytest
 from support import host
