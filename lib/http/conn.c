@@ -101,6 +101,7 @@ static void stop_leaving(struct http_conn *c)
 static void turn_away(struct http_conn *c)
 {
 	struct http_server *s = c->server;
+	struct http_conn *oldest = LIST_FIRST(&s->waits[WAIT_LEAVE], struct http_conn, wait);
 
 	c->evicted = true;
 	room_of(c)->count--;
@@ -110,8 +111,8 @@ static void turn_away(struct http_conn *c)
 		conn_cut(c);
 		return;
 	}
-	if (s->leaving_count >= s->refused_max)
-		conn_cut(LIST_FIRST(&s->waits[WAIT_LEAVE], struct http_conn, wait));
+	if (oldest && s->leaving_count >= s->refused_max)
+		conn_cut(oldest);
 	c->leaving = true;
 	s->leaving_count++;
 	enter_wait(c, WAIT_LEAVE);
