@@ -251,7 +251,9 @@ static const struct {
 /* Gives @net back and takes more than the pool keeps. Return: whether @net is among them. */
 static bool comes_back(struct netns_pool *pool, int net)
 {
-	ino_t given = inode_of(net);
+	/* The kernel gives the inode number of one that is gone to the next. */
+	cleanup_close int held = fd_dup(net);
+	ino_t given = inode_of(held);
 	bool found = false;
 
 	netns_pool_give(pool, net);
@@ -267,7 +269,8 @@ static bool comes_back(struct netns_pool *pool, int net)
 /* Gives @net back and takes until it returns. Return: its descriptor, or -1. */
 static int give_and_take(struct netns_pool *pool, int net)
 {
-	ino_t given = inode_of(net);
+	cleanup_close int held = fd_dup(net);
+	ino_t given = inode_of(held);
 
 	netns_pool_give(pool, net);
 	for (int i = 0; i < TAKEN; i++) {
@@ -299,7 +302,6 @@ static enum result use_one(struct netns_pool *pool, int net, size_t use)
 		print_error("cannot be tried: %s\n", USES[use].what);
 		return RESULT_WRONG;
 	}
-	/* Open descriptors keep the inode numbers from being reused. */
 	again = comes_back(pool, net);
 	if (again && !USES[use].again) {
 		print_error("%s: given again\n", USES[use].what);
