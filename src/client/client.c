@@ -16,6 +16,7 @@
 
 #define TIMEOUT_US  (60 * USEC_PER_SEC)
 #define PATIENCE_US (60 * USEC_PER_SEC)
+#define BUSY_US     (300 * USEC_PER_SEC)
 
 const char *millibox_version(void)
 {
@@ -43,6 +44,7 @@ struct millibox_client *millibox_client_new(void)
 
 	client->timeout_us = TIMEOUT_US;
 	client->patience_us = PATIENCE_US;
+	client->busy_us = BUSY_US;
 	client->cancel_fd = client->event_fd = make_event();
 	return client;
 }
@@ -141,6 +143,11 @@ static int set_seconds(struct millibox_client *client, uint64_t *place_us, doubl
 int millibox_set_timeout(struct millibox_client *client, double seconds)
 {
 	return client ? set_seconds(client, &client->timeout_us, seconds) : -1;
+}
+
+int millibox_set_busy_timeout(struct millibox_client *client, double seconds)
+{
+	return client ? set_seconds(client, &client->busy_us, seconds) : -1;
 }
 
 int millibox_set_reattach(struct millibox_client *client, double seconds)
@@ -260,16 +267,43 @@ void client_keep(struct millibox_client *client, json_t *answer)
 	client->answer = answer;
 }
 
+struct retry client_retry(const struct millibox_client *client)
+{
+	return (struct retry){.until_us = clock_us() + client->busy_us,
+	                      .cancel_fd = client->cancel_fd,
+	                      .on_busy = client->on_busy};
+}
+
+/* One attempt. Return: as of retry_refused; 0 with *ret_answer, or NULL and *err. */
+static int try_send(struct millibox_client *client, const struct api_call *call,
+                    struct retry *retry, json_t **ret_answer, int *ret_status, struct error *err)
+{
+	int again;
+
+	*ret_answer = NULL;
+	if (api_call(&client->endpoint, call, ret_answer, ret_status, err) < 0)
+		return retry_unreached(retry, err);
+	if (*ret_status < HTTP_BAD_REQUEST)
+		return 0;
+	again = retry_refused(retry, *ret_answer, err);
+	if (again != 0)
+		json_decref(TAKE_PTR(*ret_answer));
+	return again;
+}
+
 int client_send(struct millibox_client *client, const struct api_call *call, json_t **ret_answer,
                 struct error *err)
 {
 	struct api_call sent = *call;
+	struct retry retry = client_retry(client);
 	json_t *answer = NULL;
 	int status = 0;
 
 	sent.timeout_us = client->timeout_us;
 	sent.cancel_fd = client->cancel_fd;
-	if (api_call(&client->endpoint, &sent, &answer, &status, err) < 0)
+	while (try_send(client, &sent, &retry, &answer, &status, err) > 0)
+		;
+	if (!answer)
 		return -1;
 	if (status >= HTTP_BAD_REQUEST)
 		return client_refuse(client, status, answer, err);

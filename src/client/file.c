@@ -30,13 +30,39 @@ static int explain(const struct file_call *call, struct error *err)
 	                 call->download ? "write to" : "read from");
 }
 
+/* What a descriptor has given cannot be read again. */
+static bool can_repeat(const struct file_call *call)
+{
+	return call->failure == 0 && (call->download || call->memory || call->taken == 0);
+}
+
+/* One attempt; see file_call_run. Return: 1: again, 0, or -1. */
+static int try_file(struct millibox_client *client, struct file_call *call, struct retry *retry,
+                    json_t **ret_answer, int *ret_status, struct error *err)
+{
+	int r = file_call_run(call, &client->endpoint, ret_answer, ret_status, err), again = 0;
+
+	if (can_repeat(call) && r < 0)
+		again = retry_unreached(retry, err);
+	else if (can_repeat(call) && *ret_status >= HTTP_BAD_REQUEST)
+		again = retry_refused(retry, *ret_answer, err);
+	if (again == 0)
+		return r;
+	json_decref(TAKE_PTR(*ret_answer));
+	call->taken = 0;
+	return again;
+}
+
 static int send_file(struct millibox_client *client, struct file_call *call, struct error *err)
 {
+	struct retry retry = client_retry(client);
 	json_t *answer = NULL;
-	int status = 0;
+	int status = 0, r = 1;
 
 	call->cancel_fd = client->cancel_fd;
-	if (file_call_run(call, &client->endpoint, &answer, &status, err) < 0)
+	while (r > 0)
+		r = try_file(client, call, &retry, &answer, &status, err);
+	if (r < 0)
 		return explain(call, err);
 	if (status >= HTTP_BAD_REQUEST)
 		return client_refuse(client, status, answer, err);

@@ -44,7 +44,6 @@ static ssize_t take_memory(struct file_call *call, char *data, size_t size)
 
 	if (n > 0)
 		memcpy(data, call->memory->data + call->taken, n);
-	call->taken += n;
 	return (ssize_t)n;
 }
 
@@ -54,10 +53,12 @@ static ssize_t on_body(void *ctx, char *data, size_t size)
 	ssize_t n = call->memory ? take_memory(call, data, size)
 	                         : cancel_read(call->cancel_fd, call->fd, data, size);
 
-	if (n < 0)
+	if (n < 0) {
 		call->failure = (int)n;
-	else
-		report_bytes(call, (size_t)n);
+		return n;
+	}
+	call->taken += (size_t)n;
+	report_bytes(call, (size_t)n);
 	return n;
 }
 

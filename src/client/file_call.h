@@ -17,7 +17,7 @@ struct file_call {
 	bool download;
 	/* Instead of @fd: a download is appended, an upload is what it has. NULL: @fd. */
 	struct buf *memory;
-	size_t taken;                              /* of @memory, by an upload */
+	size_t taken;                              /* of @memory or @fd, by an upload */
 	int failure;                               /* negative errno of @fd; 0: none */
 	void (*on_bytes)(void *ctx, size_t bytes); /* sent or received; NULL: not reported */
 	void *ctx;

@@ -8,6 +8,7 @@
 #include "client/api_call.h"
 #include "client/endpoint.h"
 #include "client/millibox.h"
+#include "client/retry.h"
 #include "client/run_call.h"
 #include <jansson.h>
 #include <stdbool.h>
@@ -15,10 +16,11 @@
 
 struct millibox_client {
 	char *socket, *url, *key, *ca_file; /* owned, as set; NULL: the environment's */
-	uint64_t timeout_us, patience_us;
-	struct endpoint endpoint; /* url NULL: not chosen yet */
-	struct http_client *kept; /* owned; NULL: no call yet */
-	int event_fd;             /* eventfd: readable after millibox_cancel */
+	uint64_t timeout_us, patience_us, busy_us;
+	void (*on_busy)(void *ctx); /* see struct retry; NULL: none */
+	struct endpoint endpoint;   /* url NULL: not chosen yet */
+	struct http_client *kept;   /* owned; NULL: no call yet */
+	int event_fd;               /* eventfd: readable after millibox_cancel */
 	int cancel_fd; /* readable: stop; @event_fd, or an epoll of it and the caller's */
 	char *address; /* owned: for millibox_find */
 	const struct endpoint_words *words; /* NULL: the library's */
@@ -65,6 +67,8 @@ int client_missing(struct millibox_client *client, const char *name);
 int client_fail(struct millibox_client *client, enum error_code code, const char *message);
 /** client_seconds - Return: 0, or -EINVAL. */
 int client_seconds(double seconds, uint64_t *ret_us) attr_must_check;
+/** client_retry - of a call that begins now. */
+struct retry client_retry(const struct millibox_client *client);
 /** client_send - one request between begin and end. *ret_answer is owned; NULL: not wanted. */
 int client_send(struct millibox_client *client, const struct api_call *call, json_t **ret_answer,
                 struct error *err) attr_must_check;

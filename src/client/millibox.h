@@ -57,9 +57,16 @@ int millibox_set_key(struct millibox_client *client, const char *key);
 int millibox_set_ca_file(struct millibox_client *client, const char *path);
 /**
  * millibox_set_timeout - seconds after which a call that waits for no program fails; 0: never.
- * Default: 60. See millibox_request_deadline for programs. Uploads and downloads have none.
+ * Default: 60. See millibox_request_deadline for programs. Uploads and downloads have none. It does
+ * not include the wait for a turn.
  */
 int millibox_set_timeout(struct millibox_client *client, double seconds);
+/**
+ * millibox_set_busy_timeout - seconds for which a call waits for its turn: a daemon that is busy
+ * refuses requests before it begins anything, and they are sent again when it says. 0: not.
+ * Default: 300.
+ */
+int millibox_set_busy_timeout(struct millibox_client *client, double seconds);
 /**
  * millibox_set_reattach - seconds for which the broken stream of a session's program is tried
  * again; nothing of it is lost or repeated. A daemon that restarts keeps sessions. 0: not.

@@ -56,6 +56,7 @@ static char *make_body(const struct millibox_request *request, bool in_session, 
 int run_send_call(struct millibox_client *client, const char *path, const char *body,
                   struct run_call *call, struct error *err)
 {
+	call->retry = client_retry(client);
 	if (run_call_send(call, &client->endpoint, path, body, err) < 0) {
 		if (call->failure == -ECANCELED) {
 			error_clear(err);

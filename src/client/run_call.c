@@ -145,10 +145,11 @@ static const char *problem_code(const struct run_call *call)
 	return code ? code : "";
 }
 
-/* A daemon that starts refuses for a while; one that was killed may have forgotten. */
+/* A daemon that starts or is busy refuses for a while; one that was killed may have forgotten. */
 static int judge_problem(struct run_call *call, struct error *err)
 {
-	if (str_equal(problem_code(call), error_text(ERR_UNAVAILABLE))) {
+	if (str_equal(problem_code(call), error_text(ERR_UNAVAILABLE)) ||
+	    json_is_integer(json_object_get(call->problem, "retry_after"))) {
 		json_decref(TAKE_PTR(call->problem));
 		return error_set(err, ERR_UNAVAILABLE, 0, "the daemon is not ready");
 	}
@@ -203,13 +204,36 @@ static int follow_broken(struct run_call *call, const struct endpoint *endpoint,
 	return r;
 }
 
+/* Until the daemon begins it. Return: as run_call_send. */
+static int send_first(struct run_call *call, const struct endpoint *endpoint, const char *path,
+                      const char *body, struct error *err)
+{
+	for (;;) {
+		int r = send_once(call, endpoint, path, body, err), again = 0;
+
+		if (r < 0)
+			again = retry_unreached(&call->retry, err);
+		else if (call->problem && call->status != HTTP_OK)
+			again = retry_refused(&call->retry, call->problem, err);
+		if (again == 0)
+			return r;
+		json_decref(TAKE_PTR(call->problem));
+		if (again < 0)
+			return -1;
+		events_restart(&call->events);
+		buf_reset(&call->body);
+	}
+}
+
 int run_call_send(struct run_call *call, const struct endpoint *endpoint, const char *path,
                   const char *body, struct error *err)
 {
 	int r;
 
 	call->deadline_us = call->timeout_us ? clock_us() + call->timeout_us : 0;
-	r = send_once(call, endpoint, path, body, err);
+	if (call->deadline_us && call->deadline_us < call->retry.until_us)
+		call->retry.until_us = call->deadline_us;
+	r = send_first(call, endpoint, path, body, err);
 	return r < 0 ? follow_broken(call, endpoint, err) : r;
 }
 

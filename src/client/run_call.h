@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "client/events.h"
+#include "client/retry.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,8 +23,9 @@ struct run_call {
 	/* For how long a daemon that does not answer is tried again, once the execution has an id;
 	 * 0: not at all. */
 	uint64_t patience_us;
-	bool stream;  /* request events, not one object */
-	bool partial; /* the stream may end before the program does */
+	struct retry retry; /* while the daemon has begun nothing */
+	bool stream;        /* request events, not one object */
+	bool partial;       /* the stream may end before the program does */
 	/* Output and values. Return: < 0 to stop, a negative errno. NULL: ignored. */
 	int (*on_event)(void *ctx, const struct event *event);
 	void *ctx;

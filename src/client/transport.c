@@ -18,3 +18,8 @@ void transport_set_words(struct millibox_client *client, const struct endpoint_w
 {
 	client->words = words;
 }
+
+void transport_on_busy(struct millibox_client *client, void (*fn)(void *ctx))
+{
+	client->on_busy = fn;
+}

@@ -16,3 +16,5 @@
 const struct endpoint *transport_endpoint(struct millibox_client *client);
 /** transport_set_words - remedies in messages; not copied. */
 void transport_set_words(struct millibox_client *client, const struct endpoint_words *words);
+/** transport_on_busy - @fn is called when a call begins to wait for its turn. */
+void transport_on_busy(struct millibox_client *client, void (*fn)(void *ctx));

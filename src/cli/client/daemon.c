@@ -2,7 +2,9 @@
 #include "cli/client/daemon.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/id.h"
@@ -21,11 +23,19 @@ static const struct endpoint_words words = {
 	.missing = "start one with 'millibox up -d', or give --socket or --url",
 };
 
+static void tell_busy(void *ctx attr_unused)
+{
+	if (isatty(STDERR_FILENO))
+		(void)fputs("millibox: the daemon is busy: waiting for a turn (Ctrl-C gives up)\n",
+		            stderr);
+}
+
 struct millibox_client *daemon_open(const struct daemon_options *options)
 {
 	struct millibox_client *client = millibox_client_new();
 
 	transport_set_words(client, &words);
+	transport_on_busy(client, tell_busy);
 	if (options->socket)
 		(void)millibox_set_socket(client, options->socket);
 	if (options->url)

@@ -71,21 +71,66 @@ static void *one_of_many(void *ctx)
 }
 
 /* library many COUNT: that many threads, each with a client and a session. */
-static void many(const char *count)
+static void *one_of_a_crowd(void *number)
 {
-	int threads = atoi(count), failed = 0;
+	struct millibox_client *own = millibox_client_new();
+	char code[64], expected[32];
+	struct millibox_request *request;
+	struct millibox_result *result = NULL;
+	int right;
+
+	snprintf(code, sizeof(code), "print(%d * 3)", (int)(size_t)number);
+	snprintf(expected, sizeof(expected), "%d\n", (int)(size_t)number * 3);
+	request = python(code);
+	right = millibox_run(own, request, &result) == 0 &&
+	        strcmp(millibox_result_stdout(result, NULL), expected) == 0;
+	if (!right)
+		fprintf(stderr, "%s: %s\n", millibox_error_code(own), millibox_error_message(own));
+	millibox_result_free(result);
+	millibox_request_free(request);
+	millibox_client_free(own);
+	return right ? NULL : (void *)-1;
+}
+
+static void in_threads(int threads, void *(*work)(void *))
+{
+	int failed = 0;
 	pthread_t *all = calloc((size_t)threads, sizeof(*all));
 	void *back;
 
 	CHECK(all);
 	for (int i = 0; i < threads; i++)
-		CHECK(pthread_create(&all[i], NULL, one_of_many, (void *)(size_t)i) == 0);
+		CHECK(pthread_create(&all[i], NULL, work, (void *)(size_t)i) == 0);
 	for (int i = 0; i < threads; i++) {
 		CHECK(pthread_join(all[i], &back) == 0);
 		failed += back == (void *)-1;
 	}
 	free(all);
 	CHECK(failed == 0);
+}
+
+static void crowd(const char *count)
+{
+	in_threads(atoi(count), one_of_a_crowd);
+}
+
+static void many(const char *count)
+{
+	in_threads(atoi(count), one_of_many);
+}
+
+/* A full daemon refuses, and nothing was begun: without patience that is the answer. */
+static void impatient(void)
+{
+	struct millibox_request *request = python("print(1)");
+	struct millibox_result *result = NULL;
+
+	CHECK(millibox_set_busy_timeout(client, 0) == 0);
+	CHECK(millibox_run(client, request, &result) == -1);
+	CHECK(millibox_error_status(client) == 429);
+	HAS(millibox_error_json(client), "\"retry_after\": 1");
+	CHECK(millibox_set_busy_timeout(client, -1) == -1);
+	millibox_request_free(request);
 }
 
 /* The daemon is killed and started again when we ask for it, with a line, and answers with one. */
@@ -204,8 +249,10 @@ static void lose(void)
 int main(int argc, char **argv)
 {
 	static const struct test_case cases[] = {
-		{"large", NULL, large},     {"silent", NULL, silent}, {"many", NULL, many},
-		{"restart", restart, NULL}, {"cut", cut, NULL},       {"lose", lose, NULL},
+		{"large", NULL, large}, {"silent", NULL, silent},
+		{"many", NULL, many},   {"restart", restart, NULL},
+		{"cut", cut, NULL},     {"lose", lose, NULL},
+		{"crowd", NULL, crowd}, {"impatient", impatient, NULL},
 	};
 
 	return run_case(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);

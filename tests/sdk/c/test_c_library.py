@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support import host
+from support import crowd, host
 from support.cutter import Cutter
 from support.daemon import BUILD, ROOT, is_sanitized
 from support.registry import Registry, daemon_of, wheel
@@ -182,6 +182,18 @@ def test_a_broken_stream_without_patience(connections, daemon, tmp_path):
         assert proxy.cuts == 1
     finally:
         proxy.close()
+
+
+def test_nothing_is_lost_in_a_crowd(connections, make_daemon):
+    """Whatever is refused was not begun, and is sent again: the daemon runs each program once."""
+    served = make_daemon(config=crowd.CROWDED).start()
+    assert run(connections, "crowd", 60, env=env_of(served)) == "done\n"
+
+
+def test_without_patience_a_crowd_is_refused(connections, make_daemon):
+    served = make_daemon(config=crowd.FULL).start()
+    with crowd.busy(served):
+        assert run(connections, "impatient", env=env_of(served)) == "done\n"
 
 
 @pytest.mark.alone

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many commands at once: each waits for its turn, and nothing is lost or run twice."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from support import crowd, host
+from support.daemon import BUILD
+
+pytestmark = pytest.mark.phases("system")
+
+COMMANDS = 60
+
+
+def start(daemon, *words, stderr=subprocess.PIPE):
+    return subprocess.Popen([BUILD / "millibox", "run", "--socket", daemon.socket, *words], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=stderr, text=True)
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)], ids=["stream", "object"])
+def test_nothing_is_lost_in_a_crowd(make_daemon, words):
+    served = make_daemon(config=crowd.CROWDED).start()
+    commands = [start(served, *words, "-c", f"print({number} * 3)") for number in range(COMMANDS)]
+    shown = [command.communicate(timeout=host.HANG_S * 4) for command in commands]
+    assert [command.returncode for command in commands] == [0] * COMMANDS, shown
+    expected = [f"{number * 3}\\n" if words else f"{number * 3}\n" for number in range(COMMANDS)]
+    assert [text in out for text, (out, _) in zip(expected, shown)] == [True] * COMMANDS, shown
+    assert [err for _, err in shown] == [""] * COMMANDS
+
+
+def test_a_command_waits_for_its_turn_and_says_so(make_daemon):
+    served = make_daemon(config=crowd.FULL).start()
+    with crowd.busy(served):
+        ours, theirs = os.openpty()
+        waits = start(served, "-c", "print(1)", stderr=theirs)
+        os.close(theirs)
+        assert "waiting for a turn" in os.read(ours, 1000).decode()
+    assert waits.communicate(timeout=host.HANG_S)[0] == "1\n" and waits.returncode == 0
+    os.close(ours)
+
+
+def test_ctrl_c_ends_the_wait(make_daemon):
+    served = make_daemon(config=crowd.FULL).start()
+    with crowd.busy(served):
+        ours, theirs = os.openpty()
+        waits = start(served, "-c", "print(1)", stderr=theirs)
+        os.close(theirs)
+        assert "waiting for a turn" in os.read(ours, 1000).decode()
+        waits.send_signal(signal.SIGINT)
+        assert waits.communicate(timeout=host.HANG_S)[0] == "" and waits.returncode == 128 + signal.SIGINT
+        os.close(ours)
