@@ -28,6 +28,7 @@ export interface ErrorBody {
   request_id?: unknown;
   field?: unknown;
   log?: unknown;
+  retry_after?: unknown;
 }
 
 /** The daemon refused a request, or failed to serve it. Subclasses are in `errors`, one for each code. */
@@ -52,6 +53,8 @@ export class ApiError extends MilliboxError {
   readonly log: string | null;
   /** Seconds after which the daemon wants the request again. */
   readonly retryAfter: number | null;
+  /** Nothing was begun, and the same request may succeed later. Clients have tried it again for a while. */
+  readonly shouldRetry: boolean;
 
   constructor(status: number, body: ErrorBody, retryAfter: number | null = null) {
     const code = textOf(body.error_code) || new.target.code;
@@ -68,7 +71,8 @@ export class ApiError extends MilliboxError {
     this.requestId = textOf(body.request_id);
     this.field = typeof body.field === "string" ? body.field : null;
     this.log = typeof body.log === "string" ? body.log : null;
-    this.retryAfter = retryAfter;
+    this.shouldRetry = typeof body.retry_after === "number";
+    this.retryAfter = retryAfter ?? (typeof body.retry_after === "number" ? body.retry_after : null);
   }
 }
 

@@ -15,12 +15,18 @@ const PAGE = 200;
 export interface ClientOptions extends EndpointOptions {
   /** Seconds without progress until a request that waits for no program is given up; default: 60. */
   timeout?: number | undefined;
-  /** How often a request is sent again where that has no second effect: nothing was sent, the daemon was busy and
-   * refused it, or the request is idempotent; default: 3. */
+  /** How often a request is sent again after a failed connection where that has no second effect: nothing was sent, or
+   * the request is idempotent; default: 3. */
   retries?: number | undefined;
   /** Seconds for which a broken stream of a sandbox is tried again; default: 60. A daemon that restarts keeps
    * sandboxes. */
   reattach?: number | undefined;
+  /** Seconds for which a request is sent again that the daemon refused because it was busy; nothing was begun then.
+   * Default: 300. */
+  busyTimeout?: number | undefined;
+  /** How many programs may be on their way at a time; further calls wait for their turn. Streams and calls with
+   * callbacks are not counted, because their readers could wait for each other. Default: 64. */
+  connections?: number | undefined;
 }
 
 /** A client of one daemon. It keeps connections; close it, or use it with `await using`.
@@ -42,6 +48,8 @@ export class Client {
       timeout: options.timeout ?? 60,
       retries: options.retries ?? 3,
       reattach: options.reattach ?? 60,
+      busyTimeout: options.busyTimeout ?? 300,
+      connections: options.connections ?? 64,
     });
   }
 

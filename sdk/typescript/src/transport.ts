@@ -2,29 +2,30 @@
 // Sends calls: answers of the daemon that are errors are thrown, what may be repeated is.
 import { ApiError, ConnectError, ConnectionLost } from "./base_errors.js";
 import { type Call, isWhole } from "./calls.js";
-import {
-  ExecutionNotFoundError,
-  TooManyRequestsError,
-  UnavailableError,
-  fromAnswer,
-  readBody,
-} from "./errors.js";
+import { ExecutionNotFoundError, UnavailableError, fromAnswer, readBody } from "./errors.js";
 import { type Cursor, delays } from "./follow.js";
 import type { Event } from "./models.js";
 import type { Endpoint, Http, HttpAnswer } from "./platform.js";
 import { MessageSocket } from "./socket.js";
 
+/** Pauses before a request is sent again: between attempts to reach a daemon, and at a crowded socket. */
 const RETRY_S = 0.1;
+const CROWD_S = 1;
 
 /** Settings of a client; times are seconds. */
 export interface Patience {
   readonly timeout: number;
   readonly retries: number;
   readonly reattach: number;
+  readonly busyTimeout: number;
+  readonly connections: number;
 }
 
 export class Transport {
   readonly #headers: { readonly [name: string]: string };
+  /** Of calls that wait for programs, and of all others, so that one that ends a program never waits for it. */
+  readonly #programs: Turns;
+  readonly #others: Turns;
 
   constructor(
     readonly endpoint: Endpoint,
@@ -32,6 +33,9 @@ export class Transport {
     readonly patience: Patience,
   ) {
     this.#headers = endpoint.apiKey === null ? {} : { Authorization: `Bearer ${endpoint.apiKey}` };
+    if (!(patience.connections >= 1)) throw new RangeError("connections must be 1 or more");
+    this.#programs = new Turns(patience.connections);
+    this.#others = new Turns(Math.max(Math.floor(patience.connections / 4), 1));
   }
 
   close(): void {
@@ -40,7 +44,10 @@ export class Transport {
 
   /** Send a call and read its whole answer. */
   async call<T>(call: Call<T>, signal?: AbortSignal): Promise<T> {
-    return call.parse(await this.#repeat(call, async () => (await this.#send(call, signal)).bytes(), signal));
+    // No code of the caller runs meanwhile, so that calls cannot wait for each other.
+    const turns = call.waits ? this.#programs : this.#others;
+    const work = (): Promise<Uint8Array> => turns.take(async () => (await this.#send(call, signal)).bytes(), signal);
+    return call.parse(await this.#repeat(call, work, signal));
   }
 
   /** The answer of a call, piece by piece. */
@@ -108,12 +115,14 @@ export class Transport {
 
   /** Do @work for a call, again if that is safe. */
   async #repeat<T>(call: Call<unknown>, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    for (let attempt = 0; ; attempt++) {
+    const attempts = new Attempts(call, this.patience);
+    for (;;) {
       try {
         return await work();
       } catch (error) {
-        if (attempt >= this.patience.retries || !mayRepeat(error, call)) throw error;
-        await sleep((error instanceof ApiError && error.retryAfter) || RETRY_S * (attempt + 1), signal);
+        const pause = attempts.pause(error);
+        if (pause === null) throw error;
+        await sleep(pause, signal);
       }
     }
   }
@@ -145,11 +154,89 @@ async function errorOf(answer: HttpAnswer): Promise<ApiError> {
   return fromAnswer(answer.status, readBody(await answer.bytes()), Number.isNaN(retryAfter) ? null : retryAfter);
 }
 
-/** Whether sending @call again can have no second effect: nothing was sent, the daemon refused it before it did
- * anything, or a repetition changes nothing. */
-function mayRepeat(error: unknown, call: Call<unknown>): boolean {
-  if (error instanceof ConnectError || error instanceof TooManyRequestsError) return isWhole(call.content);
-  return call.repeatable === true && (error instanceof ConnectionLost || error instanceof UnavailableError);
+/** When one call is sent again: only where that can have no second effect. */
+class Attempts {
+  readonly #call: Call<unknown>;
+  readonly #retries: number;
+  readonly #until: number;
+  #count = 0;
+
+  constructor(call: Call<unknown>, patience: Patience) {
+    this.#call = call;
+    this.#retries = patience.retries;
+    this.#until = performance.now() + patience.busyTimeout * 1000;
+  }
+
+  /** Seconds to wait before the call is sent again; null: it is not. */
+  pause(error: unknown): number | null {
+    if (error instanceof ApiError && error.shouldRetry) return this.#within(error.retryAfter ?? 0);
+    if (isCrowded(error)) return this.#within(CROWD_S);
+    if (this.#count >= this.#retries || !this.#isSafe(error)) return null;
+    return RETRY_S * ++this.#count;
+  }
+
+  /** All who were refused together would come back together. */
+  #within(least: number): number | null {
+    const seconds = least * (1 + Math.random() / 2);
+    return isWhole(this.#call.content) && performance.now() + seconds * 1000 <= this.#until ? seconds : null;
+  }
+
+  /** Nothing was sent, or a repetition changes nothing. */
+  #isSafe(error: unknown): boolean {
+    if (error instanceof ConnectError) return isWhole(this.#call.content);
+    return this.#call.repeatable === true && error instanceof ConnectionLost;
+  }
+}
+
+/** Whether so many connections wait for the daemon that the kernel takes no further ones. */
+function isCrowded(error: unknown): boolean {
+  return error instanceof ConnectError && (error.cause as { code?: unknown } | undefined)?.code === "EAGAIN";
+}
+
+/** Lets so many work at a time; further ones wait, in their order. */
+class Turns {
+  #free: number;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  async take<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    if (this.#free > 0) this.#free--;
+    else await this.#wait(signal);
+    try {
+      return await work();
+    } finally {
+      this.#leave();
+    }
+  }
+
+  /** The one who leaves gives its turn to the first who waits. */
+  #leave(): void {
+    for (const next of this.#waiting) {
+      this.#waiting.delete(next);
+      next();
+      return;
+    }
+    this.#free++;
+  }
+
+  #wait(signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const enter = (): void => {
+        signal?.removeEventListener("abort", abort);
+        resolve();
+      };
+      const abort = (): void => {
+        this.#waiting.delete(enter);
+        reject(signal?.reason);
+      };
+      if (signal?.aborted) return reject(signal.reason);
+      signal?.addEventListener("abort", abort, { once: true });
+      this.#waiting.add(enter);
+    });
+  }
 }
 
 /** An address for messages. */

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Single executions, results and errors with the Python SDK."""
 
+import asyncio
 import base64
 import os
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -245,7 +247,13 @@ def answer_of(status, body, more=""):
 
 
 FINE = answer_of(200, '{"a": 1}')
-BUSY = answer_of(429, '{"error_code": "Sandbox.TooManyRequests"}', "Retry-After: 0\r\n")
+#: The daemon has begun nothing, and says when to come again.
+BUSY = answer_of(429, '{"error_code": "Sandbox.TooManyRequests", "retry_after": 0}', "Retry-After: 0\r\nShould-Retry: true\r\n")
+FULL = answer_of(503, '{"error_code": "Sandbox.Unavailable", "retry_after": 0}', "Retry-After: 0\r\nShould-Retry: true\r\n")
+#: Time alone changes nothing, or something has begun.
+NEVER = answer_of(429, '{"error_code": "Sandbox.QuotaExceeded", "retry_after": null}', "Should-Retry: false\r\n")
+LOST = answer_of(503, '{"error_code": "Sandbox.AgentLost", "retry_after": null}', "Should-Retry: false\r\n")
+LATE = answer_of(429, '{"error_code": "Sandbox.TooManyRequests", "retry_after": 3600}', "Retry-After: 3600\r\nShould-Retry: true\r\n")
 FAILED = answer_of(500, '{"error_code": "Sandbox.InternalError"}')
 
 
@@ -255,7 +263,11 @@ FAILED = answer_of(500, '{"error_code": "Sandbox.InternalError"}')
     ("GET", [FINE[:-3], FINE], {"a": 1}),          # the body broke
     ("POST", [FINE[:-3]], millibox.ConnectionLost),
     ("POST", [None], millibox.ConnectionLost),     # the daemon may have served it
-    ("POST", [BUSY, FINE], {"a": 1}),              # the daemon refused it
+    ("POST", [BUSY] * 9 + [FULL, FINE], {"a": 1}), # as often as the time allows
+    ("GET", [FULL, None, BUSY, FINE], {"a": 1}),
+    ("POST", [NEVER], errors.QuotaExceededError),
+    ("GET", [LOST], errors.AgentLostError),
+    ("POST", [LATE], errors.TooManyRequestsError), # after the time that the caller gives it
     ("GET", [FAILED], errors.InternalError),
     ("GET", [None] * 4, millibox.ConnectionLost),
     ("GET", [answer_of(502, "<html>a proxy's page</html>")], millibox.ApiError),
@@ -281,3 +293,80 @@ def test_a_daemon_that_does_not_answer(kind, tmp_path):
         with pytest.raises(millibox.ConnectionLost, match="in time"):
             client.health()
     server.close()
+
+
+class Counting:
+    """A server that answers when @together requests are there, or none came for a while; it counts them."""
+
+    def __init__(self, path, together):
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen(64)
+        self.lock, self.now, self.most = threading.Condition(), 0, 0
+        self.together = together
+        self.threads = [threading.Thread(target=self.accept)]
+        self.threads[0].start()
+
+    def accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            self.threads.append(threading.Thread(target=self.serve, args=[connection]))
+            self.threads[-1].start()
+
+    def serve(self, connection):
+        with connection:
+            Scripted.read_request(connection)
+            with self.lock:
+                self.now += 1
+                self.most = max(self.most, self.now)
+                self.lock.notify_all()
+                self.lock.wait_for(lambda: self.most >= self.together, 10)
+                self.now -= 1
+            connection.sendall(FINE)
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for thread in self.threads:
+            thread.join(10)
+
+
+def all_at_once(path, count, **options):
+    """The answers of so many calls of one client at the same time: of its threads, and of a loop."""
+
+    async def gather():
+        async with millibox.AsyncClient(socket=path, **options) as client:
+            return await asyncio.gather(*(client.request("GET", "/x") for _ in range(count)))
+
+    with millibox.Client(socket=path, **options) as client, ThreadPoolExecutor(count) as pool:
+        yield list(pool.map(lambda _: client.request("GET", "/x"), range(count)))
+    yield asyncio.run(gather())
+
+
+@pytest.mark.parametrize("connections, most", [(1, 1), (12, 3), (80, 20)])
+def test_calls_wait_for_their_turn(tmp_path, connections, most):
+    path = os.path.join(tmp_path, "sock")
+    server = Counting(path, most)
+    for answers in all_at_once(path, 30, connections=connections):
+        assert answers == [{"a": 1}] * 30 and server.most == most
+    server.close()
+
+
+def test_a_client_serves_one_loop_after_the_other(daemon):
+    client = millibox.AsyncClient(socket=daemon.socket, connections=4)
+
+    async def work():
+        answers = await asyncio.gather(*(client.run_code(f"print({i})") for i in range(12)))
+        await client.aclose()
+        return [answer.stdout for answer in answers]
+
+    for _ in range(2):
+        assert asyncio.run(work()) == [f"{i}\n" for i in range(12)]
+
+
+def test_the_number_of_connections(kind):
+    with pytest.raises(ValueError, match="connections"):
+        kind.Client(socket="/x", connections=0)

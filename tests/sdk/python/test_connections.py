@@ -3,13 +3,15 @@
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import millibox
 
-from support import host
+from support import crowd, host
 from support.cutter import Cutter
+from support.daemon import Daemon
 
 pytestmark = pytest.mark.phases("system")
 
@@ -180,3 +182,47 @@ def test_a_file_of_a_gigabyte(make_daemon, tmp_path):
         box.download("large", back)
     with open(back, "rb") as file:
         assert all(file.read(1 << 20) == piece for _ in range(1024)) and not file.read(1)
+
+
+CROWD = 60
+
+
+@pytest.fixture(scope="module")
+def crowded():
+    served = Daemon(config=crowd.CROWDED, tcp=True).start()
+    yield served
+    served.stop()
+    served.remove()
+
+
+def addresses_of(served):
+    return [{"socket": served.socket}, {"url": "http://%s:%d" % served.tcp_address()}]
+
+
+@pytest.mark.parametrize("way", [0, 1], ids=["unix", "tcp"])
+@pytest.mark.parametrize("streams", [False, True], ids=["calls", "streams"])
+def test_nothing_is_lost_in_a_crowd(crowded, way, streams):
+    """Whatever is refused was not begun, and is sent again: the daemon runs each program once."""
+    address = addresses_of(crowded)[way]
+    callbacks = {"on_stdout": lambda text: None} if streams else {}
+
+    def run(client, number):
+        return client.run_code(f"print({number} * 3)", **callbacks)
+
+    async def gather():
+        async with millibox.AsyncClient(**address) as client:
+            return await asyncio.gather(*(run(client, i) for i in range(CROWD)))
+
+    assert [result.stdout for result in asyncio.run(gather())] == [f"{i * 3}\n" for i in range(CROWD)]
+    with millibox.Client(**address) as client, ThreadPoolExecutor(CROWD) as pool:
+        results = list(pool.map(lambda i: run(client, i), range(CROWD)))
+    assert [result.stdout for result in results] == [f"{i * 3}\n" for i in range(CROWD)]
+
+
+def test_without_patience_a_crowd_is_refused(crowded):
+    """The control: without it some are refused, with an error that says that nothing was begun."""
+    with millibox.Client(socket=crowded.socket, busy_timeout=0, connections=CROWD) as client, ThreadPoolExecutor(CROWD) as pool:
+        waiting = [pool.submit(client.run_code, "print(1)") for _ in range(CROWD)]
+        errors = [call.exception() for call in waiting]
+    refused = [error for error in errors if error is not None]
+    assert refused and all(error.should_retry and error.status == 429 and error.retry_after for error in refused)

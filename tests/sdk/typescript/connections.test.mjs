@@ -119,7 +119,13 @@ function answerOf(status, body, more = '') {
 }
 
 const FINE = answerOf(200, '{"a": 1}');
-const BUSY = answerOf(429, '{"error_code": "Sandbox.TooManyRequests"}', 'Retry-After: 0\r\n');
+// The daemon has begun nothing, and says when to come again.
+const BUSY = answerOf(429, '{"error_code": "Sandbox.TooManyRequests", "retry_after": 0}', 'Retry-After: 0\r\n');
+const FULL = answerOf(503, '{"error_code": "Sandbox.Unavailable", "retry_after": 0}', 'Retry-After: 0\r\n');
+// Time alone changes nothing, or something has begun.
+const NEVER = answerOf(429, '{"error_code": "Sandbox.QuotaExceeded", "retry_after": null}');
+const LOST = answerOf(503, '{"error_code": "Sandbox.AgentLost", "retry_after": null}');
+const LATE = answerOf(429, '{"error_code": "Sandbox.TooManyRequests", "retry_after": 3600}', 'Retry-After: 3600\r\n');
 const FAILED = answerOf(500, '{"error_code": "Sandbox.InternalError"}');
 
 // A server that gives each connection the next answer of a list. null: close without an answer.
@@ -144,7 +150,11 @@ const AGAIN = [
   ['GET', [null, FINE], null],
   ['DELETE', [null, null, FINE], null],
   ['POST', [null], ConnectionLost], // the daemon may have served it
-  ['POST', [BUSY, FINE], null], // the daemon refused it
+  ['POST', [...Array(9).fill(BUSY), FULL, FINE], null], // as often as the time allows
+  ['GET', [FULL, null, BUSY, FINE], null],
+  ['POST', [NEVER], errors.QuotaExceededError],
+  ['GET', [LOST], errors.AgentLostError],
+  ['POST', [LATE], errors.TooManyRequestsError], // after the time that the caller gives it
   ['GET', [FAILED], errors.InternalError],
   ['GET', [null, null, null, null], ConnectionLost],
   ['GET', [answerOf(502, "<html>a proxy's page</html>")], ApiError],
@@ -201,4 +211,47 @@ test('a server is verified by its certificate', async () => {
   for (const client of [trusting, doubting, other]) await client.close();
   server.closeAllConnections();
   server.close();
+});
+
+// A server that answers when @together requests are there; it counts them.
+async function counting(together) {
+  const held = [];
+  const server = { most: 0 };
+  const listening = await listen((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => {
+      held.push(socket);
+      server.most = Math.max(server.most, held.length);
+      // One answer for each request that comes, once so many wait; the last ones wait for no other.
+      if (held.length >= together) setImmediate(() => held.splice(0).forEach((waiting) => waiting.end(FINE)));
+    });
+  });
+  return Object.assign(server, listening);
+}
+
+for (const [connections, most] of [[1, 1], [12, 3], [80, 20]]) {
+  test(`calls wait for their turn: ${connections}`, async () => {
+    const served = await counting(most);
+    const client = new Client({ socket: served.path, connections });
+    const calls = Array.from({ length: most * 3 }, () => client.request('GET', '/x'));
+    assert.deepEqual(await Promise.all(calls), calls.map(() => ({ a: 1 })));
+    assert.equal(served.most, most);
+    await client.close();
+    served.server.close();
+  });
+}
+
+test('an aborted call leaves the queue', async () => {
+  const served = await scripted(['wait', FINE]);
+  const client = new Client({ socket: served.path, connections: 1 });
+  const [first, second] = [new AbortController(), new AbortController()];
+  const calls = [first, second].map(({ signal }) => assert.rejects(client.request('GET', '/x', undefined, { signal }), { message: 'over' }));
+  second.abort(new Error('over'));
+  await calls[1];
+  first.abort(new Error('over'));
+  await calls[0];
+  assert.deepEqual(await client.request('GET', '/x'), { a: 1 });
+  await client.close();
+  served.server.close();
+  assert.throws(() => new Client({ socket: '/x', connections: 0 }), /connections/);
 });

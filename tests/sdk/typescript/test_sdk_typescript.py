@@ -12,7 +12,7 @@ from contextlib import closing
 
 import pytest
 
-from support import host
+from support import crowd, host
 from support.daemon import ROOT
 from support.own_daemon import home, ours
 from support.registry import Registry, daemon_of, wheel
@@ -92,6 +92,12 @@ def test_a_killed_process_leaves_no_daemon(workshop, home, number):
     assert "milliboxd" in ours(home)
     process.send_signal(number)
     process.communicate(timeout=60)
+
+
+def test_nothing_is_lost_in_a_crowd(workshop, make_daemon):
+    """Whatever is refused was not begun, and is sent again: the daemon runs each program once."""
+    served = make_daemon(config=crowd.CROWDED).start()
+    assert workshop.node("crowd.mjs", 60, MILLIBOX_SOCKET=served.socket) == "60 60\n"
 
 
 @pytest.mark.alone

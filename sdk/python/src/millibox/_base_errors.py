@@ -21,6 +21,10 @@ class ConnectionLost(MilliboxError):
     """The connection broke, or the daemon did not answer in time. It may have served the request."""
 
 
+def _seconds(value: Any) -> Optional[float]:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
 class ApiError(MilliboxError):
     """The daemon refused a request, or failed to serve it. Subclasses are in `millibox.errors`, one for each code."""
 
@@ -37,7 +41,10 @@ class ApiError(MilliboxError):
         self.field: Optional[str] = body.get("field")
         #: The last output of a package manager that failed.
         self.log: Optional[str] = body.get("log")
-        self.retry_after = retry_after
+        #: Seconds after which the daemon wants the request again.
+        self.retry_after = _seconds(body.get("retry_after")) if retry_after is None else retry_after
+        #: Nothing was begun, and the same request may succeed later. Clients have tried it again for a while.
+        self.should_retry = _seconds(body.get("retry_after")) is not None
         super().__init__(self._text())
 
     def _text(self) -> str:

@@ -25,6 +25,8 @@ _READY_S = 60.0
 _FOLDERS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: No later daemon reads this one's state.
 _SETTINGS = {"MILLIBOX_SESSIONS_SURVIVE": "0", "MILLIBOX_STORE_VOLATILE": "true", "MILLIBOX_AUDIT_ENABLED": "false"}
+#: Its only client is its owner, who may name hosts; the environment or a setting may name another policy.
+_DEFAULTS = {"MILLIBOX_POLICY_DEFAULT": "owner"}
 #: For the client, not for the daemon.
 _OURS = ("MILLIBOX_API_KEY", "MILLIBOX_API_KEY_FILE", "MILLIBOX_URL", "MILLIBOX_SOCKET", "MILLIBOX_CA_FILE")
 
@@ -107,7 +109,7 @@ def _environment(settings: Mapping[str, str]) -> Dict[str, str]:
         if name in ("HOME", "XDG_RUNTIME_DIR") or (name.startswith("MILLIBOX_") and name not in _OURS)
     }
     given = {"MILLIBOX_" + name.replace(".", "_").upper(): str(value) for name, value in settings.items()}
-    return {"PATH": _FOLDERS, **kept, **_SETTINGS, **given}
+    return {"PATH": _FOLDERS, **_DEFAULTS, **kept, **_SETTINGS, **given}
 
 
 _lock = threading.Lock()

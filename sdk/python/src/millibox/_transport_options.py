@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import errno
 import functools
+import random
 import ssl
+import time
 from typing import Any, Dict, Optional, Union
 
 import httpx
@@ -19,9 +22,22 @@ _KEPT_S = 20.0
 CONNECT_S = 10.0
 
 
+#: Pauses before a request is sent again: between attempts to reach a daemon, and at a crowded socket.
+_RETRY_S = 0.1
+_CROWD_S = 1.0
+
+
 def pool_limits() -> httpx.Limits:
-    """No limit: each stream holds a connection, and a limit would make streams wait for each other."""
+    """No limit here, but see `call_limit`: a caller may read many streams in turns, which would wait for each other."""
     return httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=_KEPT_S)
+
+
+def call_limit(connections: int, waits: bool) -> int:
+    """How many calls may be on their way: of those that wait for programs, and of all others, so that one that ends a
+    program never waits for it."""
+    if connections < 1:
+        raise ValueError("connections must be 1 or more")
+    return connections if waits else max(connections // 4, 1)
 
 
 def ssl_context(endpoint: Endpoint) -> Union[bool, ssl.SSLContext]:
@@ -82,9 +98,42 @@ def _number(text: Optional[str]) -> Optional[float]:
         return None
 
 
-def may_repeat(error: MilliboxError, call: _calls.Call[Any]) -> bool:
-    """Whether sending @call again can have no second effect: nothing was sent, the daemon refused it before it did
-    anything, or a repetition changes nothing."""
-    if isinstance(error, (ConnectError, errors.TooManyRequestsError)):
-        return call.content is None or isinstance(call.content, bytes)
-    return call.repeatable and isinstance(error, (ConnectionLost, errors.UnavailableError))
+class Attempts:
+    """When one call is sent again: only where that can have no second effect."""
+
+    def __init__(self, call: _calls.Call[Any], retries: int, busy_timeout: float) -> None:
+        self._call = call
+        self._retries = retries
+        self._count = 0
+        self._until = time.monotonic() + busy_timeout
+
+    def pause(self, error: MilliboxError) -> Optional[float]:
+        """Seconds to wait before the call is sent again; None: it is not."""
+        if isinstance(error, ApiError) and error.should_retry:
+            return self._within(error.retry_after or 0.0)
+        if _is_crowded(error):
+            return self._within(_CROWD_S)
+        if self._count == self._retries or not self._is_safe(error):
+            return None
+        self._count += 1
+        return _RETRY_S * self._count
+
+    def _within(self, seconds: float) -> Optional[float]:
+        # All who were refused together would come back together.
+        seconds *= random.uniform(1.0, 1.5)
+        is_whole = self._call.content is None or isinstance(self._call.content, bytes)
+        return seconds if is_whole and time.monotonic() + seconds <= self._until else None
+
+    def _is_safe(self, error: MilliboxError) -> bool:
+        """Nothing was sent, or a repetition changes nothing."""
+        if isinstance(error, ConnectError):
+            return self._call.content is None or isinstance(self._call.content, bytes)
+        return self._call.repeatable and isinstance(error, ConnectionLost)
+
+
+def _is_crowded(error: MilliboxError) -> bool:
+    """Whether so many connections wait for the daemon that the kernel takes no further ones."""
+    cause: Optional[BaseException] = error if isinstance(error, ConnectError) else None
+    while cause is not None and not isinstance(cause, OSError):
+        cause = cause.__cause__ or cause.__context__
+    return isinstance(cause, OSError) and cause.errno == errno.EAGAIN

@@ -33,7 +33,8 @@ export class NodeHttp implements Http {
   constructor(endpoint: Endpoint) {
     const url = new URL(endpoint.url);
     const isTls = url.protocol === "https:";
-    // No limit of connections: each stream holds one, and a limit would make streams wait for each other.
+    // No limit of connections here: a caller may read a hundred streams in turns, and they would wait for each other.
+    // The transport limits calls.
     const kept = { keepAlive: true, maxFreeSockets: KEPT_MAX, timeout: KEPT_MS };
     this.#endpoint = endpoint;
     this.#authorities = isTls ? authorities(endpoint) : {};

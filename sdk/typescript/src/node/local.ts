@@ -23,6 +23,8 @@ const SETTINGS = {
   MILLIBOX_STORE_VOLATILE: "true",
   MILLIBOX_AUDIT_ENABLED: "false",
 };
+/** Its only client is its owner, who may name hosts; the environment or a setting may name another policy. */
+const DEFAULTS = { MILLIBOX_POLICY_DEFAULT: "owner" };
 /** For the client, not for the daemon. */
 const OURS = ["API_KEY", "API_KEY_FILE", "URL", "SOCKET", "CA_FILE"].map((name) => `MILLIBOX_${name}`);
 
@@ -143,7 +145,7 @@ function environment(settings: { readonly [name: string]: string }): NodeJS.Proc
     name === "HOME" || name === "XDG_RUNTIME_DIR" || (name.startsWith("MILLIBOX_") && !OURS.includes(name));
   const kept = Object.entries(process.env).filter(([name]) => isKept(name));
   const given = Object.entries(settings).map(([name, value]) => [settingName(name), value]);
-  return { PATH: FOLDERS, ...Object.fromEntries(kept), ...SETTINGS, ...Object.fromEntries(given) };
+  return { PATH: FOLDERS, ...DEFAULTS, ...Object.fromEntries(kept), ...SETTINGS, ...Object.fromEntries(given) };
 }
 
 function settingName(name: string): string {

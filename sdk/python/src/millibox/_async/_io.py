@@ -107,6 +107,22 @@ async def finish(work: Awaitable[Any]) -> None:
 Lock = asyncio.Lock
 
 
+class Turns:
+    """At most @count at a time; further ones wait."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._semaphore: Optional[asyncio.Semaphore] = None
+
+    def take(self) -> asyncio.Semaphore:
+        # A client may be used by several loops, one after the other.
+        loop = asyncio.get_running_loop()
+        if self._semaphore is None or loop is not self._loop:
+            self._loop, self._semaphore = loop, asyncio.Semaphore(self._count)
+        return self._semaphore
+
+
 class Connection:
     """A connection of its own to the daemon."""
 

@@ -30,10 +30,14 @@ class Client:
     - @api_key: by default MILLIBOX_API_KEY, or the content of the file MILLIBOX_API_KEY_FILE. @ca_file: authorities
       for https.
     - @timeout: seconds until a request that waits for no program is given up.
-    - @retries: how often a request is sent again where that has no second effect: nothing was sent, the daemon was
-      busy and refused it, or the request is idempotent.
+    - @busy_timeout: seconds for which a request is sent again that the daemon refused because it was busy; nothing
+      was begun then.
+    - @retries: how often a request is sent again after a failed connection where that has no second effect: nothing
+      was sent, or the request is idempotent.
     - @reattach: seconds for which a broken stream of a sandbox is tried again; a daemon that restarts keeps
       sandboxes.
+    - @connections: how many programs may be on their way at a time; further calls wait for their turn. Streams and
+      calls with callbacks are not counted, because their readers could wait for each other.
     """
 
     def __init__(
@@ -46,9 +50,11 @@ class Client:
         timeout: float = 60.0,
         retries: int = 3,
         reattach: float = 60.0,
+        busy_timeout: float = 300.0,
+        connections: int = 64,
     ) -> None:
         endpoint = find_endpoint(url, socket, api_key, ca_file)
-        self._transport = Transport(endpoint, timeout, retries, reattach)
+        self._transport = Transport(endpoint, timeout, retries, reattach, busy_timeout, connections)
         self._on_close: List[Callable[[], None]] = []
 
     def close(self) -> None:

@@ -75,6 +75,16 @@ def finish(work: Any) -> None:
 Lock = threading.Lock
 
 
+class Turns:
+    """At most @count at a time; further ones wait."""
+
+    def __init__(self, count: int) -> None:
+        self._semaphore = threading.Semaphore(count)
+
+    def take(self) -> threading.Semaphore:
+        return self._semaphore
+
+
 class Connection:
     """A connection of its own to the daemon."""
 

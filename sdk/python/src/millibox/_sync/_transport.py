@@ -13,23 +13,26 @@ from .._calls import Call
 from .._endpoint import Endpoint, check_trusted
 from .._follow import Cursor, delays
 from .._models import Event
-from .._transport_options import api_error, base_headers, make_url, may_repeat, time_limits, translate
+from .._transport_options import Attempts, api_error, base_headers, call_limit, make_url, time_limits, translate
 from .. import errors
 from . import _io
 
 T = TypeVar("T")
-_RETRY_S = 0.1
 
 
 class Transport:
     """A pool of connections to one daemon."""
 
-    def __init__(self, endpoint: Endpoint, timeout: float, retries: int, patience: float) -> None:
+    def __init__(
+        self, endpoint: Endpoint, timeout: float, retries: int, patience: float, busy_timeout: float, connections: int
+    ) -> None:
         check_trusted(endpoint)
         self.endpoint = endpoint
         self.timeout = timeout
         self._retries = retries
         self._patience = patience
+        self._busy_timeout = busy_timeout
+        self._turns = {waits: _io.Turns(call_limit(connections, waits)) for waits in (False, True)}
         self._headers = base_headers(endpoint)
         self._http = _io.open_transport(endpoint)
 
@@ -41,7 +44,9 @@ class Transport:
         return call.parse(self._repeat(call, self._answer))
 
     def _answer(self, call: Call[Any]) -> bytes:
-        return self._read(self._send(call))
+        # No code of the caller runs meanwhile, so that calls cannot wait for each other.
+        with self._turns[call.waits].take():
+            return self._read(self._send(call))
 
     def _read(self, response: httpx.Response) -> bytes:
         # Nothing is compressed: httpx's decoders would only cost time.
@@ -107,15 +112,15 @@ class Transport:
 
     def _repeat(self, call: Call[Any], work: _io.Work[T]) -> T:
         """Do @work for a call, again if that is safe."""
-        for left in range(self._retries, -1, -1):
+        attempts = Attempts(call, self._retries, self._busy_timeout)
+        while True:
             try:
                 return work(call)
             except MilliboxError as e:
-                if not left or not may_repeat(e, call):
+                pause = attempts.pause(e)
+                if pause is None:
                     raise
-                delay = getattr(e, "retry_after", None) or _RETRY_S * (self._retries - left + 1)
-            _io.sleep(delay)
-        raise AssertionError("unreachable")
+            _io.sleep(pause)
 
     def _send(self, call: Call[Any]) -> httpx.Response:
         """Return: an answer without an error whose body is to be read."""
