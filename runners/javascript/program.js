@@ -361,6 +361,7 @@ function hideHost() {
 // Once, before the first program.
 function prepare() {
   if ((process.env.NODE_PATH || '').split(':').includes(LAYER)) hideHost();
+  if (process.env.HTTPS_PROXY) require('./proxy_fetch.js')();
   session = new inspector.Session();
   session.connect();
   const catcher = {

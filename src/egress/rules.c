@@ -395,3 +395,48 @@ bool rules_allow_raw(const struct rules *r, const struct target *target)
 	}
 	return false;
 }
+
+bool rules_have_address(const struct rules *r)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (r->rules[i].is_cidr)
+			return true;
+	return false;
+}
+
+static bool is_plain(const struct rule *rule)
+{
+	return !rule->is_cidr && !rule->methods && !rule->path && !rule->raw;
+}
+
+static bool host_covers(const struct rule *rule, const struct rule *one)
+{
+	size_t len = strlen(one->host), end = strlen(rule->host);
+	bool same = str_equal(rule->host, one->host);
+
+	if (!rule->below || same)
+		return same && rule->below == one->below;
+	return len > end + 1 && one->host[len - end - 1] == '.' &&
+	       str_equal(one->host + len - end, rule->host);
+}
+
+static bool covers_port(const struct rules *r, const struct rule *asked, uint16_t port)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (is_plain(&r->rules[i]) && host_covers(&r->rules[i], asked) &&
+		    port_matches(&r->rules[i], port))
+			return true;
+	return false;
+}
+
+bool rules_cover(const struct rules *r, const struct rules *one)
+{
+	const struct rule *asked = &one->rules[0];
+
+	if (one->count != 1 || !is_plain(asked))
+		return false;
+	for (size_t i = 0; i < asked->port_count; i++)
+		if (!covers_port(r, asked, asked->ports[i]))
+			return false;
+	return true;
+}

@@ -71,6 +71,11 @@ enum rules_verdict rules_match(const struct rules *r, const struct target *targe
  */
 bool rules_allow_address(const struct rules *r, const struct in6_addr *a, uint16_t port,
                          bool by_itself);
+/** rules_have_address - whether one is a CIDR rule. */
+bool rules_have_address(const struct rules *r);
+/** rules_cover - whether @r has a rule for the names and ports of the only rule of @one, which has
+ * neither methods nor a path. */
+bool rules_cover(const struct rules *r, const struct rules *one);
 /** rules_allow_raw - whether a tunnel may carry anything: a rule "TCP HOST:PORT", or a CIDR rule
  * for a literal address. Other tunnels must be TLS. */
 bool rules_allow_raw(const struct rules *r, const struct target *target);

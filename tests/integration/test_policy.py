@@ -79,7 +79,7 @@ def hang_up(daemon, word):
 @pytest.mark.smoke
 def test_the_shipped_policies_are_listed_with_every_rule(client):
     heads = {p["name"]: p for p in client.get("/api/v1/policies").json["policies"]}
-    assert set(heads) == {"default", "strict", "permissive"}
+    assert set(heads) == {"default", "owner", "strict", "permissive"}
     assert heads["default"]["yours"] and not heads["strict"]["yours"]
     assert heads["strict"]["selectable"] and not heads["permissive"]["selectable"]
     strict = client.get("/api/v1/policies/strict").json
@@ -404,7 +404,7 @@ def test_the_command_line_explains(daemon):
 def test_the_command_line_lists_and_shows(daemon):
     explained = millibox("policy", "list", daemon=daemon)
     assert [line.split()[:2] for line in explained.stdout.splitlines()[1:]] == [
-        ["default", "yours"], ["permissive", "-"], ["strict", "selectable"],
+        ["default", "yours"], ["owner", "-"], ["permissive", "-"], ["strict", "selectable"],
     ]  # fmt: skip
     explained = millibox("policy", "show", "strict", daemon=daemon)
     assert any(

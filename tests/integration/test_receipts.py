@@ -129,6 +129,7 @@ def test_the_command_line_asks_for_one(cli):
     ("shell", "mount -t tmpfs x /mnt", {}, ("exit code", "seccomp refused mount with EPERM", "No policy")),
     ("shell", "echo curl: Could not resolve host >&2; exit 6", {}, ("exit code 6", "network.mode: the box has no network, and the error output looks like", "allowlist")),
     ("shell", "echo getaddrinfo ENOTFOUND a.test >&2; exit 1", {}, ("exit code 1", "network.mode: the box has no network", "allowlist")),
+    ("shell", "echo java.net.UnknownHostException: a.test >&2; exit 1", {}, ("exit code 1", "network.mode: the box has no network", "allowlist")),
     ("shell", "touch /usr/x", {}, ("exit code 1", "read-only", "/workspace")),
     ("shell", "kill -9 $$", {}, ("signal 9", "No rule", "program")),
 ])

@@ -28,6 +28,8 @@
 #define POLICY_ROWS(S, M) \
 	{"network", FIELD_ENUM, AT(S, M network), GIVEN(S, M network_asked), .words = decode_networks, \
 	 .description = "Network of the box; the default is the policy's. More than the policy allows is a 403, more than the driver can provide a 503. The native driver has none and allowlist."}, \
+	{"network_allow", FIELD_STRINGS, AT(S, M network_allow), .max = 64, .schema = "{\"items\": {\"type\": \"string\", \"examples\": [\"api.example.com\", \"pypi\"]}}", \
+	 .description = "The hosts that the box reaches, and no others: rules as in `network.allow` of a policy. The network is then `allowlist`. Each must be among the policy's, or among those that requests may name (`network.request`); else the answer is a 403."}, \
 	{"secrets", FIELD_STRINGS, AT(S, M secrets), .max = 8, \
 	 .description = "Names of secrets that the proxy adds to requests to their hosts. The policy must allow them (`network.secrets`); the code never sees their values."}, \
 	{"mcp", FIELD_STRINGS, AT(S, M mcp), .schema = "{\"maxItems\": 64, \"items\": {\"type\": \"string\", \"examples\": [\"github/search\"]}}", \

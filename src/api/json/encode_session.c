@@ -108,6 +108,8 @@ json_t *encode_session(const struct session *session)
 	json_set(j, "resource_limit", limits);
 	json_set(j, "policy", encode_text(info.policy));
 	json_set(j, "network", json_string(box_network_name(info.network)));
+	json_set(j, "network_allow",
+	         info.network_allow ? encode_texts(info.network_allow) : json_null());
 	json_set(j, "secrets", encode_texts(info.secrets));
 	json_set(j, "mcp", encode_texts(info.mcp));
 	json_set(j, "env_vars", encode_variables(info.env));
@@ -120,6 +122,7 @@ json_t *encode_session(const struct session *session)
 	set_dependencies(j, info.dependencies);
 	set_reason(j, &info);
 	json_set(j, "queued", json_integer((json_int_t)info.queued));
+	json_set(j, "background", json_integer((json_int_t)info.background));
 	json_set(j, "executions", json_integer((json_int_t)info.executions));
 	return j;
 }
@@ -157,6 +160,7 @@ json_t *encode_session_stats(struct session *session)
 	json_set(j, "processes_peak", count_or_null(c.pids_peak));
 	json_set(j, "processes_denied", count_or_null(c.pids_denied));
 	json_set(j, "queued", json_integer((json_int_t)info.queued));
+	json_set(j, "background", json_integer((json_int_t)info.background));
 	json_set(j, "executions", json_integer((json_int_t)info.executions));
 	json_set(j, "uptime_seconds", json_real((double)age_ms(&info) / 1000));
 	json_set(j, "resources", encode_resources(&info.limits));

@@ -38,6 +38,7 @@ static const struct clue {
 	{"Network is unreachable", NO_NETWORK},
 	{"EAI_AGAIN", NO_NETWORK},
 	{"ENOTFOUND", NO_NETWORK},
+	{"UnknownHostException", NO_NETWORK},
 #define NO_NAMES                                                                                   \
 	"allowlist",                                                                               \
 		"Rule network: boxes have no name service, and the error output looks like a "     \
@@ -47,6 +48,7 @@ static const struct clue {
 	{"Name or service not known", NO_NAMES},
 	{"EAI_AGAIN", NO_NAMES},
 	{"ENOTFOUND", NO_NAMES},
+	{"UnknownHostException", NO_NAMES},
 	{"Read-only file system", NULL,
          "Rule root: the root of a box is read-only, and the error output looks like a write to "
          "it.",

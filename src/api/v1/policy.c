@@ -180,12 +180,14 @@ static json_t *reach_object(const struct config *config, const struct question *
 		q->kind == KIND_SESSION ? q->request.secrets : q->exec.request.secrets;
 	const struct policy_reach *reach = &d->reach;
 	const struct box_rules *rules = d->spec.rules;
+	char *const *hosts =
+		q->kind == KIND_SESSION ? q->request.network_allow : q->exec.request.network_allow;
 	json_t *j = json_object();
 
 	if (d->spec.network == BOX_NETWORK_ALLOWLIST) {
 		json_set(j, "allow",
-		         grant_object(json_null(), texts_array(rules->texts, rules->count),
-		                      &reach->allow_rule));
+		         grant_object(hosts ? names_array(hosts) : json_null(),
+		                      texts_array(rules->texts, rules->count), &reach->allow_rule));
 		json_set(j, "secrets",
 		         grant_object(secrets ? names_array(secrets) : json_null(),
 		                      names_array(rules->secrets), &reach->secrets_rule));

@@ -99,6 +99,7 @@ struct policy {
 	struct policy_number isolation_min;
 	struct policy_number share_builds; /* enum policy_share */
 	struct policy_list network_allow;
+	struct policy_list network_request; /* what requests may name; "*": all but addresses */
 	struct policy_list network_ranges;  /* of bridge.allow; no list: all */
 	struct policy_list network_secrets; /* patterns of names; no list: none may be used */
 	struct policy_list mounts;

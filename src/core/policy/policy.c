@@ -504,6 +504,7 @@ static struct run_request box_request(const struct session_request *r)
 		.network = r->network,
 		.network_asked = r->network_asked,
 		.network_most = r->network_most,
+		.network_allow = r->network_allow,
 		.tenant = r->tenant,
 		.secrets = r->secrets,
 		.mcp = r->mcp,

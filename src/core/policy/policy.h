@@ -144,6 +144,13 @@ struct policy_decision {
 	struct policy_reach reach;
 };
 
+/* What a box was created with. */
+struct policy_box {
+	const char *tenant;
+	char *const *hosts;   /* network_allow of its request; NULL: the policies' */
+	char *const *secrets; /* names; NULL: none */
+};
+
 struct policy_explanation {
 	bool allowed;
 	struct policy_decision decision; /* if allowed */
@@ -164,12 +171,12 @@ int policy_decide_session(const struct policy_rules *rules, const struct policy_
                           const struct session_request *request,
                           struct policy_decision *ret_decision, struct error *err) attr_must_check;
 /**
- * policy_network_rules - what @stack lets a box with network allowlist reach now, and which of
- * @secrets (names; may be NULL) of @tenant it may use. A reference.
+ * policy_network_rules - what @stack lets a box with network allowlist reach now, and which of its
+ * secrets it may use. A reference.
  */
 struct box_rules *policy_network_rules(const struct policy_rules *rules,
-                                       const struct policy_stack *stack, const char *tenant,
-                                       char *const *secrets);
+                                       const struct policy_stack *stack,
+                                       const struct policy_box *box);
 /** policy_check_network - whether @stack lets a box keep the network that it has, and which ranges
  * (box_spec.ranges) it may reach with BOX_NETWORK_BRIDGE. */
 int policy_check_network(const struct policy_rules *rules, const struct policy_stack *stack,

@@ -99,6 +99,11 @@ static bool is_network_rule(const char *text)
 	return rules != NULL;
 }
 
+static bool is_network_request(const char *text)
+{
+	return str_equal(text, "*") || is_network_rule(text);
+}
+
 static bool is_range(const char *text)
 {
 	struct error err = {0};
@@ -145,6 +150,7 @@ static const struct policy_key keys[] = {
 	WORD("limits.output.on_overflow", on_overflow, overflow_words, "A program that writes more continues (truncate) or is killed (kill)"),
 	WORD("network.mode", network_mode, network_words, "Network of a box, and the maximum a request may ask for"),
 	LIST_OF("network.allow", network_allow, is_network_rule, "What a box with network allowlist can reach: hosts (api.example.com, *.example.com:8443), addresses (10.1.0.0/16:5432), methods and paths of plain HTTP (GET deb.example.com/debian/*), or a set: pypi, npm, crates, golang, maven, nuget, debian, github"),
+	LIST_OF("network.request", network_request, is_network_request, "What a request may name besides network.allow, whatever the mode: rules as there, or \"*\" for all hosts with public addresses; default: nothing"),
 	LIST_OF("network.ranges", network_ranges, is_range, "Of the setting bridge.allow, the ranges that a box with network bridge reaches; default: all"),
 	LIST("network.secrets", network_secrets, NAME_LETTERS, "Secrets that may be requested; default: none"),
 	WORD("network.intercept", network_intercept, flag_words, "Whether the proxy may intercept TLS to the hosts of requested secrets, to add them"),

@@ -9,6 +9,10 @@
 #include "core/policy/policies.h"
 #include "core/policy/policy_internal.h"
 #include "driver/driver.h"
+#include "egress/rules.h"
+
+#define ANY_NAME "*" /* in network.request */
+#define NAMED    "network_allow"
 
 /* A name in network.allow that stands for the hosts of a registry. */
 static const struct {
@@ -59,16 +63,21 @@ static void add_text(struct texts *to, const char *text)
 	to->bytes += strlen(text) + 1;
 }
 
-static void add_policy(const struct config *config, const struct policy *p, struct texts *to)
+static void add_word(const struct config *config, const char *word, struct texts *to)
 {
-	for (char *const *item = p->network_allow.items; item && *item; item++) {
-		char *const *set = find_set(config, *item);
+	char *const *set = find_set(config, word);
 
-		if (!set)
-			add_text(to, *item);
-		for (; set && *set; set++)
-			add_text(to, *set);
-	}
+	if (!set)
+		add_text(to, word);
+	for (; set && *set; set++)
+		add_text(to, *set);
+}
+
+static void add_list(const struct config *config, char *const *items, struct texts *to)
+{
+	for (; items && *items; items++)
+		if (!str_equal(*items, ANY_NAME))
+			add_word(config, *items, to);
 }
 
 static void keep_common(struct texts *a, const struct texts *b)
@@ -127,7 +136,7 @@ static struct box_rules *rules_for(const struct config *c, const struct policy *
 		size_t before = texts.count;
 
 		other.count = other.bytes = 0;
-		add_policy(c, policies[i], i == 0 ? &texts : &other);
+		add_list(c, policies[i]->network_allow.items, i == 0 ? &texts : &other);
 		if (i > 0)
 			keep_common(&texts, &other);
 		if (texts.count < before)
@@ -135,6 +144,77 @@ static struct box_rules *rules_for(const struct config *c, const struct policy *
 	}
 	if (ret_by)
 		*ret_by = by;
+	return make_rules(c, &texts);
+}
+
+/*
+ * Hosts that a request names. It may name what network.allow has where the mode of the policy is
+ * allowlist, every name with public addresses where it is more, and what network.request has
+ * whatever the mode. A rule for addresses opens private ones: only its very text grants it.
+ */
+
+static bool list_covers(const struct config *c, char *const *items, const struct rules *one)
+{
+	struct texts texts = {.count = 0};
+	struct error ignored = {0};
+	cleanup_rules struct rules *rules = NULL;
+
+	add_list(c, items, &texts);
+	rules = rules_parse(texts.all, texts.count, &ignored);
+	return rules && rules_cover(rules, one);
+}
+
+static bool grants_rule(const struct config *c, const struct policy *p, const char *text)
+{
+	bool has_mode = p->network_mode.value >= BOX_NETWORK_ALLOWLIST;
+	char *const *own = has_mode ? p->network_allow.items : NULL;
+	struct error ignored = {0};
+	cleanup_rules struct rules *one = NULL;
+
+	if (str_list_has(own, text) || str_list_has(p->network_request.items, text))
+		return true;
+	one = rules_parse(&text, 1, &ignored);
+	if (!one)
+		return false;
+	if (!rules_have_address(one) && (p->network_mode.value > BOX_NETWORK_ALLOWLIST ||
+	                                 str_list_has(p->network_request.items, ANY_NAME)))
+		return true;
+	return list_covers(c, own, one) || list_covers(c, p->network_request.items, one);
+}
+
+static bool grants_word(const struct config *c, const struct policy *p, const char *word)
+{
+	char *const *set = find_set(c, word);
+
+	if (!set || str_list_has(p->network_request.items, word))
+		return grants_rule(c, p, word);
+	for (; *set; set++)
+		if (!grants_rule(c, p, *set))
+			return p->network_mode.value >= BOX_NETWORK_ALLOWLIST &&
+			       str_list_has(p->network_allow.items, word);
+	return true;
+}
+
+/* Return: the policy that does not grant @word; NULL: all do. */
+static const struct policy *find_refusing(const struct config *c,
+                                          const struct policy *const *policies, size_t count,
+                                          const char *word)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!grants_word(c, policies[i], word))
+			return policies[i];
+	return NULL;
+}
+
+/* Those of @hosts that every policy grants. */
+static struct box_rules *named_rules(const struct config *c, const struct policy *const *policies,
+                                     size_t count, char *const *hosts)
+{
+	struct texts texts = {.count = 0};
+
+	for (; count > 0 && *hosts; hosts++)
+		if (!find_refusing(c, policies, count, *hosts))
+			add_word(c, *hosts, &texts);
 	return make_rules(c, &texts);
 }
 
@@ -153,10 +233,13 @@ static struct policy_rule rule_in(const struct policy *p, const struct policy_so
 static void allow_hosts(struct policy_deciding *in)
 {
 	const struct policy *secrets = in->policies[0], *intercept = in->policies[0];
+	char *const *hosts = in->request->network_allow;
 	struct policy_reach *to = &in->d.reach;
 	size_t by = 0;
 
-	in->d.spec.rules = rules_for(in->rules->config, in->policies, in->policies_count, &by);
+	in->d.spec.rules =
+		hosts ? named_rules(in->rules->config, in->policies, in->policies_count, hosts)
+		      : rules_for(in->rules->config, in->policies, in->policies_count, &by);
 	for (size_t i = 1; i < in->policies_count; i++) {
 		if (secrets->network_secrets.items && !in->policies[i]->network_secrets.items)
 			secrets = in->policies[i];
@@ -164,8 +247,9 @@ static void allow_hosts(struct policy_deciding *in)
 			intercept = in->policies[i];
 	}
 	to->intercept = intercept->network_intercept.value;
-	to->allow_rule =
-		rule_in(in->policies[by], &in->policies[by]->network_allow.by, "network.allow");
+	to->allow_rule = hosts ? (struct policy_rule){.by = POLICY_BY_REQUEST, .path = NAMED}
+	                       : rule_in(in->policies[by], &in->policies[by]->network_allow.by,
+	                                 "network.allow");
 	to->secrets_rule = rule_in(secrets, &secrets->network_secrets.by, "network.secrets");
 	to->intercept_rule =
 		rule_in(intercept, &intercept->network_intercept.by, "network.intercept");
@@ -273,15 +357,84 @@ int policy_keep_network(struct policy_deciding *in, enum box_network network)
 	return network == BOX_NETWORK_HOST ? policy_keep_host(in) : 0;
 }
 
-int policy_allow_network(struct policy_deciding *in)
+static int check_driver(struct policy_deciding *in)
 {
 	static const struct policy_rule driver = {.by = POLICY_BY_DRIVER, .path = "network"};
+	enum box_network granted = in->d.spec.network;
+
+	if (granted == BOX_NETWORK_NONE || (in->rules->caps->networks & BOX_NETWORK_BIT(granted)))
+		return 0;
+	assert(granted < BOX_NETWORK_COUNT);
+	return policy_refuse(in, ERR_UNAVAILABLE, "network", &driver,
+	                     "the policy gives network '%s', which boxes do not have here; %s",
+	                     box_network_name(granted), remedies[granted]);
+}
+
+static int check_word(struct policy_deciding *in, const char *word)
+{
+	const struct policy *refusing =
+		find_refusing(in->rules->config, in->policies, in->policies_count, word);
+	struct error why = {0};
+	cleanup_rules struct rules *rules = rules_parse(&word, 1, &why);
+	struct policy_rule rule = {.by = POLICY_BY_PROGRAM, .path = "network.request"};
+	char quoted[POLICY_QUOTE_LEN];
+
+	if (!rules)
+		return error_field(in->err, NAMED, "'%s': %.120s", policy_quote(word, quoted),
+		                   why.msg);
+	if (in->request->network_most || (!refusing && in->policies_count > 0))
+		return 0;
+	if (refusing) {
+		rule = rule_in(refusing, &refusing->network_request.by, "network.request");
+		rule.by = POLICY_BY_POLICY;
+	}
+	return policy_refuse(in, ERR_DENIED, NAMED, &rule,
+	                     "requests may not name '%s'; the policy \"owner\" lets them name "
+	                     "public hosts",
+	                     policy_quote(word, quoted));
+}
+
+static bool may_name(const struct policy_deciding *in)
+{
+	for (size_t i = 0; i < in->policies_count; i++)
+		if (in->policies[i]->network_mode.value < BOX_NETWORK_ALLOWLIST &&
+		    !in->policies[i]->network_request.items)
+			return false;
+	return in->policies_count > 0;
+}
+
+/* The request has a list of hosts. An empty one is no host: less than any policy grants. */
+static int allow_named(struct policy_deciding *in)
+{
+	const struct run_request *r = in->request;
+	char *const *hosts = r->network_allow;
+	bool asks_none = r->network_asked && r->network == BOX_NETWORK_NONE;
+
+	if (r->network_asked && r->network != BOX_NETWORK_ALLOWLIST && (*hosts || !asks_none))
+		return error_field(in->err, NAMED, "is for network 'allowlist', not for '%s'",
+		                   box_network_name(r->network));
+	for (char *const *host = hosts; *host; host++)
+		if (check_word(in, *host) < 0)
+			return -1;
+	in->d.network = (struct policy_rule){.by = POLICY_BY_REQUEST, .path = NAMED};
+	in->d.spec.network = in->policies_count > 0 && (*hosts || (may_name(in) && !asks_none))
+	                             ? BOX_NETWORK_ALLOWLIST
+	                             : BOX_NETWORK_NONE;
+	if (in->d.spec.network == BOX_NETWORK_ALLOWLIST)
+		allow_hosts(in);
+	return check_driver(in);
+}
+
+int policy_allow_network(struct policy_deciding *in)
+{
 	const struct run_request *r = in->request;
 	struct policy_rule rule;
 	enum box_network most = network_of(in, &rule);
 	bool is_asked = r->network_asked && !(r->network_most && r->network > most);
 	enum box_network granted = is_asked ? r->network : most;
 
+	if (r->network_allow)
+		return allow_named(in);
 	if (granted > most)
 		return refuse_mode(in, &rule, granted, most);
 	if (is_asked)
@@ -292,17 +445,12 @@ int policy_allow_network(struct policy_deciding *in)
 		allow_hosts(in);
 	if (granted == BOX_NETWORK_BRIDGE && allow_ranges(in) < 0)
 		return -1;
-	if (granted == BOX_NETWORK_NONE || (in->rules->caps->networks & BOX_NETWORK_BIT(granted)))
-		return 0;
-	assert(granted < BOX_NETWORK_COUNT);
-	return policy_refuse(in, ERR_UNAVAILABLE, "network", &driver,
-	                     "the policy gives network '%s', which boxes do not have here; %s",
-	                     box_network_name(granted), remedies[granted]);
+	return check_driver(in);
 }
 
 struct box_rules *policy_network_rules(const struct policy_rules *rules,
-                                       const struct policy_stack *stack, const char *tenant,
-                                       char *const *secrets)
+                                       const struct policy_stack *stack,
+                                       const struct policy_box *box)
 {
 	const struct policy *const both[] = {stack->own, stack->chosen};
 	const struct policy *granting[ARRAY_SIZE(both)];
@@ -312,11 +460,12 @@ struct box_rules *policy_network_rules(const struct policy_rules *rules,
 	for (size_t i = 0; i < ARRAY_SIZE(both); i++) {
 		if (!both[i])
 			continue;
-		if (both[i]->network_mode.value < BOX_NETWORK_ALLOWLIST)
+		if (!box->hosts && both[i]->network_mode.value < BOX_NETWORK_ALLOWLIST)
 			return rules_for(rules->config, granting, 0, NULL);
 		granting[count++] = both[i];
 	}
-	made = rules_for(rules->config, granting, count, NULL);
-	policy_keep_secrets(rules, granting, count, tenant, secrets, made);
+	made = box->hosts ? named_rules(rules->config, granting, count, box->hosts)
+	                  : rules_for(rules->config, granting, count, NULL);
+	policy_keep_secrets(rules, granting, count, box->tenant, box->secrets, made);
 	return made;
 }

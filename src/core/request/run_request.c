@@ -25,6 +25,7 @@ void run_request_done(struct run_request *request)
 	free(request->cwd);
 	str_list_free(request->args);
 	str_list_free(request->env);
+	str_list_free(request->network_allow);
 	str_list_free(request->secrets);
 	str_list_free(request->mcp);
 	str_list_free(request->options);
@@ -130,6 +131,7 @@ struct run_request *run_request_copy(const struct run_request *request)
 	copy->lock = NULL;
 	copy->args = request->args ? str_list_copy(request->args) : NULL;
 	copy->env = request->env ? str_list_copy(request->env) : NULL;
+	copy->network_allow = request->network_allow ? str_list_copy(request->network_allow) : NULL;
 	copy->secrets = request->secrets ? str_list_copy(request->secrets) : NULL;
 	copy->mcp = request->mcp ? str_list_copy(request->mcp) : NULL;
 	copy->options = request->options ? str_list_copy(request->options) : NULL;

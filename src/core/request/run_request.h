@@ -62,6 +62,7 @@ struct run_request {
 	bool network_asked;
 	bool network_most; /* @network is the most: less, if the policy grants less */
 	enum box_network network;
+	char **network_allow;      /* hosts, instead of the policy's; NULL-terminated */
 	char **secrets;            /* names; NULL-terminated */
 	char **mcp;                /* SERVER or SERVER/TOOL that the code may call; the same */
 	bool timeout_soft;         /* timeout_us is a default: not the caller's */

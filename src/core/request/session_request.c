@@ -16,6 +16,7 @@ void session_request_done(struct session_request *request)
 	str_list_free(request->packages);
 	free(request->lock);
 	str_list_free(request->env);
+	str_list_free(request->network_allow);
 	str_list_free(request->secrets);
 	str_list_free(request->mcp);
 	*request = (struct session_request){0};

@@ -39,6 +39,7 @@ struct session_request {
 	bool network_asked;
 	bool network_most; /* @network is the most: less, if the policy grants less */
 	enum box_network network;
+	char **network_allow;    /* hosts, instead of the policy's; NULL-terminated */
 	char **secrets;          /* names; NULL-terminated */
 	char **mcp;              /* SERVER or SERVER/TOOL that code may call, NULL-terminated */
 	char *dependencies;      /* JSON, returned on request; NULL: none */

@@ -233,6 +233,8 @@ struct session *session_new(struct session_service *s, const struct session_requ
 	str_list_free(session->secrets);
 	session->secrets = str_list_copy(request->secrets);
 	session->mcp = request->mcp ? str_list_copy(request->mcp) : NULL;
+	session->network_allow =
+		request->network_allow ? str_list_copy(request->network_allow) : NULL;
 	session->template = template_ref(request->template);
 	session->image = image_ref(session->template ? session->template->image : NULL);
 	session->packages = image_ref(session->template ? session->template->packages : NULL);
@@ -310,6 +312,7 @@ void session_reap(struct session *session)
 	box_rules_unref(session->spec.rules);
 	box_rules_unref(session->spec.tools);
 	str_list_free(session->mcp);
+	str_list_free(session->network_allow);
 	template_unref(session->template);
 	image_unref(session->image);
 	image_unref(session->packages);
@@ -414,6 +417,7 @@ void session_info(const struct session *session, struct session_info *ret_info)
 		.container_id = session->spec.id[0] ? session->spec.id : NULL,
 		.driver = session->service->config.driver->ops->name,
 		.network = session->spec.network,
+		.network_allow = session->network_allow,
 		.mcp = session->mcp,
 		.env = session->env,
 		.secrets = session->secrets,
@@ -428,6 +432,7 @@ void session_info(const struct session *session, struct session_info *ret_info)
 		.request_id = session->spec.request_id,
 		.key_id = session->key_id,
 		.queued = session->queued,
+		.background = session->beside_count,
 		.executions = session->executions,
 		.dependencies = session->dependencies,
 		.cuts = session->cuts,

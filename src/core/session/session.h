@@ -54,7 +54,8 @@ struct session_info {
 	const char *driver;
 	const char *policy; /* it was made under; NULL: settings alone */
 	enum box_network network;
-	char *const *mcp; /* tools that it may call, as requested; NULL: none */
+	char *const *network_allow; /* as requested; NULL: what its policies allow */
+	char *const *mcp;           /* tools that it may call, as requested; NULL: none */
 	char *const *env;
 	char *const *secrets; /* names */
 	struct box_limits limits;
@@ -63,6 +64,7 @@ struct session_info {
 	const char *reason;              /* why it ended, for people; NULL */
 	const char *request_id, *key_id; /* of its creation; key_id: NULL: none */
 	size_t queued, executions;
+	size_t background;              /* runs beside the queue */
 	const char *dependencies;       /* of session_set_dependencies; NULL: none */
 	const struct policy_cuts *cuts; /* of the last session_create; NULL: none, or restored */
 	const char *notes;              /* of session_set_notes; NULL: none */

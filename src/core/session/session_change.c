@@ -141,13 +141,13 @@ static void renew_network(struct session *session, const struct policy_stack *st
 static void renew_rules(struct session *session, const struct policy_stack *stack, bool is_gone)
 {
 	const struct session_service *s = session->service;
+	const struct policy_box box = {session->tenant, session->network_allow, session->secrets};
 	struct box_spec *spec = &session->spec;
 
 	if (spec->network == BOX_NETWORK_ALLOWLIST) {
 		box_rules_unref(spec->rules);
 		spec->rules = is_gone ? box_rules_new(NULL, 0)
-		                      : policy_network_rules(s->rules, stack, session->tenant,
-		                                             session->secrets);
+		                      : policy_network_rules(s->rules, stack, &box);
 		if (session->box)
 			box_set_rules(session->box, spec->rules);
 	}

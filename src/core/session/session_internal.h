@@ -98,6 +98,7 @@ struct session {
 	char **env;                /* owned, NULL-terminated; never NULL */
 	char **secrets;            /* names, the same */
 	char **mcp;                /* owned, NULL-terminated: as requested; NULL: none */
+	char **network_allow;      /* the same; NULL: what its policies allow */
 	enum session_mode mode;
 	enum session_state state; /* only session_set_state writes it */
 	struct session_step steps[SESSION_HISTORY_MAX];

@@ -389,6 +389,7 @@ static struct run_request effective_request(const struct session *session,
 	r.max_processes = limits->pids;
 	r.network_asked = true;
 	r.network = session->spec.network;
+	r.network_allow = session->network_allow;
 	r.mcp = session->mcp;
 	r.template = session->template;
 	r.in_session = true;

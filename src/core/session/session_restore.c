@@ -68,6 +68,7 @@ static struct session_request request_of(const struct session *session)
 		.language = session->language,
 		.mode = session->mode,
 		.env = session->env,
+		.network_allow = session->network_allow,
 		.mcp = session->mcp,
 		.idle_timeout_us = session->idle_us,
 		.lifetime_us = session->lifetime_us,

@@ -90,6 +90,8 @@ static char *encode_spec(const struct session *session)
 	assert(j); /* numbers and names, which are ASCII */
 	if (session->mcp)
 		(void)json_object_set_new(j, "mcp", encode_names(session->mcp));
+	if (session->network_allow)
+		(void)json_object_set_new(j, "network_allow", encode_names(session->network_allow));
 	if (session->image)
 		(void)json_object_set_new(j, "image_bytes",
 		                          json_integer((json_int_t)session->image->bytes));
@@ -418,6 +420,8 @@ static void read_spec(struct session *session, const char *text)
 	session->secrets = read_names(json_object_get(j, "secrets"));
 	if (json_array_size(json_object_get(j, "mcp")) > 0)
 		session->mcp = read_names(json_object_get(j, "mcp"));
+	if (json_object_get(j, "network_allow"))
+		session->network_allow = read_names(json_object_get(j, "network_allow"));
 	session->past_spec = text_of(j, "made_of");
 	session->past_spec_ms = (uint64_t)json_integer_value(json_object_get(j, "made_of_ms"));
 	session->past_root = text_of(j, "root");

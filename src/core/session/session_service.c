@@ -228,6 +228,8 @@ static bool has_same_reach(const struct session *session, const struct session_r
                            const struct policy_decision *decision)
 {
 	return session->spec.network == decision->spec.network &&
+	       !session->network_allow == !request->network_allow &&
+	       same_list(session->network_allow, request->network_allow) &&
 	       same_list(session->mcp, request->mcp) &&
 	       same_names(request->secrets, session->secrets);
 }

@@ -98,6 +98,27 @@ def test_tools_of_servers(kind, sdk):
             pass
 
 
+def test_hosts(kind, make_daemon):
+    """The policy lets requests name hosts; only those are reached."""
+    code = "import urllib.request as u\ntry: u.urlopen('http://other.example.com/')\nexcept OSError as e: print(e)"
+    served = make_daemon(env={"MILLIBOX_POLICY_DEFAULT": "owner"}).start()
+    with kind.Client(socket=served.socket) as client:
+        result = client.run_code(code, allow="api.example.com")
+        assert [denial["what"] for denial in result.denials] == ["other.example.com:80"], result.raw
+        with kind.Sandbox(client, allow=["api.example.com"]) as box:
+            assert box.info().raw["network_allow"] == ["api.example.com"]
+            assert box.run_code(code).denials[0]["what"] == "other.example.com:80"
+        with kind.Sandbox(client, allow=[]) as box:
+            assert box.run_code(code).denials[0]["what"] == "other.example.com:80"
+
+
+def test_hosts_that_no_policy_lets_requests_name(sdk):
+    with pytest.raises(errors.PolicyDeniedError, match="network.request") as refused:
+        sdk.run_code("1", allow=["api.example.com"])
+    assert refused.value.field == "network_allow"
+    assert sdk.run_code("print(1)", allow=[]).stdout == "1\n"
+
+
 def test_receipts(sdk, box):
     for ran in (sdk, box):
         assert ran.run_code("1").receipt is None

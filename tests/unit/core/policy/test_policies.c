@@ -103,7 +103,7 @@ static const struct policy *get(struct fixture *f, const char *name)
 	return policy;
 }
 
-static void three_are_built_in(void **state)
+static void four_are_built_in(void **state)
 {
 	struct fixture *f = *state;
 	const struct policies_config config = {.dir = "", .fallback = "strict"};
@@ -111,9 +111,10 @@ static void three_are_built_in(void **state)
 	f->policies = policies_load(&config, &f->err);
 	assert_non_null(f->policies);
 	assert_string_equal(policies_at(f->policies, 0)->name, "default");
-	assert_string_equal(policies_at(f->policies, 1)->name, "permissive");
-	assert_string_equal(policies_at(f->policies, 2)->name, "strict");
-	assert_null(policies_at(f->policies, 3));
+	assert_string_equal(policies_at(f->policies, 1)->name, "owner");
+	assert_string_equal(policies_at(f->policies, 2)->name, "permissive");
+	assert_string_equal(policies_at(f->policies, 3)->name, "strict");
+	assert_null(policies_at(f->policies, 4));
 	assert_string_equal(policies_default(f->policies), "strict");
 	assert_string_equal(get(f, "strict")->file, "built in");
 	assert_null(policies_find(f->policies, "lax"));
@@ -180,7 +181,7 @@ static void other_files_are_left_alone(void **state)
 	put(f, "notes.txt", "nonsense");
 	put(f, "old.yaml~", "nonsense");
 	expect_loaded(f);
-	assert_null(policies_at(f->policies, 3));
+	assert_null(policies_at(f->policies, 4));
 }
 
 static void errors_name_their_line(void **state)
@@ -372,7 +373,7 @@ static void every_key_prints_what_it_reads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(three_are_built_in, setup, teardown),
+		cmocka_unit_test_setup_teardown(four_are_built_in, setup, teardown),
 		cmocka_unit_test_setup_teardown(rules_name_their_policy_and_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(lists_replace_and_may_be_emptied, setup, teardown),
 		cmocka_unit_test_setup_teardown(files_replace_what_is_built_in, setup, teardown),

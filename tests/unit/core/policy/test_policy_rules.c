@@ -286,6 +286,135 @@ static void the_network_is_exactly_as_decided(void **state)
 	}
 }
 
+#define ALLOWLIST "network: {mode: allowlist, allow: "
+#define REQUEST   "network: {request: "
+
+static void requests_name_hosts_that_policies_grant(void **state)
+{
+	static const struct {
+		const char *own, *chosen;
+		const char *host;
+		const char *rule; /* NULL: allowed */
+	} rows[] = {
+		/* clang-format off */
+		{"", NULL, "a.example", "policy own: network.request: requests may not name 'a.example'"},
+		{NULL, NULL, "a.example", "program: network.request: "},
+		{ALLOWLIST "[a.example]}", NULL, "a.example", NULL},
+		{ALLOWLIST "[a.example]}", NULL, "b.example", "policy own: network.request: "},
+		{ALLOWLIST "[a.example]}", NULL, "a.example:443", NULL},
+		{ALLOWLIST "[a.example]}", NULL, "a.example:8443", "policy own: network.request: "},
+		{ALLOWLIST "['*.example']}", NULL, "a.example", NULL},
+		{ALLOWLIST "['*.example']}", NULL, "*.a.example", NULL},
+		{ALLOWLIST "['*.a.example']}", NULL, "*.example", "policy own: network.request: "},
+		{ALLOWLIST "['*.example']}", NULL, "example", "policy own: network.request: "},
+		{ALLOWLIST "['GET a.example/x']}", NULL, "a.example", "policy own: network.request: "},
+		{ALLOWLIST "['GET a.example/x']}", NULL, "GET a.example/x", NULL},
+		{ALLOWLIST "['TCP a.example:5432']}", NULL, "a.example:5432", "policy own: network.request: "},
+		{ALLOWLIST "[a.example]}", NULL, "TCP a.example:443", "policy own: network.request: "},
+		/* The list of a policy without a network grants nothing. */
+		{"network: {allow: [a.example]}", NULL, "a.example", "policy own: network.request: "},
+		{REQUEST "[a.example]}", NULL, "a.example", NULL},
+		{REQUEST "[a.example]}", NULL, "b.example", "policy own: network.request: "},
+		{REQUEST "['*']}", NULL, "b.example:8443", NULL},
+		{REQUEST "['*']}", NULL, "TCP b.example:22", NULL},
+		{REQUEST "['*']}", NULL, "10.0.0.0/8", "policy own: network.request: "},
+		{REQUEST "['*']}", NULL, "10.1.2.3", "policy own: network.request: "},
+		{REQUEST "['*', 10.1.2.3]}", NULL, "10.1.2.3", NULL},
+		{REQUEST "[10.0.0.0/8]}", NULL, "10.1.2.3", "policy own: network.request: "},
+		{"network: {mode: bridge}", NULL, "a.example", NULL},
+		{"network: {mode: bridge}", NULL, "10.1.2.3", "policy own: network.request: "},
+		/* Every policy that applies must grant it. */
+		{REQUEST "['*']}", "", "a.example", "policy chosen: network.request: "},
+		{"", REQUEST "['*']}", "a.example", "policy own: network.request: "},
+		{REQUEST "['*']}", ALLOWLIST "[a.example]}", "a.example", NULL},
+		/* clang-format on */
+	};
+	struct fixture *f = *state;
+
+	f->caps.networks = ~0u;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		char *hosts[] = {(char *)(uintptr_t)rows[i].host, NULL};
+
+		use(f, rows[i].own, rows[i].chosen);
+		f->request.network_allow = f->session.network_allow = hosts;
+		for (int j = 0; j < 2; j++) {
+			const struct policy_explanation *e = j ? ask_session(f) : ask(f);
+			const struct box_spec *spec = &e->decision.spec;
+
+			if (rows[i].rule) {
+				expect_refused(e, ERR_DENIED, "network_allow", rows[i].rule);
+				continue;
+			}
+			expect_allowed(e);
+			assert_int_equal(spec->network, BOX_NETWORK_ALLOWLIST);
+			assert_int_equal(spec->rules->count, 1);
+			assert_string_equal(spec->rules->texts[0], rows[i].host);
+		}
+		f->request.network_allow = f->session.network_allow = NULL;
+	}
+}
+
+static void a_list_of_hosts_is_for_an_allowlist(void **state)
+{
+	struct fixture *f = *state;
+	char *hosts[] = {(char *)"a.example", NULL}, *none[] = {NULL},
+	     *bad[] = {(char *)"a b", NULL};
+
+	f->caps.networks = ~0u;
+	use(f, REQUEST "['*']}", NULL);
+	f->request.network_asked = true;
+	f->request.network = BOX_NETWORK_NONE;
+	f->request.network_allow = hosts;
+	expect_refused(ask(f), ERR_INVALID, "network_allow", "is for network 'allowlist'");
+	f->request.network = BOX_NETWORK_ALLOWLIST;
+	expect_allowed(ask(f));
+	f->request.network_asked = false;
+	f->request.network_allow = bad;
+	expect_refused(ask(f), ERR_INVALID, "network_allow", "'a b': ");
+	/* No host at all: less than any policy grants. */
+	f->request.network_allow = none;
+	expect_allowed(ask(f));
+	assert_int_equal(f->result.decision.spec.network, BOX_NETWORK_ALLOWLIST);
+	assert_int_equal(f->result.decision.spec.rules->count, 0);
+	use(f, "", NULL);
+	expect_allowed(ask(f));
+	assert_int_equal(f->result.decision.spec.network, BOX_NETWORK_NONE);
+	/* A session that goes on has what is still granted. */
+	f->request.network_allow = hosts;
+	f->request.network_asked = f->request.network_most = true;
+	expect_allowed(ask(f));
+	assert_int_equal(f->result.decision.spec.rules->count, 0);
+	f->request.network_most = false;
+}
+
+/* As after a reload. */
+static size_t count_rules(struct fixture *f, const struct policy_box *box, const char *first)
+{
+	const struct policy_stack stack = {f->own, f->chosen};
+	struct box_rules *rules = policy_network_rules(&f->rules, &stack, box);
+	size_t count = rules->count;
+
+	assert_string_equal(count ? rules->texts[0] : "", first);
+	box_rules_unref(rules);
+	return count;
+}
+
+static void named_hosts_follow_the_policies(void **state)
+{
+	struct fixture *f = *state;
+	char *hosts[] = {(char *)"a.example", (char *)"b.example", NULL};
+	const struct policy_box box = {.hosts = hosts}, other = {0};
+
+	use(f, REQUEST "['*']}", NULL);
+	assert_int_equal(count_rules(f, &box, "a.example"), 2);
+	assert_int_equal(count_rules(f, &other, ""), 0);
+	use(f, ALLOWLIST "[b.example, c.example, d.example]}", NULL);
+	assert_int_equal(count_rules(f, &box, "b.example"), 1);
+	assert_int_equal(count_rules(f, &other, "b.example"), 3);
+	use(f, "", NULL);
+	assert_int_equal(count_rules(f, &box, ""), 0);
+}
+
 static void unsupported_driver_features_are_refused(void **state)
 {
 	static const struct {
@@ -621,6 +750,9 @@ int main(void)
 		TEST(languages_are_allowed_and_denied_by_any_name),
 		TEST(variables_are_allowed_and_denied),
 		TEST(the_network_is_exactly_as_decided),
+		TEST(requests_name_hosts_that_policies_grant),
+		TEST(a_list_of_hosts_is_for_an_allowlist),
+		TEST(named_hosts_follow_the_policies),
 		TEST(unsupported_driver_features_are_refused),
 		TEST(tools_of_servers_are_granted_by_name),
 		TEST(isolation_is_demanded_by_name_or_level),
