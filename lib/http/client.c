@@ -263,12 +263,23 @@ static int run_transfer(struct transfer *t, CURLcode *ret_code)
 	return 0;
 }
 
-static const char *failure_hint(CURLcode code)
+/* A TLS server takes a plain request for a broken handshake. */
+static bool may_be_tls(const struct transfer *t)
+{
+	long status = 0;
+
+	(void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+	return !t->request->socket_path && status == 0 && str_has_prefix(t->request->url, "http:");
+}
+
+static const char *failure_hint(const struct transfer *t, CURLcode code)
 {
 	static const char plain[] =
 		"is not a TLS server, or shares no TLS version or cipher with this "
 		"client; without TLS its address starts with http://";
 	static const char tls[] = "does not answer with HTTP; with TLS its address "
+				  "starts with https://";
+	static const char cut[] = "closed the connection before it answered; with TLS its address "
 				  "starts with https://";
 	static const char broken[] = "closed the connection without a response; it may have "
 				     "carried out the request";
@@ -284,6 +295,8 @@ static const char *failure_hint(CURLcode code)
 	for (size_t i = 0; i < ARRAY_SIZE(hints); i++)
 		if (hints[i].code == code)
 			return hints[i].hint;
+	if ((code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR) && may_be_tls(t))
+		return cut;
 	return NULL;
 }
 
@@ -312,7 +325,7 @@ static int report_failure(const struct transfer *t, int r, CURLcode code, struct
 	if (code == CURLE_COULDNT_CONNECT && request->unreached)
 		return error_set(err, ERR_UNAVAILABLE, (int)sys, "cannot connect to %s; %s", where,
 		                 request->unreached);
-	hint = failure_hint(code);
+	hint = failure_hint(t, code);
 	if (hint)
 		return error_set(err, ERR_UNAVAILABLE, 0, "%s %s (%s)", where, hint,
 		                 t->detail[0] ? t->detail : curl_easy_strerror(code));

@@ -213,6 +213,8 @@ COMMAND(execution_logs, "execution logs", "(EXECUTION | SESSION)",
 COMMAND(logs, "logs", "(SESSION | EXECUTION)",
         "Print the output of an execution so far; short for execution logs", run_logs, logs_rows,
         struct execution_options, .text = LOGS_TEXT);
+COMMAND(cancel, "cancel", "EXECUTION", "Cancel an execution; short for execution cancel",
+        run_cancel, resource_rows, struct execution_options);
 COMMAND(execution_cancel, "execution cancel", "EXECUTION",
         "Cancel an execution; its session continues", run_cancel, resource_rows,
         struct execution_options);

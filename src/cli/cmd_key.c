@@ -23,7 +23,7 @@ static const struct resource_field fields[] = {
 };
 
 static const struct resource_column columns[] = {
-	{"ID", "id", NULL, 14},         {"TENANT", "tenant", NULL, 16},
+	{"ID", "id", NULL, 24},         {"TENANT", "tenant", NULL, 16},
 	{"STATUS", "status", NULL, 10}, {"LAST USED", "last_used_at", NULL, 26},
 	{"NAME", "name", NULL, 20},     {"SCOPES", "scopes", NULL, 0},
 };

@@ -53,6 +53,11 @@ static char *build_body(const struct explain_options *options, struct error *err
 
 #define NAME_WIDTH  16
 #define VALUE_WIDTH 14
+#define WIDTH_MAX   48 /* a longer value shifts its line */
+
+struct widths {
+	int asked, granted;
+};
 
 /* Line @i of a value: lists have an item in each, others only the first. Return: owned. */
 static char *line_of(const json_t *value, size_t i)
@@ -69,16 +74,44 @@ static char *line_of(const json_t *value, size_t i)
 	                            : json_dump_text(item, JSON_COMPACT);
 }
 
-static void print_value(const json_t *value, size_t line)
+static void print_value(const json_t *value, size_t line, int width)
 {
 	cleanup_free char *text = line_of(value, line);
 	int len = text ? (int)strlen(text) : 0;
 
 	message_print_safe(stdout, text ? text : "");
-	(void)printf("%*s", len < VALUE_WIDTH ? VALUE_WIDTH - len : 1, "");
+	(void)printf("%*s", len < width ? width - len : 1, "");
 }
 
-static void print_grant(const char *indent, const char *name, const json_t *grant)
+static void widen(int *width, const json_t *value)
+{
+	for (size_t i = 0; i == 0 || i < json_array_size(value); i++) {
+		cleanup_free char *text = line_of(value, i);
+		int len = text ? (int)strlen(text) + 2 : 0;
+
+		if (len > *width && len <= WIDTH_MAX)
+			*width = len;
+	}
+}
+
+static void measure(struct widths *w, json_t *grants)
+{
+	const char *name;
+	json_t *grant;
+
+	json_object_foreach (grants, name, grant) {
+		/* limits and reach are groups. */
+		if (!json_object_get(grant, "granted")) {
+			measure(w, grant);
+			continue;
+		}
+		widen(&w->asked, json_object_get(grant, "requested"));
+		widen(&w->granted, json_object_get(grant, "granted"));
+	}
+}
+
+static void print_grant(const struct widths *w, const char *indent, const char *name,
+                        const json_t *grant)
 {
 	const json_t *asked = json_object_get(grant, "requested");
 	const json_t *granted = json_object_get(grant, "granted");
@@ -87,39 +120,42 @@ static void print_grant(const char *indent, const char *name, const json_t *gran
 	size_t lines = json_array_size(granted);
 
 	(void)printf("%s%-*s", indent, NAME_WIDTH - (int)strlen(indent), name);
-	print_value(asked, 0);
-	print_value(granted, 0);
+	print_value(asked, 0, w->asked);
+	print_value(granted, 0, w->granted);
 	message_print_safe(stdout, rule ? rule : "-");
 	(void)putchar('\n');
 	if (lines < json_array_size(asked))
 		lines = json_array_size(asked);
 	for (size_t i = 1; i < lines; i++) {
 		(void)printf("%*s", NAME_WIDTH, "");
-		print_value(asked, i);
-		print_value(granted, i);
+		print_value(asked, i, w->asked);
+		print_value(granted, i, w->granted);
 		(void)putchar('\n');
 	}
 }
 
-static void print_group(const char *indent, json_t *grants)
+static void print_group(const struct widths *w, const char *indent, json_t *grants)
 {
 	const char *name;
 	json_t *grant;
 
 	json_object_foreach (grants, name, grant)
-		print_grant(indent, name, grant);
+		print_grant(w, indent, name, grant);
 }
 
-static void print_grants(const json_t *grants)
+static void print_grants(json_t *grants)
 {
-	(void)printf("%-*s%-*s%-*s%s\n", NAME_WIDTH, "WHAT", VALUE_WIDTH, "REQUESTED", VALUE_WIDTH,
+	struct widths w = {VALUE_WIDTH, VALUE_WIDTH};
+
+	measure(&w, grants);
+	(void)printf("%-*s%-*s%-*s%s\n", NAME_WIDTH, "WHAT", w.asked, "REQUESTED", w.granted,
 	             "GRANTED", "RULE");
-	print_group("", json_object_get(grants, "limits"));
-	print_grant("", "language", json_object_get(grants, "language"));
-	print_grant("", "network", json_object_get(grants, "network"));
-	print_group("  ", json_object_get(grants, "reach"));
-	print_grant("", "on_overflow", json_object_get(grants, "on_overflow"));
-	print_grant("", "isolation", json_object_get(grants, "isolation"));
+	print_group(&w, "", json_object_get(grants, "limits"));
+	print_grant(&w, "", "language", json_object_get(grants, "language"));
+	print_grant(&w, "", "network", json_object_get(grants, "network"));
+	print_group(&w, "  ", json_object_get(grants, "reach"));
+	print_grant(&w, "", "on_overflow", json_object_get(grants, "on_overflow"));
+	print_grant(&w, "", "isolation", json_object_get(grants, "isolation"));
 }
 
 static int run_explain(const void *values, const struct args *args attr_unused, struct error *err)

@@ -2,6 +2,8 @@
 
 #include "cli/command.h"
 
+#include <unistd.h>
+
 #include "base/fd.h"
 #include "cli/client/exec_call.h"
 #include "cli/client/interrupt.h"
@@ -10,8 +12,23 @@
 #include "cli/run_dir.h"
 #include "cli/run_request.h"
 #include "cli/run_send.h"
+#include "cli/run_terminal.h"
 #include "cli/start_daemon.h"
 #include "client/millibox.h"
+
+static int check_interactive(const struct run_options *options, struct error *err)
+{
+	if (options->dir || options->handler || options->json || options->stdin_path ||
+	    options->output_bytes)
+		return error_set(err, ERR_INVALID, 0,
+		                 "--interactive cannot be combined with --dir, --handler, --json, "
+		                 "--stdin and --max-output");
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return error_set(err, ERR_INVALID, 0,
+		                 "--interactive needs a terminal; without it, a pipe becomes the "
+		                 "input of the program");
+	return 0;
+}
 
 static int check_options(const struct run_options *options, struct error *err)
 {
@@ -21,6 +38,8 @@ static int check_options(const struct run_options *options, struct error *err)
 	if (options->receipt && !options->json)
 		return error_set(err, ERR_INVALID, 0,
 		                 "--receipt requires --json, which prints the receipt");
+	if (options->interactive && check_interactive(options, err) < 0)
+		return -1;
 	if (options->dir && options->handler)
 		return error_set(err, ERR_INVALID, 0, "--dir cannot be combined with --handler");
 	return start_daemon_check(&options->at, err);
@@ -50,12 +69,15 @@ static int run_program(const void *values, const struct args *args, struct error
 		                 "expected one program: FILE, -c CODE, --handler FILE or -");
 	if (check_options(&options, err) < 0)
 		return -1;
-	options.in_session = options.dir;
+	options.in_session = options.dir || options.interactive;
 	options.stdin_path = run_request_stdin(&options, word);
+	what.lacks_input = !options.stdin_path;
 	if (run_request_read(&options, word, &input, err) < 0)
 		return -1;
 	if (options.dir)
 		return run_dir(&options, &input, args, err);
+	if (options.interactive)
+		return run_terminal(&options, &input, args, err);
 	what.request = request = run_request_build(&options, &input, args, err);
 	if (!request)
 		return -1;
@@ -85,7 +107,8 @@ static const struct option_row rows[] = {
 	OUTPUT_ROW(AT),
 	ENV_ROW(AT),
 	{"file", 'f', OPTION_LIST, AT(files), "[NAME=]PATH", "copy the file PATH into the workspace, as NAME if given; may be repeated"},
-	{"stdin", 'i', OPTION_TEXT, AT(stdin_path), "FILE", "standard input of the program; '-': that of millibox; default: '-' if that is a pipe or a file"},
+	{"interactive", 'i', OPTION_FLAG, AT(interactive), NULL, "type at the program: its terminal is this one"},
+	{"stdin", 0, OPTION_TEXT, AT(stdin_path), "FILE", "standard input of the program; '-': that of millibox; default: '-' if that is a pipe or a file"},
 	{"dir", 0, OPTION_TEXT, AT(dir), "DIR", "give the program a copy of this directory as its workspace"},
 	{"diff", 0, OPTION_FLAG, AT(diff), NULL, "show what the program changed in the copy"},
 	{"apply", 0, OPTION_FLAG, AT(apply), NULL, "list what the program changed, and change the directory the same way"},

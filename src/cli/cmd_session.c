@@ -39,7 +39,8 @@ static const struct resource_column columns[] = {
 	{"ID", "session_id", NULL, 24},
 	{"STATE", "state", NULL, 12},
 	{"MODE", "mode", NULL, 12},
-	{"LANGUAGE", "language", NULL, 10},
+	{"LANGUAGE", "language", NULL, 12},
+	{"BACKGROUND", "background", NULL, 12},
 	{"LAST ACTIVITY", "last_activity_at", NULL, 0},
 };
 

@@ -20,7 +20,8 @@ static const struct resource_column columns[] = {
 	{"LIMIT", "memory", "resources", 8},
 	{"PROCESSES", "processes_peak", NULL, 11},
 	{"EXECUTIONS", "executions", NULL, 12},
-	{"QUEUED", "queued", NULL, 0},
+	{"QUEUED", "queued", NULL, 8},
+	{"BACKGROUND", "background", NULL, 0},
 };
 
 static const struct resource stats = {RESOURCE_COLUMNS(columns)};

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -42,7 +43,7 @@ struct top_row {
 	char *id; /* owned */
 	const char *state;
 	double cpu_ms, percent, memory_mb;
-	long long executions, queued;
+	long long executions, queued, background;
 	uint64_t round; /* it was last seen */
 	bool is_new;    /* since this round: no share of the processor is known */
 	json_t *stats;  /* owned: the texts are its */
@@ -54,6 +55,8 @@ struct top {
 	struct top_row *rows;           /* owned */
 	size_t count;
 	uint64_t round, at_us, before_us;
+	bool has_keys;         /* q is read */
+	struct termios before; /* if @has_keys */
 };
 
 static double number_of(const json_t *object, const char *key)
@@ -103,6 +106,7 @@ static void update_row(struct top *t, struct top_row *row, json_t *stats)
 	row->memory_mb = number_of(stats, "memory_mb");
 	row->executions = json_integer_value(json_object_get(stats, "executions"));
 	row->queued = json_integer_value(json_object_get(stats, "queued"));
+	row->background = json_integer_value(json_object_get(stats, "background"));
 	row->state = message_text(stats, "state");
 	row->round = t->round;
 }
@@ -163,13 +167,14 @@ static int read_sessions(struct top *t, struct error *err)
 
 static void print_sessions(const struct top *t, size_t lines)
 {
-	(void)printf("%-26s%-12s%7s%12s%12s%8s\n", "SESSION", "STATE", "CPU %", "MEMORY MB",
-	             "EXECUTIONS", "QUEUED");
+	(void)printf("%-22s%-10s%6s%10s%11s%8s%12s\n", "SESSION", "STATE", "CPU %", "MEMORY MB",
+	             "EXECUTIONS", "QUEUED", "BACKGROUND");
 	for (size_t i = 0; i < t->count && i < lines; i++) {
 		const struct top_row *row = &t->rows[i];
 
-		(void)printf("%-26s%-12s%7.1f%12.1f%12lld%8lld\n", row->id, row->state,
-		             row->percent, row->memory_mb, row->executions, row->queued);
+		(void)printf("%-22s%-10s%6.1f%10.1f%11lld%8lld%12lld\n", row->id, row->state,
+		             row->percent, row->memory_mb, row->executions, row->queued,
+		             row->background);
 	}
 	if (t->count > lines)
 		(void)printf("... and %zu more\n", t->count - lines);
@@ -187,11 +192,12 @@ static void print_screen_json(struct top *t)
 
 		(void)json_array_append_new(
 			list,
-			json_pack("{s:s, s:s, s:o, s:f, s:I, s:I}", "session_id", row->id, "state",
-		                  row->state, "cpu_percent",
+			json_pack("{s:s, s:s, s:o, s:f, s:I, s:I, s:I}", "session_id", row->id,
+		                  "state", row->state, "cpu_percent",
 		                  row->is_new ? json_null() : json_real(row->percent), "memory_mb",
 		                  row->memory_mb, "executions", (json_int_t)row->executions,
-		                  "queued", (json_int_t)row->queued));
+		                  "queued", (json_int_t)row->queued, "background",
+		                  (json_int_t)row->background));
 	}
 	/* A key without the scope sees its sessions only. */
 	if (get_object(t, "/api/v1/pools", &answer, &err) == 0)
@@ -259,22 +265,47 @@ static int show_screen(struct top *t, struct error *err)
 	return 0;
 }
 
-/* Return: the signal that ended the wait; 0: none. */
-static int wait_interval(const struct top *t, int interrupt_fd)
+/* So that keys come at once, and unseen. */
+static void read_keys(struct top *t)
 {
-	uint64_t us = t->options->interval_us ? t->options->interval_us : INTERVAL_US;
-	struct pollfd p = {.fd = interrupt_fd, .events = POLLIN};
+	struct termios keys;
 
-	(void)poll(&p, 1, (int)(us / USEC_PER_MS));
-	return interrupt_taken(interrupt_fd);
+	if (t->options->common.json || !isatty(STDOUT_FILENO) ||
+	    tcgetattr(STDIN_FILENO, &t->before) < 0)
+		return;
+	keys = t->before;
+	keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	t->has_keys = tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;
 }
 
-static int run_screens(struct top *t, struct error *err)
+/* Return: whether it ends the screens. */
+static bool take_key(struct top *t)
 {
-	cleanup_close int interrupt_fd = interrupt_open(err);
+	char key;
+	ssize_t n = read(STDIN_FILENO, &key, 1);
 
-	if (interrupt_fd < 0)
-		return -1;
+	/* Another key only brings the next screen. */
+	t->has_keys = n == 1;
+	return n == 1 && (key == 'q' || key == 'Q');
+}
+
+/* Return: whether a signal or a key ended the screens. */
+static bool wait_interval(struct top *t, int interrupt_fd)
+{
+	uint64_t us = t->options->interval_us ? t->options->interval_us : INTERVAL_US;
+	struct pollfd fds[] = {
+		{.fd = interrupt_fd, .events = POLLIN},
+		{.fd = t->has_keys ? STDIN_FILENO : -1, .events = POLLIN},
+	};
+
+	(void)poll(fds, ARRAY_SIZE(fds), (int)(us / USEC_PER_MS));
+	if (fds[1].revents && take_key(t))
+		return true;
+	return interrupt_taken(interrupt_fd) > 0;
+}
+
+static int show_screens(struct top *t, int interrupt_fd, struct error *err)
+{
 	for (;;) {
 		int r = show_screen(t, err);
 
@@ -285,10 +316,26 @@ static int run_screens(struct top *t, struct error *err)
 			return CLI_SIGNAL + SIGPIPE;
 		if (t->options->rounds && t->round >= t->options->rounds)
 			return CLI_OK;
-		/* Ctrl-C is how one leaves it. */
-		if (wait_interval(t, interrupt_fd) > 0)
+		/* Ctrl-C and q are how one leaves it. */
+		if (wait_interval(t, interrupt_fd))
 			return CLI_OK;
 	}
+}
+
+static int run_screens(struct top *t, struct error *err)
+{
+	cleanup_close int interrupt_fd = interrupt_open(err);
+	bool changes_terminal;
+	int status;
+
+	if (interrupt_fd < 0)
+		return -1;
+	read_keys(t);
+	changes_terminal = t->has_keys;
+	status = show_screens(t, interrupt_fd, err);
+	if (changes_terminal)
+		(void)tcsetattr(STDIN_FILENO, TCSANOW, &t->before);
+	return status;
 }
 
 static int run_top(const void *values, const struct args *args attr_unused, struct error *err)
@@ -312,11 +359,11 @@ static int run_top(const void *values, const struct args *args attr_unused, stru
 /* clang-format off */
 static const struct option_row rows[] = {
 	{"interval", 'd', OPTION_DURATION, AT(interval_us), "TIME", "time between two screens; default: 2s"},
-	{"rounds",   'n', OPTION_NUMBER,   AT(rounds),      "N",    "end after N screens; default: Ctrl-C ends it"},
+	{"rounds",   'n', OPTION_NUMBER,   AT(rounds),      "N",    "end after N screens; default: q or Ctrl-C ends it"},
 	{"json",     0,   OPTION_FLAG,     AT(common.json), NULL,   "print each screen as a line of JSON"},
 	ENDPOINT_ROWS(AT(common.at)),
 };
 /* clang-format on */
 
 COMMAND(top, "top", "", "Show live sessions and pools, the busiest first", run_top, rows,
-        struct top_options, .text = "CPU % is of one core, since the screen before.\n");
+        struct top_options, .text = "CPU % is of one core, since the screen before. q ends it.\n");

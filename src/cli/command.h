@@ -42,7 +42,7 @@ struct command {
 	X(run) X(repl) X(shell) X(sandbox_run) X(up) X(down) X(status) \
 	X(session_create) X(session_list) X(session_show) X(session_exec) X(session_install) X(session_interrupt) \
 	X(session_pause) X(session_resume) X(session_terminate) X(session_delete) \
-	X(execution_list) X(execution_show) X(execution_logs) X(execution_cancel) X(logs) X(why) X(receipt_verify) X(receipt_key) X(stats) X(top) \
+	X(execution_list) X(execution_show) X(execution_logs) X(execution_cancel) X(cancel) X(logs) X(why) X(receipt_verify) X(receipt_key) X(stats) X(top) \
 	X(port) X(cp) X(file_ls) X(file_stat) X(file_cat) X(file_get) X(file_put) X(file_mkdir) X(file_mv) X(file_rm) \
 	X(template_list) X(template_show) X(template_create) X(template_update) \
 	X(template_delete) X(template_import) X(template_imports) X(template_build) \

@@ -18,13 +18,16 @@ const struct command *commands_at(size_t index)
 	return index < ARRAY_SIZE(commands) ? commands[index] : NULL;
 }
 
-/* A group has one of these; a user of several groups need not remember which. */
-static bool is_removal(const char *word, size_t len)
-{
-	static const char *const words[] = {"rm", "delete", "remove"};
+/* A group has one word of a row; a user of several groups need not remember which. */
+static const char *const synonyms[][4] = {
+	{"rm", "delete", "remove", NULL},
+	{"list", "ls", NULL},
+};
 
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (strlen(words[i]) == len && strncmp(word, words[i], len) == 0)
+static bool has_word(const char *const *row, const char *word, size_t len)
+{
+	for (; *row; row++)
+		if (strlen(*row) == len && strncmp(word, *row, len) == 0)
 			return true;
 	return false;
 }
@@ -33,7 +36,10 @@ static bool is_word(const char *given, const char *word, size_t len)
 {
 	if (strlen(given) == len && strncmp(given, word, len) == 0)
 		return true;
-	return is_removal(given, strlen(given)) && is_removal(word, len);
+	for (size_t i = 0; i < ARRAY_SIZE(synonyms); i++)
+		if (has_word(synonyms[i], given, strlen(given)) && has_word(synonyms[i], word, len))
+			return true;
+	return false;
 }
 
 /* Return: number of words matched, or 0. */

@@ -39,6 +39,7 @@ struct common_options {
 #define POLICY_ROWS(AT_) \
 	{"policy",  0, OPTION_TEXT, AT_(policy),  "NAME", "apply this policy in addition to your own"}, \
 	{"network", 0, OPTION_TEXT, AT_(network), "MODE", "network of the box: none, allowlist, bridge or host"}, \
+	{"allow",   0, OPTION_LIST, AT_(network_allow), "HOST", "let the program reach this host, or registry (pypi, npm ...), and no other; may be repeated"}, \
 	{"secret",  0, OPTION_LIST, AT_(secrets), "NAME", "let the program use this secret; may be repeated"}, \
 	{"mcp",     0, OPTION_LIST, AT_(mcp),     "SERVER[/TOOL]", "let the program call tools of an outside MCP server; may be repeated"}
 /* clang-format on */

@@ -33,6 +33,7 @@ static const struct exit_row rows[] = {
 	{"0", "success"},
 	{"1", "a check fails (doctor, status, verify, explain ...), or a change was not applied"},
 	{"2", "the command line or the value of an option is invalid"},
+	{"123", "the program succeeded, but its output was cut at its limit"},
 	{"124", "the program reached its time limit"},
 	{"125", "Millibox failed: no daemon, the request was refused, or the box was lost"},
 	{"128 + N", "signal N killed the program, or cancelled the command (130: Ctrl-C)"},
@@ -88,6 +89,9 @@ int exit_status_of_result(const json_t *result)
 		return CLI_ERROR;
 	if (!json_is_integer(code) || value < 0 || value > 255)
 		return CLI_ERROR;
+	/* In a pipe, a part would pass for the whole. */
+	if (value == 0 && str_equal(message_text(result, "limit"), "output"))
+		return CLI_CUT;
 	return (int)value;
 }
 

@@ -15,6 +15,7 @@ enum cli_exit {
 	CLI_OK = 0,
 	CLI_FAILED = 1, /* the answer of a check is no; --apply left something out */
 	CLI_USAGE = 2,  /* invalid command line */
+	CLI_CUT = 123,  /* the program succeeded, but its output is not whole */
 	CLI_TIMED_OUT = 124,
 	CLI_ERROR = 125,  /* Millibox failed, not the program */
 	CLI_SIGNAL = 128, /* plus the signal number */

@@ -122,6 +122,7 @@ static const struct {
 	{"resources.max_processes", "--processes"},
 	{"resources.max_output", "--max-output"},
 	{"network", "--network"},
+	{"network_allow", "--allow"},
 	{"policy", "--policy"},
 	{"template_id", "--template", "'millibox template list' shows all templates."},
 	{"secrets", "--secret",
@@ -179,11 +180,15 @@ static const struct {
          "For others: 'millibox run --json ... | millibox why -'"},
 };
 
-/* Of a conflict, an invalid value or a missing object, by the daemon's words. */
+/* By the daemon's words, of errors whose code says less. */
 static const struct {
 	const char *detail; /* a part of it */
 	const char *remedy;
 } conflicts[] = {
+	{"requests may not name",
+         "the operator adds the host to network.request of the policy; your own daemon lets you "
+         "name public hosts with MILLIBOX_POLICY_DEFAULT=owner in its environment"},
+	{"there is no tenant", "create it first: 'millibox tenant create NAME'"},
 	{"Is a directory", "use 'millibox file get -r' for a tar archive of it, or 'millibox cp'"},
 	{"directory is not empty", "use -r to remove it with everything in it"},
 	{"no policy has this name", "check the name: 'millibox policy list' shows all policies"},
@@ -202,7 +207,7 @@ static const struct {
 static const char *find_remedy(const char *code, const char *detail)
 {
 	if (str_equal(error_text(ERR_CONFLICT), code) || str_equal(error_text(ERR_INVALID), code) ||
-	    str_equal(error_text(ERR_NOT_FOUND), code))
+	    str_equal(error_text(ERR_NOT_FOUND), code) || str_equal(error_text(ERR_DENIED), code))
 		for (size_t i = 0; i < ARRAY_SIZE(conflicts); i++)
 			if (strstr(detail, conflicts[i].detail))
 				return conflicts[i].remedy;
@@ -245,6 +250,9 @@ static void show_remedy(const json_t *problem)
 	const char *code = message_text(problem, "error_code");
 	const char *remedy = find_remedy(code, message_text(problem, "error_detail"));
 
+	/* It is this command that showed the rule. */
+	if (str_equal(command_name, "policy explain") && str_equal(error_text(ERR_DENIED), code))
+		remedy = "ask for less, or ask the operator to change that rule of the policy";
 	/* The library has tried again for a while. */
 	if (seconds > 0)
 		(void)fprintf(stderr,

@@ -5,6 +5,33 @@
 #include "cli/message.h"
 #include "client/millibox.h"
 
+struct run_options own_session_options(const struct run_options *options)
+{
+	struct run_options session = *options;
+
+	/* A session's time-out is another, and its language is the execution's, unless packages of
+	 * it are to be installed. */
+	session.timeout_us = session.output_bytes = 0;
+	session.receipt = NULL;
+	if (!options->packages.count && !options->package_names && !options->lock)
+		session.language = NULL;
+	return session;
+}
+
+struct run_options own_session_program(const struct run_options *options)
+{
+	struct run_options program = *options;
+
+	program.memory_bytes = program.disk_bytes = program.cpu_millicores = 0;
+	program.processes = 0;
+	program.policy = program.network = program.template_id = program.package_names = NULL;
+	program.lock = NULL;
+	program.network_allow = program.secrets = program.mcp = program.packages =
+		(struct option_list){0};
+	program.in_session = true;
+	return program;
+}
+
 int own_session_create(struct millibox_client *client, const struct run_options *options,
                        struct millibox_session **ret_session, struct error *err)
 {

@@ -9,6 +9,10 @@
 #include "cli/run_request.h"
 #include "client/millibox.h"
 
+/** own_session_options - of the session in which one program with @options runs. */
+struct run_options own_session_options(const struct run_options *options);
+/** own_session_program - of that program: without what the session has. */
+struct run_options own_session_program(const struct run_options *options);
 /**
  * own_session_create - persistent, with the limits and the language of @options. Return: CLI_OK
  * with its owned handle, another status: the daemon's refusal was shown, or -1.

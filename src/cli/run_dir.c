@@ -99,11 +99,8 @@ static int copy_before(struct dir_run *d, struct error *err)
 
 static int open_session(struct dir_run *d, struct error *err)
 {
-	struct run_options options = *d->options;
+	const struct run_options options = own_session_options(d->options);
 
-	/* A session's time-out is another, and its language is the execution's. */
-	options.timeout_us = options.output_bytes = 0;
-	options.language = NULL;
 	return own_session_create(d->client, &options, &d->session, err);
 }
 
@@ -282,16 +279,11 @@ int run_dir(const struct run_options *options, const struct run_input *input,
             const struct args *args, struct error *err)
 {
 	struct dir_run d = {.options = options, .interrupt_fd = -1};
-	struct run_options inside = *options;
+	struct run_options inside = own_session_program(options);
 	cleanup_request struct millibox_request *request = NULL;
 	struct own_daemon *own = NULL;
 	int status = -1;
 
-	/* These are the session's. */
-	inside.memory_bytes = inside.disk_bytes = inside.cpu_millicores = inside.processes = 0;
-	inside.policy = inside.network = inside.template_id = NULL;
-	inside.secrets = (struct option_list){0};
-	inside.in_session = true;
 	request = run_request_build(&inside, input, args, err);
 	d.interrupt_fd = request ? interrupt_open(err) : -1;
 	d.client = daemon_open(&options->at);

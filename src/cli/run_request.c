@@ -247,6 +247,7 @@ static const struct resource_field common_fields[] = {
 	{"receipt", RESOURCE_TEXT, AT(receipt), "receipt", NULL},
 	{"policy", RESOURCE_TEXT, AT(policy), "policy", NULL},
 	{"network", RESOURCE_TEXT, AT(network), "network", NULL},
+	{"allow", RESOURCE_LIST, AT(network_allow), "network_allow", NULL},
 	{"secret", RESOURCE_LIST, AT(secrets), "secrets", NULL},
 	{"mcp", RESOURCE_LIST, AT(mcp), "mcp", NULL},
 	{"template", RESOURCE_TEXT, AT(template_id), "template_id", NULL},

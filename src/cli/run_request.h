@@ -30,6 +30,7 @@ struct run_options {
 	const char *receipt;
 	const char *policy;
 	const char *network;
+	struct option_list network_allow;
 	struct option_list secrets;
 	struct option_list mcp;
 	struct daemon_options at;
@@ -46,7 +47,8 @@ struct run_options {
 	bool in_session; /* the session has a default language */
 	const char *dir; /* its copy is the workspace; NULL: none */
 	bool diff, apply;
-	bool background; /* beside the session's queue */
+	bool interactive; /* on a terminal, which is ours */
+	bool background;  /* beside the session's queue */
 };
 
 /* Read from files. */

@@ -2,6 +2,7 @@
 #include "cli/run_send.h"
 
 #include "base/alloc.h"
+#include "base/str.h"
 #include "cli/client/exec_call.h"
 #include "cli/exit_status.h"
 #include "cli/message.h"
@@ -14,6 +15,10 @@ static void show_hint(const struct run_send *run, const json_t *result)
 	cleanup_free char *hint = NULL;
 
 	search.error = json_object_get(result, "error");
+	/* Python's word for an input() at the end of the input. */
+	if (run->lacks_input && str_equal(message_text(search.error, "name"), "EOFError"))
+		message_show("the program read its input, which is empty: add '-i' to type at it, "
+		             "or '--stdin FILE'");
 	hint = neighbour_hint(&search);
 	if (hint)
 		message_show("%s", hint);

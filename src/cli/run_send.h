@@ -18,6 +18,7 @@ struct run_send {
 	bool json;                    /* print the result */
 	bool hints;                   /* name files that the program lacks */
 	bool value;                   /* print the handler's value, after its output */
+	bool lacks_input;             /* its standard input is empty: say so where it matters */
 	struct neighbour_search near; /* for the hints; without an error */
 	/* Return: exit status. One of @result and @problem is NULL. NULL: default. */
 	int (*report)(void *ctx, const json_t *result, const json_t *problem);

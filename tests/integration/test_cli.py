@@ -168,7 +168,7 @@ def test_a_pipe_becomes_the_programs_standard_input(run, tmp_path):
     (tmp_path / "show.py").write_text(SHOW_STDIN)
     assert run("-c", SHOW_STDIN, stdin=b"mine\xff\0").stdout == b"b'mine\\xff\\x00'\n"
     assert run(f"{tmp_path}/show.py", stdin=b"mine").stdout == b"b'mine'\n"
-    assert run("-i", "-", "-c", SHOW_STDIN, stdin=b"mine").stdout == b"b'mine'\n"
+    assert run("--stdin", "-", "-c", SHOW_STDIN, stdin=b"mine").stdout == b"b'mine'\n"
     assert run("--stdin", f"{tmp_path}/in", "-c", SHOW_STDIN, stdin=b"mine").stdout == b"b'\\xff\\x00'\n"
     assert run("--stdin", "/dev/null", "-c", SHOW_STDIN, stdin=b"mine").stdout == b"b''\n"
 
@@ -240,7 +240,9 @@ def test_the_language_comes_from_name_or_first_line(run, tmp_path, name, text, e
             marks=needs_cgroup,
         ),
         (["--disk", "1Mi"], "shell", "head -c 4M /dev/zero > f", 1, b"disk space"),
-        (["--max-output", "1Ki"], "shell", "head -c 4096 /dev/zero | tr '\\0' x", 0, b"output was truncated"),
+        (["--max-output", "1Ki"], "shell", "head -c 4096 /dev/zero | tr '\\0' x", 123, b"output was truncated"),
+        # Its own status says more.
+        (["--max-output", "1Ki"], "shell", "head -c 4096 /dev/zero; exit 7", 7, b"output was truncated"),
     ],
 )
 def test_the_limit_that_was_reached_is_named(run, options, language, code, status, word):
@@ -361,7 +363,9 @@ def test_the_environment_selects_the_daemon(daemon):
         (["--image", "x", "-c", "x"], b"did you mean '--template'?"),
         (["-e", "novalue", "-c", "x"], b"is not NAME=VALUE"),
         (["--socket", "/a", "--url", "http://b", "-c", "x"], b"not both"),
-        (["-i", "-", "-"], b"cannot be both"),
+        (["--stdin", "-", "-"], b"cannot be both"),
+        (["-i", "-c", "x"], b"--interactive needs a terminal"),
+        (["-i", "--json", "-c", "x"], b"--interactive cannot be combined with"),
         (["--"], b"expected a program"),
         (["--receipt", "signed", "-c", "x"], b"--receipt requires --json"),
     ],

@@ -344,7 +344,7 @@ def use_sessions(use, daemon, folder):
     assert use("execution logs", execution) == use("logs", execution) == ""
     assert use("why", execution)
     assert session in use("stats", session)
-    for command in ("session interrupt", "execution cancel"):
+    for command in ("session interrupt", "execution cancel", "cancel"):
         with daemon.client() as client:
             running = client.post(f"/api/v1/sessions/{session}/execute", {"code": WAITS}).json["execution_id"]
             # Its code runs: the runner ignores an interrupt that comes before that.

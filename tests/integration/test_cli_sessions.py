@@ -287,3 +287,21 @@ def test_stats_of_all_sessions_and_of_one(cli, py, sh):
     assert stats["session_id"] == py.id and stats["memory_mb"] >= 0
     missing = cli("stats", "none", status=125)
     assert b"no session has this id" in missing.stderr and missing.stdout == b""
+
+
+def test_words_of_other_tools_name_the_same_commands(cli):
+    session = cli("session create").stdout.decode().strip()
+    for listed in ("session ls", "session list"):
+        assert session in cli(listed).stdout.decode()
+    assert b"python-basic" in cli("template ls").stdout
+    cli("session rm", session)
+
+
+def test_a_run_beside_the_queue_is_counted(cli):
+    session = cli("session create").stdout.decode().strip()
+    cli("session exec", "--background", session, "-c", NAPS)
+    listed = json.loads(cli("session list", "--json").stdout)["sessions"]
+    assert [row["background"] for row in listed if row["session_id"] == session] == [1]
+    assert json.loads(cli("stats", "--json", session).stdout)[0]["background"] == 1
+    assert b"BACKGROUND" in cli("session list").stdout and b"BACKGROUND" in cli("stats").stdout
+    cli("session delete", session)

@@ -79,6 +79,40 @@ def test_top(daemon, py, terminal):
     assert top.status() == 0
 
 
+def test_q_ends_top_and_leaves_the_terminal_as_it_was(daemon, terminal):
+    """The shell after it shows what is typed, line by line."""
+    top = terminal("sh", "-c", f"{BUILD}/millibox top -d 60 --socket {daemon.socket}; echo status $?; read line; echo got $line")
+    top.wait_for("SESSION")
+    top.type("q")
+    top.wait_for("status 0")
+    top.type("typed", "Enter")
+    top.wait_for("typed\ngot typed")
+
+
+def test_a_program_reads_what_is_typed(daemon, terminal):
+    code = "name = input('name? '); print('hello', name); raise SystemExit(7)"
+    run = terminal(BUILD / "millibox", "run", "--socket", daemon.socket, "-i", "-c", code)
+    run.wait_for(r"name\?")
+    run.type("bob", "Enter")
+    run.wait_for(r"name\? bob\nhello bob")
+    assert run.status() == 7
+    daemon.settle()
+
+
+def test_ctrl_c_is_a_key_of_an_interactive_program(daemon, terminal):
+    run = terminal(BUILD / "millibox", "run", "--socket", daemon.socket, "-i", "-l", "shell", "-c", "echo on; exec sleep 600")
+    run.wait_for("(?m)^on")
+    run.type("C-c")
+    assert run.status() == 130
+    daemon.settle()
+
+
+def test_without_interactive_the_input_is_empty_and_the_message_says_so(daemon, terminal):
+    run = terminal(BUILD / "millibox", "run", "--socket", daemon.socket, "-c", "input()")
+    run.wait_for("add '-i' to type at it")
+    assert run.status() == 1
+
+
 class Throttle:
     """A socket in front of the daemon's, slow until it is released."""
 

@@ -41,6 +41,9 @@ static const struct {
 /* MILLIBOX_* are the daemon's settings. */
 static const char *const kept_variables[] = {"HOME=", "XDG_RUNTIME_DIR=", "MILLIBOX_"};
 
+/* Only their owner is a client of it: unless the environment names a policy. */
+#define OWNER_POLICY "MILLIBOX_POLICY_DEFAULT=owner"
+
 /* No later daemon reads this one's state. */
 static const char *const set_variables[] = {
 	"MILLIBOX_SESSIONS_SURVIVE=0",
@@ -71,7 +74,7 @@ static bool is_kept(const char *variable)
 static char **make_environment(char *runtime_dir)
 {
 	size_t count = str_list_count(environ);
-	char **list = xcalloc(count + ARRAY_SIZE(set_variables) + 3, sizeof(*list));
+	char **list = xcalloc(count + ARRAY_SIZE(set_variables) + 4, sizeof(*list));
 	size_t n = 0;
 
 	list[n++] = xstrdup("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
@@ -83,6 +86,8 @@ static char **make_environment(char *runtime_dir)
 		list[n++] = runtime_dir;
 	for (size_t i = 0; i < ARRAY_SIZE(set_variables); i++)
 		list[n++] = xstrdup(set_variables[i]);
+	if (!getenv("MILLIBOX_POLICY_DEFAULT"))
+		list[n++] = xstrdup(OWNER_POLICY);
 	return list;
 }
 
