@@ -173,7 +173,9 @@ static int order_child(struct agent *a, struct drop_plan *plan, struct job *job,
 static void log_fallback(struct agent *a, const char *why, int sys)
 {
 	char text[256]; /* holds the format at its longest */
-	struct msg_log msg = {.level = LOG_LEVEL_WARN};
+	/* A zygote may end at any time; the next one is made already. */
+	bool is_usual = sys == EPIPE || sys == ECONNRESET;
+	struct msg_log msg = {.level = is_usual ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARN};
 	int r;
 
 	(void)snprintf(text, sizeof(text),
