@@ -54,6 +54,10 @@ int main(int argc, char **argv)
 	struct millibox_request *request = argc > 1 ? read_program(argv[1]) : NULL;
 	int passed = 0;
 
+	if (argc < 3) {
+		fprintf(stderr, "usage: %s PROGRAM.py INPUT=OUTPUT...\n", argv[0]);
+		return 1;
+	}
 	for (int i = 2; i < argc; i++) {
 		const char *equals = strchr(argv[i], '=');
 		struct millibox_result *result = NULL;
