@@ -108,6 +108,7 @@ function box(options: BoxOptions & { maxOutput?: OneShotOptions["maxOutput"] }):
     packages: options.packages,
     lock: options.lock,
     network: options.network,
+    network_allow: options.allow,
     secrets: options.secrets,
     mcp: options.mcp,
     policy: options.policy,

@@ -60,6 +60,9 @@ export interface BoxOptions extends Limits {
   lock?: string | undefined;
   /** `none` or `allowlist`. */
   network?: string | undefined;
+  /** The hosts that it reaches, and no others, like `api.example.com` or `pypi`. More than the policy grants or lets
+   * requests name is refused. */
+  allow?: readonly string[] | undefined;
   /** Names of secrets that the proxy adds to requests. */
   secrets?: readonly string[] | undefined;
   /** Tools of outside MCP servers that the code may call. */

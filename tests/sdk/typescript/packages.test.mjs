@@ -45,6 +45,12 @@ test('packages for a running sandbox', async () => {
   }
 });
 
+test('hosts', async () => {
+  // The policy of this daemon lets requests name none.
+  await assert.rejects(client.runCode('1', { allow: ['api.example.com'] }), { name: 'PolicyDeniedError', field: 'network_allow' });
+  assert.equal((await client.runCode('print(1)', { allow: [] })).stdout, '1\n');
+});
+
 test('what else a program is given', async () => {
   const signed = await client.runCode('import sys; sys.argv[0]', { fileName: 'job.py', receipt: 'signed' });
   assert.deepEqual([signed.json, typeof signed.receipt.payload], ['job.py', 'object']);

@@ -119,7 +119,7 @@ def resources(
 
 def words(given: Union[None, str, Sequence[str]]) -> Optional[List[str]]:
     """A list of names; one name alone is a list, too."""
-    return [given] if isinstance(given, str) else list(given) if given else None
+    return None if given is None else [given] if isinstance(given, str) else list(given)
 
 
 def box(
@@ -128,6 +128,7 @@ def box(
     packages: Union[None, str, Sequence[str]] = None,
     lock: Optional[str] = None,
     network: Optional[str] = None,
+    allow: Union[None, str, Sequence[str]] = None,
     secrets: Union[None, str, Sequence[str]] = None,
     mcp: Union[None, str, Sequence[str]] = None,
     policy: Optional[str] = None,
@@ -139,6 +140,7 @@ def box(
         packages=words(packages),
         lock=lock,
         network=network,
+        network_allow=words(allow),
         secrets=words(secrets),
         mcp=words(mcp),
         policy=policy,
@@ -247,7 +249,7 @@ def session_act(id: str, verb: str) -> Call[SandboxInfo]:
 def session_install(
     id: str, packages: Sequence[str], language: Optional[str], lock: Optional[str]
 ) -> Call[bytes]:
-    body = _given(packages=words(packages), language=language, lock=lock, stream=True)
+    body = _given(packages=list(packages) or None, language=language, lock=lock, stream=True)
     return _post(f"{_session(id)}/packages", _same, body, waits=True)
 
 

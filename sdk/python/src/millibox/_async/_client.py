@@ -91,6 +91,7 @@ class AsyncClient:
         packages: Names = None,
         lock: Optional[str] = None,
         network: Optional[str] = None,
+        allow: Names = None,
         secrets: Names = None,
         mcp: Names = None,
         policy: Optional[str] = None,
@@ -108,7 +109,9 @@ class AsyncClient:
         - @packages: of the language's registry, like `numpy==2.1`, or @lock: the text of a lock file. What the box
           lacks is installed first; @on_install gets the output of the package manager. A failure is an
           `errors.InstallFailedError`, whose `log` has its last output.
-        - @network: `none` or `allowlist`; @secrets: names of secrets that the proxy adds to requests.
+        - @network: `none` or `allowlist`. @allow: the hosts that it reaches, and no others, like `api.example.com` or
+          `pypi`; more than the policy grants or lets requests name is an `errors.PolicyDeniedError`.
+        - @secrets: names of secrets that the proxy adds to requests.
         - @mcp: tools of outside MCP servers that the code may call, like `github/search`.
         - @policy: applies besides that of the tenant.
         - @receipt: `signed` for `Result.receipt`.
@@ -130,6 +133,7 @@ class AsyncClient:
             packages=packages,
             lock=lock,
             network=network,
+            allow=allow,
             secrets=secrets,
             mcp=mcp,
             policy=policy,
@@ -161,6 +165,7 @@ class AsyncClient:
         packages: Names = None,
         lock: Optional[str] = None,
         network: Optional[str] = None,
+        allow: Names = None,
         secrets: Names = None,
         mcp: Names = None,
         policy: Optional[str] = None,
@@ -185,6 +190,7 @@ class AsyncClient:
             packages=packages,
             lock=lock,
             network=network,
+            allow=allow,
             secrets=secrets,
             mcp=mcp,
             policy=policy,
@@ -214,6 +220,7 @@ class AsyncClient:
         packages: Names = None,
         lock: Optional[str] = None,
         network: Optional[str] = None,
+        allow: Names = None,
         secrets: Names = None,
         mcp: Names = None,
         policy: Optional[str] = None,
@@ -225,6 +232,7 @@ class AsyncClient:
             packages=packages,
             lock=lock,
             network=network,
+            allow=allow,
             secrets=secrets,
             mcp=mcp,
             policy=policy,

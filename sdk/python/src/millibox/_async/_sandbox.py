@@ -35,7 +35,9 @@ class AsyncSandbox:
     - @packages: of the language's registry, like `numpy==2.1`, or @lock: the text of a lock file. What the box lacks
       is installed before it is made; `install` adds more later. A failure is an `errors.InstallFailedError`, whose
       `log` has the last output of the package manager.
-    - @network: `none` or `allowlist`; @secrets: names of secrets that the proxy adds to requests.
+    - @network: `none` or `allowlist`. @allow: the hosts that it reaches, and no others, like `api.example.com` or
+      `pypi`; more than the policy grants or lets requests name is an `errors.PolicyDeniedError`.
+    - @secrets: names of secrets that the proxy adds to requests.
     - @mcp: tools of outside MCP servers that programs may call, like `github/search`.
     - @policy: applies besides that of the tenant.
     - @idle_timeout, @lifetime: seconds without use, and in all, after which it ends.
@@ -56,6 +58,7 @@ class AsyncSandbox:
         packages: Names = None,
         lock: Optional[str] = None,
         network: Optional[str] = None,
+        allow: Names = None,
         secrets: Names = None,
         mcp: Names = None,
         policy: Optional[str] = None,
@@ -73,6 +76,7 @@ class AsyncSandbox:
                 packages=packages,
                 lock=lock,
                 network=network,
+                allow=allow,
                 secrets=secrets,
                 mcp=mcp,
                 policy=policy,

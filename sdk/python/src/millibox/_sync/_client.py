@@ -92,6 +92,7 @@ class Client:
         packages: Names = None,
         lock: Optional[str] = None,
         network: Optional[str] = None,
+        allow: Names = None,
         secrets: Names = None,
         mcp: Names = None,
         policy: Optional[str] = None,
@@ -109,7 +110,9 @@ class Client:
         - @packages: of the language's registry, like `numpy==2.1`, or @lock: the text of a lock file. What the box
           lacks is installed first; @on_install gets the output of the package manager. A failure is an
           `errors.InstallFailedError`, whose `log` has its last output.
-        - @network: `none` or `allowlist`; @secrets: names of secrets that the proxy adds to requests.
+        - @network: `none` or `allowlist`. @allow: the hosts that it reaches, and no others, like `api.example.com` or
+          `pypi`; more than the policy grants or lets requests name is an `errors.PolicyDeniedError`.
+        - @secrets: names of secrets that the proxy adds to requests.
         - @mcp: tools of outside MCP servers that the code may call, like `github/search`.
         - @policy: applies besides that of the tenant.
         - @receipt: `signed` for `Result.receipt`.
@@ -131,6 +134,7 @@ class Client:
             packages=packages,
             lock=lock,
             network=network,
+            allow=allow,
             secrets=secrets,
             mcp=mcp,
             policy=policy,
@@ -162,6 +166,7 @@ class Client:
         packages: Names = None,
         lock: Optional[str] = None,
         network: Optional[str] = None,
+        allow: Names = None,
         secrets: Names = None,
         mcp: Names = None,
         policy: Optional[str] = None,
@@ -186,6 +191,7 @@ class Client:
             packages=packages,
             lock=lock,
             network=network,
+            allow=allow,
             secrets=secrets,
             mcp=mcp,
             policy=policy,
@@ -215,6 +221,7 @@ class Client:
         packages: Names = None,
         lock: Optional[str] = None,
         network: Optional[str] = None,
+        allow: Names = None,
         secrets: Names = None,
         mcp: Names = None,
         policy: Optional[str] = None,
@@ -226,6 +233,7 @@ class Client:
             packages=packages,
             lock=lock,
             network=network,
+            allow=allow,
             secrets=secrets,
             mcp=mcp,
             policy=policy,
