@@ -94,17 +94,13 @@ static void widen(int *width, const json_t *value)
 	}
 }
 
+/* Of an object of grants; other members are groups of their own. */
 static void measure(struct widths *w, json_t *grants)
 {
 	const char *name;
 	json_t *grant;
 
 	json_object_foreach (grants, name, grant) {
-		/* limits and reach are groups. */
-		if (!json_object_get(grant, "granted")) {
-			measure(w, grant);
-			continue;
-		}
 		widen(&w->asked, json_object_get(grant, "requested"));
 		widen(&w->granted, json_object_get(grant, "granted"));
 	}
@@ -148,6 +144,8 @@ static void print_grants(json_t *grants)
 	struct widths w = {VALUE_WIDTH, VALUE_WIDTH};
 
 	measure(&w, grants);
+	measure(&w, json_object_get(grants, "limits"));
+	measure(&w, json_object_get(grants, "reach"));
 	(void)printf("%-*s%-*s%-*s%s\n", NAME_WIDTH, "WHAT", w.asked, "REQUESTED", w.granted,
 	             "GRANTED", "RULE");
 	print_group(&w, "", json_object_get(grants, "limits"));
