@@ -23,19 +23,22 @@ if [ -n "$version" ]; then
 	fi
 fi
 
-# Modules that were installed (runners/packages/go.sh): in a layer, or into the session.
+# The standard library, and modules that were installed (runners/packages/go.sh): in a layer, or into the session.
 layer=/opt/millibox/packages/go
 session=/workspace/.local/share/millibox/go
 given=
 for folder in "$layer" "$session"; do
+	# The cache of compiled packages must be writable: links. A layer does not change.
+	if [ -d "$folder/build" ] && { [ "$folder" = "$session" ] || [ ! -e "$GOCACHE/.linked" ]; }; then
+		mkdir -p "$GOCACHE"
+		cp -rsn "$folder/build/." "$GOCACHE/"
+		[ "$folder" = "$session" ] || : >"$GOCACHE/.linked"
+	fi
 	[ -d "$folder/need" ] || continue
 	given="$given $folder"
 	# The name under which its packages were compiled.
 	ln -sfn "$folder/mod" /tmp/go-mod
 	export GOMODCACHE=/tmp/go-mod GOSUMDB=off
-	# The cache of compiled packages must be writable: links.
-	mkdir -p "$GOCACHE"
-	[ ! -d "$folder/build" ] || cp -rsn "$folder/build/." "$GOCACHE/"
 done
 case $given in
 *' '*' '*) export GOPROXY="file://$layer/mod/cache/download,off" ;; # the other one is the cache

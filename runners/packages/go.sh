@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash source=runners/packages/common.sh
-# Installs Go modules: see README.md. runners/go/compile.sh uses what it leaves:
+# Installs Go modules: see README.md; "std" alone is the standard library, compiled, if the toolchain
+# comes without. runners/go/compile.sh uses what it leaves:
 #   mod     the module cache
 #   build   compiled packages
 #   need    go.mod and go.sum of this installation, named so that several in one session stay apart
@@ -9,8 +10,7 @@
 target=/workspace/layer/go
 PATH=/usr/lib/go/bin:$PATH:/usr/local/go/bin
 command -v go >/dev/null || lacks go go
-check_registry "$MILLIBOX_REGISTRY"
-mkdir -p "$target/need" "$target/mod" /workspace/tmp /workspace/work
+mkdir -p "$target" /workspace/tmp /workspace/work
 cd /workspace/work || exit 1
 # Compiled packages are known by the directory of their sources: this name is the same in every box (runners/go/compile.sh).
 ln -sfn "$target/mod" /tmp/go-mod
@@ -18,6 +18,24 @@ export GOMODCACHE=/tmp/go-mod GOCACHE=$target/build GOPATH=/workspace/gopath GOT
 export GOPROXY=$MILLIBOX_REGISTRY GOFLAGS='-mod=mod -modcacherw' GOTOOLCHAIN=local GOTELEMETRY=off GOVCS='*:off' CGO_ENABLED=0
 # A mirror is the operator's choice, and may have modules that the public sums lack.
 case $MILLIBOX_REGISTRY in https://proxy.golang.org*) ;; *) export GOSUMDB=off ;; esac
+
+# Debian's has it.
+compiled=("$(go env GOROOT)"/pkg/*/fmt.a)
+if [ "$*" = std ]; then
+    mkdir -p "$target/build"
+    if [ ! -e "${compiled[0]}" ]; then
+        go mod init layer 2>/dev/null
+        logged go build std || fail "the standard library does not compile: $(tail -n 1 "$log")"
+        rm -rf "$target/build/fuzz" "$target/build/trim.txt"
+    fi
+    printf '# %s\n' "$(go version)"
+    exit
+fi
+
+check_registry "$MILLIBOX_REGISTRY"
+mkdir -p "$target/need" "$target/mod"
+# A copy: what is compiled here goes there, too.
+[ ! -d /opt/millibox/packages/go/build ] || cp -r /opt/millibox/packages/go/build "$target/build"
 
 blame() {
     local said named

@@ -192,7 +192,7 @@ static int gather_packages(const json_t *list, const struct args *args,
 static bool report_installed(const json_t *before, const json_t *list, const struct args *args)
 {
 	const json_t *language;
-	bool all = true;
+	bool all = true, fails = false;
 	size_t i;
 
 	json_array_foreach (before, i, language) {
@@ -206,10 +206,15 @@ static bool report_installed(const json_t *before, const json_t *list, const str
 			continue;
 		}
 		all = false;
+		fails |= json_is_true(json_object_get(now, "checked"));
 		message_show("%s is not available to the daemon: it %s %s", name,
 		             json_is_true(json_object_get(now, "checked")) ? "says" : "lacks",
 		             message_text(now, "missing"));
 	}
+	/* The engine has left the host's tree: it cannot mount directories that are new. */
+	if (fails)
+		message_show("restart the daemon: its boxes see parts of /etc, those of Java, Mono "
+		             "and R, only if they were there when it started");
 	return all;
 }
 

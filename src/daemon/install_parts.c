@@ -72,10 +72,13 @@ void install_parts_start(struct install_parts *p, const struct installs_config *
 	p->runs = config->runs;
 	p->installs = installs_new(&whole);
 	metrics_add_source(config->metrics, installs_measure, p->installs);
+	run_service_set_library(p->runs, installs_library, p->installs);
 }
 
 void install_parts_end(struct install_parts *p, struct imports *imports)
 {
+	if (p->runs)
+		run_service_set_library(p->runs, NULL, NULL);
 	installs_free(TAKE_PTR(p->installs));
 	imports_free(imports);
 	if (p->layers)

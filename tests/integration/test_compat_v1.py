@@ -109,12 +109,16 @@ def test_null_is_absent(client, session):
 def test_the_later_paths(session):
     answer = session.client.post(by_name(session, "execute"), {"code": "print(1)", "language": "python"})
     assert answer.status == 201 and set(answer.json) >= {"execution_id", "session_id", "status", "created_at"}
-    session.result(answer.json["execution_id"])
-    # Its clients wait for another word than those of the first description.
+    # Its clients wait for this word, in results too.
+    result = session.result(answer.json["execution_id"])
     status = session.client.get(f"{V1}/executions/{answer.json['execution_id']}/status").json
-    assert (status["status"], status["state"]) == ("success", "completed")
+    assert result["status"] == status["status"] == status["state"] == "completed"
+    done = session.client.post(by_name(session), {"code": "print(2)", "language": "python"}).json
+    assert (done["status"], done["stdout"]) == ("completed", "2\n")
+    failed = session.client.post(by_name(session), {"code": "1 / 0", "language": "python"}).json
+    assert failed["status"] not in ("completed", "success"), failed
     page = session.client.get(by_name(session, "executions")).json
-    assert set(page) >= {"items", "total", "limit", "offset"} and page["total"] == 1
+    assert set(page) >= {"items", "total", "limit", "offset"} and page["total"] == 3
 
 
 # Errors
@@ -396,7 +400,7 @@ HANDLER = 'def handler(event):\n    return {"event": event}'
 def test_a_handler_without_an_event_is_called_with_an_empty_one(make, mode):
     session = make(mode=mode)
     done = session.client.post(by_name(session), {"code": HANDLER, "language": "python", "timeout": 10}).json
-    assert done["status"] == "success" and done["return_value"] == {"event": {}}
+    assert done["status"] == "completed" and done["return_value"] == {"event": {}}
     failed = session.client.post(by_name(session), {"code": "def handler(event):\n    return 1 / 0", "language": "python"}).json
     assert failed["status"] == "failed" and failed["exit_code"] == 2 and "ZeroDivisionError" in failed["stderr"]
 
@@ -419,7 +423,7 @@ def test_a_handler_on_the_path_of_the_first_version(make):
 def test_only_a_handler_that_the_code_defines_is_called(make, mode, code, value):
     session = make(mode=mode)
     done = session.client.post(by_name(session), {"code": code, "language": "python"}).json
-    assert done["status"] == "success" and done["return_value"] == value, done
+    assert done["status"] == "completed" and done["return_value"] == value, done
 
 
 @pytest.mark.parametrize("file", [{}, {"file_name": "same.py"}], ids=["cell", "file"])
@@ -431,7 +435,7 @@ def test_a_handler_of_an_earlier_run_is_not_called_again(make, file):
 
 def test_shell_code_needs_no_handler(session):
     done = session.client.post(by_name(session), {"code": "handler() { echo no; }\necho yes", "language": "shell"}).json
-    assert done["status"] == "success" and done["stdout"] == "yes\n"
+    assert done["status"] == "completed" and done["stdout"] == "yes\n"
 
 
 @pytest.mark.parametrize("code", ["def handler(event):\n    return 1 / 0", "def handler(event): raise ValueError(event)", "1 / 0", "x = ("])
@@ -453,7 +457,7 @@ def test_the_event_does_not_leak_into_tracebacks(make, mode, code):
                                    [{"i": i} for i in range(400)], None, True])
 def test_what_a_handler_returns(session, value):
     r = sync(session, f"def handler(event):\n    return {value!r}")
-    assert r["status"] == "success" and r["return_value"] == value and r["exit_code"] == 0
+    assert r["status"] == "completed" and r["return_value"] == value and r["exit_code"] == 0
 
 
 def test_an_event_reaches_a_handler_of_one_or_two_parameters(session):
@@ -469,7 +473,7 @@ def test_the_standard_library_is_available(session):
 def test_output_and_warnings_are_kept(session):
     r = sync(session, "import sys, warnings\ndef handler(event):\n    print('out'); print('err', file=sys.stderr)\n"
                       "    warnings.warn('careful')\n    return 1")
-    assert r["stdout"] == "out\n" and "err\n" in r["stderr"] and "careful" in r["stderr"] and r["status"] == "success"
+    assert r["stdout"] == "out\n" and "err\n" in r["stderr"] and "careful" in r["stderr"] and r["status"] == "completed"
 
 
 @pytest.mark.parametrize("body, name", [

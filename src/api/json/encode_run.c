@@ -71,7 +71,7 @@ json_t *encode_run_status(const struct run_record *e)
 	run_record_info(e, &info);
 	json_set(j, "id", json_string(info.id));
 	json_set(j, "state", json_string(state_name(&info)));
-	if (info.spec)
+	if (info.spec || info.later)
 		json_set(j, "status", json_string(state_name(&info)));
 	json_set(j, "language", encode_text(info.language));
 	json_set(j, "started_at", encode_moment(info.started_ms));
@@ -247,7 +247,9 @@ static json_t *result_head(const struct outcome *o, const struct run_record_info
 	json_set(j, "execution_id", json_string(run ? run->id : o->execution_id));
 	json_set(j, "session_id", run ? json_string(run->session_id) : json_null());
 	json_set(j, "status",
-	         json_string(run ? encode_run_status_name(run) : outcome_status_name(o->status)));
+	         json_string(!run         ? outcome_status_name(o->status)
+	                     : run->later ? state_name(run)
+	                                  : encode_run_status_name(run)));
 	json_set(j, "exit_code", o->exited ? json_integer(o->exit_code) : json_null());
 	json_set(j, "signal", o->signal ? json_integer(o->signal) : json_null());
 	if (run)

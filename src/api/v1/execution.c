@@ -123,6 +123,8 @@ static void execute_in_session(struct router *r, struct http_request *req,
 			reply_error(req, &err);
 		return;
 	}
+	if (later)
+		run_record_set_later(record);
 	how.form = event_form_choose(http_header(req, "Accept"), decoded.stream);
 	how.paused = op_run_is_paused(lookup_session(r, args, &err));
 	if (decoded.wait || how.form != EVENT_FORM_NONE) {
@@ -156,8 +158,10 @@ void v1_session_execute_sync(struct router *r, struct http_request *req,
 		reply_invalid(req, &err, "query");
 	else if (start_run(r, req, args, &decoded, &record, &err) < 0)
 		reply_invalid(req, &err, "body");
-	else
+	else {
+		run_record_set_later(record);
 		run_reply(r, req, record, &how);
+	}
 }
 
 static void list_from_memory(struct run_records *all, const struct route_args *args,

@@ -114,7 +114,7 @@ choose_manager(const struct installs *all, const struct install_request *request
 	return NULL;
 }
 
-static struct packing *find_packing(const struct installs *all, const char *tenant, const char *key)
+struct packing *install_find(const struct installs *all, const char *tenant, const char *key)
 {
 	struct packing *b;
 
@@ -144,14 +144,9 @@ static bool may_run(const struct installs *all, const char *tenant)
 	return all->running < max && (max == 1 || count_packings(all, tenant, false) < max - 1);
 }
 
-/* What the policies of a request grant. */
-struct grant {
-	struct policy_stack stack; /* borrowed for the call */
-	struct policy_packages limits;
-};
-
 static int grant_packages(const struct installs *all, const struct install_request *request,
-                          const struct manager *m, struct grant *ret_grant, struct error *err)
+                          const struct manager *m, struct install_grant *ret_grant,
+                          struct error *err)
 {
 	const struct run_service *runs = all->config.runs;
 
@@ -172,7 +167,7 @@ int install_check_size(const struct image *image, uint64_t max_bytes, struct err
 }
 
 static int decide(const struct installs *all, const struct install_request *request,
-                  const struct grant *grant, struct packing *b, struct error *err)
+                  const struct install_grant *grant, struct packing *b, struct error *err)
 {
 	const struct run_service *runs = all->config.runs;
 	const char *language = b->wanted.manager->language;
@@ -191,6 +186,12 @@ static int decide(const struct installs *all, const struct install_request *requ
 
 	if (policy_decide(&runs->rules, &grant->stack, &run, &b->decision, err) < 0)
 		return -1;
+	/* Not the packages of the template, but what a compiler needs. */
+	b->decision.spec.packages[0] = '\0';
+	if (!b->is_library)
+		b->library = run_service_library(all->config.runs,
+		                                 (struct template *)(uintptr_t)request->template,
+		                                 b->decision.runner, &b->decision.spec);
 	b->timeout_us = grant->limits.timeout_us;
 	b->max_bytes = grant->limits.max_bytes;
 	return 0;
@@ -212,6 +213,7 @@ static struct packing *new_packing(struct installs *all, const struct install_re
 	if (request->sink)
 		b->sink = *request->sink;
 	b->image = image_ref(request->template ? request->template->image : NULL);
+	b->is_library = request->is_library;
 	b->hides_host = template_hides_host(request->template, b->wanted.manager);
 	buf_init(&b->log, INSTALL_LOG_MAX);
 	buf_init(&b->lock, INSTALL_LOCK_MAX);
@@ -220,9 +222,9 @@ static struct packing *new_packing(struct installs *all, const struct install_re
 	return b;
 }
 
-static int add_packing(struct installs *all, const struct install_request *request,
-                       const struct grant *grant, struct wanted *wanted,
-                       struct packing **ret_packing, struct error *err)
+int install_add(struct installs *all, const struct install_request *request,
+                const struct install_grant *grant, struct wanted *wanted,
+                struct packing **ret_packing, struct error *err)
 {
 	size_t queued = count_packings(all, NULL, true);
 	size_t own = count_packings(all, request->tenant, true);
@@ -272,7 +274,7 @@ static int make_wanted(const struct installs *all, const struct install_request 
 		.run = request->run,
 		.registry = m ? install_registry(all, m) : "",
 		.template = request->template,
-		.program = r ? r->program : NULL,
+		.program = r ? runner_place(r) : NULL,
 	};
 
 	return m ? wanted_make(&source, ret_wanted, err) : -1;
@@ -286,7 +288,7 @@ int installs_begin(struct installs *all, const struct install_request *request,
 	struct install *install;
 	struct layer *layer;
 	struct packing *b;
-	struct grant grant;
+	struct install_grant grant;
 
 	if (all->stopping)
 		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
@@ -303,9 +305,9 @@ int installs_begin(struct installs *all, const struct install_request *request,
 		*ret_layer = layer;
 		return 1;
 	}
-	b = request->sink ? NULL : find_packing(all, request->tenant, wanted.key);
+	b = request->sink ? NULL : install_find(all, request->tenant, wanted.key);
 	count_lookup(all, b ? "joined" : "miss");
-	if (!b && add_packing(all, request, &grant, &wanted, &b, err) < 0)
+	if (!b && install_add(all, request, &grant, &wanted, &b, err) < 0)
 		return -1;
 	assert(b);
 	install = NEW(struct install);

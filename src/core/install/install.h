@@ -28,6 +28,7 @@ struct layers;
 struct loop;
 struct metrics;
 struct run_service;
+struct runner;
 struct runners;
 struct template;
 struct template_spec;
@@ -67,6 +68,7 @@ struct install_request {
 	const char *run;                 /* script of the shell, after that; may be NULL */
 	const struct template *template; /* whose root; NULL: the host's */
 	const struct install_sink *sink; /* NULL: a layer */
+	bool is_library;                 /* installs_library */
 };
 
 /* From the loop. Exactly one of on_done and on_failed ends it. */
@@ -102,5 +104,11 @@ bool installs_can(const struct installs *all, const char *language);
 struct layers *installs_layers(const struct installs *all);
 /** installs_fill - what a template says about a layer; owned by @ret_spec. */
 void installs_fill(const struct layer *layer, struct template_spec *ret_spec);
+/**
+ * installs_library - a run_library_fn; @ctx: the installs. The tree is made once for a toolchain,
+ * in the background, whatever policies say about packages: nothing in it comes from a registry or a
+ * tenant, so that all tenants with this root share it.
+ */
+struct image *installs_library(void *ctx, struct template *t, const struct runner *r);
 /** installs_measure - a metrics source; @ctx: the installs. */
 void installs_measure(void *ctx, struct metrics *m);

@@ -18,6 +18,7 @@ struct timer;
 #define INSTALL_LOG_MAX  (16u * 1024)
 #define INSTALL_LOCK_MAX (1024u * 1024)
 #define INSTALL_TEXT_MAX 200 /* of an installer's own words about a failure */
+#define LIBRARY_FAILURES 8
 
 enum packing_state {
 	PACKING_QUEUED,  /* behind other installations */
@@ -48,6 +49,8 @@ struct packing {
 	size_t granted;           /* bytes to grant once @rest is empty */
 	bool sent;                /* the whole tree has come */
 	bool hides_host;          /* template_hides_host */
+	bool is_library;          /* of a compiler: from its root alone, without a network */
+	struct image *library;    /* a reference: in its box; NULL: none */
 	struct timer *timer;      /* bounds all of it */
 	/* Of an installer that failed, until the proxy has reported what it refused. */
 	struct timer *report_timer;
@@ -65,11 +68,25 @@ struct install {
 	uint64_t max_bytes; /* of its policies, which may be lower than those of @packing */
 };
 
+/* A library that cannot be made is not tried again for some time. */
+struct library_failure {
+	char key[WANTED_KEY_LEN];
+	uint64_t at_us; /* 0: none */
+};
+
 struct installs {
 	struct installs_config config;
 	struct list packings;
+	struct library_failure failures[LIBRARY_FAILURES];
+	size_t failures_next;
 	size_t running; /* not queued, not ended */
 	bool stopping;
+};
+
+/* What the policies of a request grant. */
+struct install_grant {
+	struct policy_stack stack; /* borrowed for the call */
+	struct policy_packages limits;
 };
 
 /* packing.c */
@@ -88,6 +105,12 @@ void packing_free(struct packing *b);
 
 /* install.c */
 
+/** install_find - one of the same that runs or waits. NULL: none. */
+struct packing *install_find(const struct installs *all, const char *tenant, const char *key);
+/** install_add - begin or queue one. Takes what @wanted owns. ERR_BUSY. */
+int install_add(struct installs *all, const struct install_request *request,
+                const struct install_grant *grant, struct wanted *wanted,
+                struct packing **ret_packing, struct error *err) attr_must_check;
 /** install_done - the layer is there. @b may be gone afterwards. */
 void install_done(struct packing *b, struct layer *layer);
 /** install_next - start the next in the queue. */
@@ -96,6 +119,11 @@ const char *install_registry(const struct installs *all, const struct manager *m
 /** install_check_size - ERR_TOO_LARGE. */
 int install_check_size(const struct image *image, uint64_t max_bytes,
                        struct error *err) attr_must_check;
+
+/* library.c */
+
+/** library_failed - @b was to make one. */
+void library_failed(const struct packing *b, const struct error *err);
 
 /* registry.c */
 

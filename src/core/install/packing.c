@@ -46,6 +46,7 @@
 #define PACKING_PIDS   512
 #define PACKING_INODES 500000
 #define PACKING_NOFILE 4096
+#define LIBRARY_CPU    1000
 #define SMALL_BYTES    (64 * MIB)
 /* The proxy's report, as of runs: it comes in less than the first. */
 #define REPORT_WAIT_US  2000
@@ -76,16 +77,24 @@ static void shape_box(struct packing *b, const char *rule)
 	spec->limits.cpu_millicores =
 		c->cpu_max_millicores ? (uint32_t)least(2000, c->cpu_max_millicores)
 				      : 1000 * (b->owner->config.runs->rules.cores > 1 ? 2 : 1);
-	spec->network = BOX_NETWORK_ALLOWLIST;
+	/* Nobody waits for a library: the programs that compile meanwhile go first. */
+	if (b->is_library)
+		spec->limits.cpu_millicores =
+			(uint32_t)least(LIBRARY_CPU, spec->limits.cpu_millicores);
 	box_rules_unref(spec->rules);
-	/* A mirror replaces the public registry. */
-	spec->rules = policy_registry_rules(c, b->wanted.manager->set, rule,
-	                                    registry_is_public(b->wanted.manager, rule));
+	spec->rules = NULL;
+	spec->network = BOX_NETWORK_NONE;
+	if (!b->is_library) {
+		spec->network = BOX_NETWORK_ALLOWLIST;
+		/* A mirror replaces the public registry. */
+		spec->rules = policy_registry_rules(c, b->wanted.manager->set, rule,
+		                                    registry_is_public(b->wanted.manager, rule));
+	}
 	/* Nor does a package call tools. */
 	box_rules_unref(spec->tools);
 	spec->tools = NULL;
 	/* Only programs of tenants start warm. */
-	spec->zygote[0] = spec->modules[0] = spec->packages[0] = '\0';
+	spec->zygote[0] = spec->modules[0] = '\0';
 	spec->keep = spec->spare = false;
 	box_spec_make_id(spec->id);
 	(void)!str_copy(spec->tenant, sizeof(spec->tenant), b->tenant);
@@ -98,15 +107,16 @@ int packing_start(struct packing *b, struct error *err)
 	struct installs *all = b->owner;
 	const char *url = install_registry(all, b->wanted.manager);
 	struct scheduler *scheduler = run_service_scheduler(all->config.runs);
-	char rule[600];
+	char rule[600] = "";
 	int waits;
 
-	if (registry_rule(url, rule, sizeof(rule)) < 0)
+	if (!b->is_library && registry_rule(url, rule, sizeof(rule)) < 0)
 		return error_set(err, ERR_UNAVAILABLE, 0,
 		                 "setting packages.%s_url: not an http(s) URL without a password",
 		                 b->wanted.manager->name);
 	shape_box(b, rule);
-	if (!(all->config.driver->caps.networks & BOX_NETWORK_BIT(BOX_NETWORK_ALLOWLIST)))
+	if (!b->is_library &&
+	    !(all->config.driver->caps.networks & BOX_NETWORK_BIT(BOX_NETWORK_ALLOWLIST)))
 		return error_set(err, ERR_UNAVAILABLE, 0,
 		                 "packages need a network for boxes, which is not available: "
 		                 "millibox-egress does not run");
@@ -150,6 +160,7 @@ void packing_free(struct packing *b)
 	policy_decision_done(&b->decision);
 	tenant_release(b->account);
 	image_unref(b->image);
+	image_unref(b->library);
 	buf_done(&b->rest);
 	buf_done(&b->log);
 	buf_done(&b->lock);
@@ -221,6 +232,8 @@ void packing_fail(struct packing *b, const struct error *err)
 
 	log_debug("install of %s packages for %s failed: %s", b->wanted.manager->name, b->tenant,
 	          err->msg);
+	if (b->is_library)
+		library_failed(b, err);
 	while ((install = LIST_FIRST(&b->waiters, struct install, node))) {
 		const struct install_events events =
 			install->events; // NOLINT: it has left the list

@@ -366,6 +366,7 @@ static const struct field fields[] = {
 	{"install", AT(install), read_text, false},
 	{"hello", AT(hello), read_text, false},
 	{"package_manager", AT(package_manager), read_name, false},
+	{"library", AT(library), read_name, false},
 	{"limits", AT(limits), read_limits, false},
 	{"time_factor", AT(time_percent), read_factor, false},
 	{"options", AT(options), read_options, false},
@@ -423,10 +424,10 @@ static void option_done(struct runner_option *option)
 
 void manifest_done(struct runner *r)
 {
-	char **texts[] = {&r->name,           &r->title,     &r->source,
-	                  &r->program,        &r->zygote,    &r->hello,
-	                  &r->session_zygote, &r->install,   &r->package_manager,
-	                  &r->extends,        &r->compile_if};
+	char **texts[] = {&r->name,           &r->title,      &r->source,
+	                  &r->program,        &r->zygote,     &r->hello,
+	                  &r->session_zygote, &r->install,    &r->package_manager,
+	                  &r->extends,        &r->compile_if, &r->library};
 	char ***lists[] = {
 		&r->aliases,         &r->command,      &r->session_command, &r->prepare_command,
 		&r->places,          &r->needs,        &r->minimal_command, &r->env,

@@ -75,6 +75,7 @@ struct runner {
 	char *install;                 /* what to do without these; NULL: unknown */
 	char *hello;                   /* a program that prints RUNNER_HELLO; NULL: none */
 	char *package_manager;         /* NULL: none */
+	char *library;                 /* of its compiler, a package; NULL: none */
 	char **compile_command;        /* NULL: not compiled */
 	char *compile_if;              /* option; NULL: always. Else it makes nothing: a check */
 	char **compile_env;            /* NULL: none */

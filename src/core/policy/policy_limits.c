@@ -10,10 +10,11 @@
 #include <stdio.h>
 
 #define PAGE_BYTES        4096ULL
-#define TMP_BYTES         (128 * MIB)
+#define TMP_BYTES         (512 * MIB)
 #define SHM_BYTES         (64 * MIB)
 #define WORKSPACE_INODES  50000
 #define TMP_INODES        20000
+#define COMPILE_WORKSPACE (64 * MIB)
 #define INODE_EVERY_BYTES 4096
 #define INODES_MIN        256
 /* Open files per process and per box: the host has one limit for all. */
@@ -347,6 +348,19 @@ static uint64_t compile_limit(const struct policy_deciding *in, const struct lim
 	return min_of(needed > granted ? needed : granted, max > granted ? max : granted);
 }
 
+/* A compiler works in /tmp: what it needs is there. The workspace has the request's files, and what
+ * it makes. */
+static void divide_compiler_memory(struct box_limits *limits, uint64_t files, uint64_t disk)
+{
+	uint64_t most;
+
+	divide_memory(limits, files > COMPILE_WORKSPACE ? files : COMPILE_WORKSPACE);
+	most = limits->memory_bytes / 8 * 7 - limits->workspace_bytes - limits->shm_bytes;
+	limits->tmp_bytes =
+		whole_pages(min_of(disk > limits->tmp_bytes ? disk : limits->tmp_bytes, most));
+	limits->tmp_inodes = inodes_for(limits->tmp_bytes, TMP_INODES);
+}
+
 void policy_decide_compile_limits(struct policy_deciding *in)
 {
 	const struct config *c = in->rules->config;
@@ -364,7 +378,8 @@ void policy_decide_compile_limits(struct policy_deciding *in)
 	out->memory_bytes = whole_pages(compile_limit(in, &memory, needed->memory_bytes));
 	out->pids = (uint32_t)compile_limit(in, &processes, needed->max_processes);
 	out->nofile = files_for(out->pids);
-	divide_memory(out, compile_limit(in, &disk, needed->disk_bytes));
+	divide_compiler_memory(out, in->d.spec.limits.workspace_bytes,
+	                       compile_limit(in, &disk, needed->disk_bytes));
 	in->d.share_builds = in->policies_count > 0;
 	for (size_t i = 0; i < in->policies_count; i++)
 		in->d.share_builds &= in->policies[i]->share_builds.value == POLICY_SHARE_ALL;

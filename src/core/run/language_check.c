@@ -18,6 +18,7 @@
 #include "core/pool/pool.h"
 #include "core/request/run_request.h"
 #include "core/run/run_internal.h"
+#include "core/template/images.h"
 #include "core/template/template.h"
 #include "core/template/toolchains.h"
 #include "io/loop.h"
@@ -61,8 +62,9 @@ struct check {
 	enum check_step step; /* its number is the execution's id */
 	struct scheduler_entry entry;
 	struct policy_decision decision;
-	struct box *box;     /* NULL: none yet */
-	struct timer *timer; /* owned; NULL: not started */
+	struct box *box;       /* NULL: none yet */
+	struct image *library; /* a reference; NULL: none */
+	struct timer *timer;   /* owned; NULL: not started */
 	struct buf out;
 	struct buf err;
 	enum toolchain_state state;
@@ -212,6 +214,7 @@ static void check_free(struct check *c)
 		pools_end(s->pools, TAKE_PTR(c->box));
 	policy_decision_done(&c->decision);
 	template_unref(c->template);
+	image_unref(c->library);
 	timer_free(c->timer);
 	buf_done(&c->out);
 	buf_done(&c->err);
@@ -518,8 +521,10 @@ static void on_turn(void *ctx)
 	struct error err = {0};
 
 	/* As the box of a compiler, in which the program runs, too. */
-	if (is_due(c, STEP_COMPILE))
+	if (is_due(c, STEP_COMPILE)) {
 		spec.limits = c->decision.compile_limits;
+		c->library = run_service_library(c->all->service, c->template, c->runner, &spec);
+	}
 	spec.network = BOX_NETWORK_NONE;
 	spec.rules = spec.tools = NULL;
 	spec.zygote[0] = '\0';

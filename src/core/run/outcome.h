@@ -69,7 +69,7 @@ struct outcome {
 	bool out_truncated, err_truncated;
 	bool handler; /* a handler was called: the text between its markers is not output */
 	bool background, terminal; /* beside the queue of its session; on a terminal */
-	bool spec;                 /* see run_record_info */
+	bool spec, later;          /* see run_record_info */
 	struct buf report;         /* owned; raw JSON from the runner, untrusted */
 	uint64_t stdout_bytes, stderr_bytes;
 	uint64_t duration_us;

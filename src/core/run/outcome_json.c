@@ -41,6 +41,7 @@ static const struct {
 	MEMBER(BOOL, background),
 	MEMBER(BOOL, terminal),
 	MEMBER(BOOL, spec),
+	MEMBER(BOOL, later),
 	MEMBER(U64, stdout_bytes),
 	MEMBER(U64, stderr_bytes),
 	MEMBER(U64, duration_us),

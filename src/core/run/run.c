@@ -142,6 +142,7 @@ void run_reap(struct run *r)
 	tenant_release(r->tenant);
 	image_unref(r->image);
 	image_unref(r->packages);
+	image_unref(r->library);
 	given_done(&r->given);
 	build_free(r->build);
 	timer_free(r->timer);

@@ -204,6 +204,9 @@ static int compile_first(struct run *r, struct error *err)
 	spec.rules = NULL;
 	spec.tools = NULL;
 	spec.zygote[0] = '\0';
+	image_unref(r->library); /* of an earlier attempt */
+	r->library =
+		run_service_library(r->service, r->request->template, r->decision.runner, &spec);
 	if (box_create(r->service->config.driver, &spec, &events, &r->box, err) < 0)
 		return -1;
 	count_box(r);

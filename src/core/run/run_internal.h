@@ -34,9 +34,11 @@ struct run_service {
 	struct build_cache *builds;              /* owned */
 	struct language_checks *language_checks; /* owned */
 	struct facts_maker *facts;               /* owned */
-	struct timer *drain_timer;               /* drain time-out; calls on_drained */
-	struct timer *memory_timer;              /* memory is short: look again */
-	struct timer *turn_timer;                /* the builder of sessions' boxes has rested */
+	run_library_fn *library;                 /* NULL: none */
+	void *library_ctx;
+	struct timer *drain_timer;  /* drain time-out; calls on_drained */
+	struct timer *memory_timer; /* memory is short: look again */
+	struct timer *turn_timer;   /* the builder of sessions' boxes has rested */
 };
 
 enum run_state {
@@ -116,6 +118,7 @@ struct run {
 	size_t unread_bytes;    /* of that: input that it had not read when it got the latest */
 	struct image *image;    /* reference: root of a fresh box; NULL: no import */
 	struct image *packages; /* the same, of its packages; NULL: none */
+	struct image *library;  /* the same, of its compiler's; NULL: none */
 
 	/* One-shot. */
 	bool answer_later; /* inside a call of the caller: END comes from the loop */

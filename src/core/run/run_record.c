@@ -399,6 +399,7 @@ void run_record_info(const struct run_record *e, struct run_record_info *ret_inf
 		.terminal = e->rolling > 0 || e->outcome.terminal,
 		.files_stay = has_files(e),
 		.spec = e->spec || e->outcome.spec,
+		.later = e->later || e->outcome.later,
 	};
 }
 
@@ -413,6 +414,12 @@ void run_record_set_spec(struct run_record *e)
 {
 	e->spec = true;
 	e->outcome.spec = e->has_outcome;
+}
+
+void run_record_set_later(struct run_record *e)
+{
+	e->later = true;
+	e->outcome.later = e->has_outcome;
 }
 
 void run_record_started(struct run_record *e)
@@ -520,6 +527,7 @@ void run_record_ended(struct run_record *e, struct outcome *outcome, bool sessio
 	e->session_reset = session_reset;
 	e->outcome.background = e->background;
 	e->outcome.spec = e->spec;
+	e->outcome.later = e->later;
 	e->outcome.terminal = e->rolling > 0;
 	memcpy(e->outcome.execution_id, e->id, sizeof(e->id));
 	/* Events point into the output, which moves to the outcome. */

@@ -73,8 +73,9 @@ struct run_record_info {
 	bool background;                /* beside the session's queue */
 	bool terminal;
 	bool files_stay; /* its session has the files that it made */
-	bool spec; /* submitted as in the control plane's first description, which calls success
-	            * "completed" in a status; its later version does not */
+	bool spec;  /* submitted as in the control plane's first description, which calls success
+	             * "completed" in a status, and not in a result */
+	bool later; /* or as in its later version, which calls it that in both */
 };
 
 struct run_record_new {
@@ -154,6 +155,7 @@ int run_record_begin(struct run_record *e, run_record_stored_fn *fn, void *ctx,
                      struct error *err) attr_must_check;
 /** run_record_set_spec - see run_record_info. */
 void run_record_set_spec(struct run_record *e);
+void run_record_set_later(struct run_record *e);
 void run_record_started(struct run_record *e);
 void run_record_paused(struct run_record *e, uint64_t ms);
 void run_record_add_output(struct run_record *e, enum output_stream stream, const char *data,

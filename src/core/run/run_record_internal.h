@@ -100,7 +100,7 @@ struct run_record {
 	uint64_t last[OUTPUT_COUNT]; /* number of its last event; 0: none */
 	size_t rolling;              /* a terminal: at least this much output is kept; 0: all */
 	bool background;
-	bool spec;           /* see run_record_info */
+	bool spec, later;    /* see run_record_info */
 	unsigned stops;      /* watchers that are behind */
 	struct list watches; /* struct run_watch, owned */
 	struct timer *pace;  /* owned; NULL: few events */

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/list.h"
+#include "base/str.h"
 #include "core/config/config.h"
 #include "core/language/runners.h"
 #include "core/pool/pool.h"
@@ -13,6 +14,7 @@
 #include "core/run/host_memory.h"
 #include "core/run/language_check.h"
 #include "core/run/run_internal.h"
+#include "core/template/images.h"
 #include "io/loop.h"
 
 #define BUILD_TIMEOUT_US (15 * USEC_PER_SEC)
@@ -254,6 +256,26 @@ struct language_checks *run_service_language_checks(struct run_service *s)
 const struct toolchains *run_service_toolchains(const struct run_service *s)
 {
 	return s->config.toolchains;
+}
+
+void run_service_set_library(struct run_service *s, run_library_fn *fn, void *ctx)
+{
+	s->library = fn;
+	s->library_ctx = ctx;
+}
+
+struct image *run_service_library(struct run_service *s, struct template *t, const struct runner *r,
+                                  struct box_spec *spec)
+{
+	struct image *image;
+
+	/* A layer of packages has what its compiler needs. */
+	if (!r || !r->library || !s->library || spec->packages[0])
+		return NULL;
+	image = s->library(s->library_ctx, t, r);
+	if (image)
+		(void)!str_copy(spec->packages, sizeof(spec->packages), image->name);
+	return image_ref(image);
 }
 
 struct pools *run_service_pools(struct run_service *s)

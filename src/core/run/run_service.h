@@ -13,8 +13,10 @@
 #include <stdint.h>
 
 struct audit;
+struct box_spec;
 struct config;
 struct driver;
+struct image;
 struct language_checks;
 struct loop;
 struct metrics;
@@ -25,9 +27,11 @@ struct policy_stack;
 struct pools;
 struct run_request;
 struct run_service;
+struct runner;
 struct runners;
 struct scheduler;
 struct seal_key;
+struct template;
 struct tenant;
 struct tenants;
 struct toolchains;
@@ -65,6 +69,16 @@ struct pools *run_service_pools(struct run_service *s);
 struct language_checks *run_service_language_checks(struct run_service *s);
 /** run_service_toolchains - may be NULL. */
 const struct toolchains *run_service_toolchains(const struct run_service *s);
+/* Return: the tree of @r's library for compilers in the root of @t (NULL: the host's), borrowed;
+ * NULL: none, or not yet. */
+typedef struct image *run_library_fn(void *ctx, struct template *t, const struct runner *r);
+/** run_service_set_library - who makes the libraries of compilers; @fn NULL: nobody. */
+void run_service_set_library(struct run_service *s, run_library_fn *fn, void *ctx);
+/** run_service_library - mount the library of @r in @spec, a box in which its compiler will run,
+ * unless packages are there. @r may be NULL. Return: a reference for the life of that box; NULL:
+ * none. */
+struct image *run_service_library(struct run_service *s, struct template *t, const struct runner *r,
+                                  struct box_spec *spec);
 /** run_service_prepare - keep boxes ready for each language with the default tenant's defaults.
  * Call it again after policies or templates change: old boxes end. */
 void run_service_prepare(struct run_service *s);

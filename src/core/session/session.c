@@ -279,6 +279,7 @@ void session_leave_root(struct session *session)
 	template_unref(TAKE_PTR(session->template));
 	image_unref(TAKE_PTR(session->image));
 	image_unref(TAKE_PTR(session->packages));
+	image_unref(TAKE_PTR(session->library));
 }
 
 void session_reap(struct session *session)
@@ -316,6 +317,7 @@ void session_reap(struct session *session)
 	template_unref(session->template);
 	image_unref(session->image);
 	image_unref(session->packages);
+	image_unref(session->library);
 	free(session->key_id);
 	str_list_free(session->env);
 	str_list_free(session->secrets);

@@ -3,7 +3,9 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "core/language/runners.h"
 #include "core/session/session_internal.h"
+#include "core/template/images.h"
 
 /*
  * Theory of operation. A new box is built when it is its tenant's turn, as boxes of one-shot runs
@@ -25,12 +27,19 @@ void session_built(struct session *session)
 static int create_box(struct session *session, struct error *err)
 {
 	const struct box_events events = session_box_events(session);
-	struct driver *driver = session->service->config.driver;
+	struct session_service *s = session->service;
+	struct driver *driver = s->config.driver;
+	struct box_spec spec;
 
 	/* The store keeps the tenant, not the whole description of the box. */
 	(void)!str_copy(session->spec.tenant, sizeof(session->spec.tenant), session->tenant);
 	session->making_us = clock_us();
-	if (box_create(driver, &session->spec, &events, &session->box, err) == 0)
+	spec = session->spec;
+	image_unref(session->library); /* of an earlier box */
+	session->library =
+		run_service_library(s->config.runs, session->template,
+	                            runners_find(s->config.runners, session->language), &spec);
+	if (box_create(driver, &spec, &events, &session->box, err) == 0)
 		return 0;
 	session_built(session);
 	return -1;

@@ -113,6 +113,7 @@ struct session {
 	bool deleted;
 	char *network_lost;             /* owned: why its network is to be taken; NULL: it is not */
 	struct image *image, *packages; /* references: root and packages of its box; NULL: none */
+	struct image *library;          /* the same, of its language's compiler; NULL: none */
 	char *past_root;                /* owned; from the store */
 	uint64_t past_image_bytes;
 	char *past_spec; /* owned; JSON of the template at creation; NULL: unknown */

@@ -318,7 +318,7 @@ static void areas_stay_below_the_memory(void **state)
 		expect_decided(f);
 		assert_true(l->memory_bytes <= sizes[i] && l->memory_bytes > sizes[i] - 4096);
 		assert_true(l->workspace_bytes <= l->memory_bytes / 2);
-		assert_true(l->tmp_bytes <= l->memory_bytes / 4 && l->tmp_bytes <= 128 * MIB);
+		assert_true(l->tmp_bytes <= l->memory_bytes / 4 && l->tmp_bytes <= 512 * MIB);
 		assert_true(l->shm_bytes <= l->memory_bytes / 8 && l->shm_bytes <= 64 * MIB);
 		assert_true(l->workspace_bytes + l->tmp_bytes + l->shm_bytes < l->memory_bytes);
 		assert_int_equal(
@@ -345,6 +345,40 @@ static void expect_cut(const struct fixture *f, size_t index, const char *field,
 	assert_string_equal(cut->asked, asked);
 	assert_string_equal(cut->granted, granted);
 	assert_string_equal(cut->why, why);
+}
+
+/* A compiler works in /tmp; the workspace has the request's files, and what it makes. */
+static void areas_of_a_compiler_fit_its_work(void **state)
+{
+	struct fixture *f = *state;
+	const struct box_limits *l = &f->decision.compile_limits;
+	static const struct {
+		uint64_t memory, tmp, workspace; /* of the request; of the compiler's box */
+	} rows[] = {
+		{512 * MIB, 640 * MIB, 256 * MIB},
+		{32 * MIB, 640 * MIB, 64 * MIB},
+		{4096 * MIB, 1472 * MIB, 2048 * MIB},
+	};
+
+	runners_free(f->runners);
+	f->runners = fixture_runners_with("compile_command: [/bin/sh, '{artifact}']\n"
+	                                  "compile_limits: {memory: 2Gi, disk: 640Mi}\n");
+	f->rules.runners = f->runners;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		f->request.memory_bytes = rows[i].memory;
+		expect_decided(f);
+		assert_true(l->memory_bytes >= 2048 * MIB);
+		assert_int_equal(l->tmp_bytes, rows[i].tmp);
+		assert_int_equal(l->workspace_bytes, rows[i].workspace);
+		assert_true(l->workspace_bytes + l->tmp_bytes + l->shm_bytes < l->memory_bytes);
+	}
+	/* As much as its memory allows. */
+	f->config->memory_max_bytes = 512 * MIB;
+	f->request.memory_bytes = 512 * MIB;
+	expect_decided(f);
+	assert_int_equal(l->memory_bytes, 512 * MIB);
+	assert_int_equal(l->tmp_bytes, 128 * MIB);
+	assert_int_equal(l->workspace_bytes, 256 * MIB);
 }
 
 static void disk_above_half_the_memory_is_cut_and_told(void **state)
@@ -723,6 +757,7 @@ int main(void)
 		TEST(limits_above_the_maximum_are_clamped),
 		TEST(open_files_of_a_whole_box_are_bounded),
 		TEST(areas_stay_below_the_memory),
+		TEST(areas_of_a_compiler_fit_its_work),
 		TEST(disk_above_half_the_memory_is_cut_and_told),
 		TEST(disk_follows_the_memory_of_the_request),
 		TEST(a_background_run_has_a_limit_of_its_own),
