@@ -189,11 +189,18 @@ def test_a_small_quota_does_not_slow_the_zygote(make_daemon):
         isolation = host.wait_until(lambda: (i := client.python("0")["isolation"])["start"] == "zygote" and i, 60, "a zygote")
         if "cgroup.cpu" not in isolation["layers"]:
             pytest.skip("needs the CPU controller")
-        small = client.python("print(42)", timeout=120, resources={"cpu": 0.05})
-        assert small["stdout"] == "42\n"
         unified = pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists()
         expected = ("cold", "small_cpu_quota") if unified else ("zygote", None)
-        assert (small["isolation"]["start"], small["isolation"]["start_reason"]) == expected, daemon.log()
+
+        def starts_as_expected():
+            """On a busy host the zygote may be late for a box, which then starts cold."""
+            small = client.python("print(42)", timeout=120, resources={"cpu": 0.05})
+            assert small["stdout"] == "42\n"
+            started = small["isolation"]["start"], small["isolation"]["start_reason"]
+            assert started in (expected, ("cold", "zygote_lost")), daemon.log()
+            return started == expected
+
+        host.wait_until(starts_as_expected, 20, daemon.log)
         assert client.python("0")["isolation"]["start"] == "zygote"
 
 

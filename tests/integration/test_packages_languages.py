@@ -196,6 +196,16 @@ def test_a_go_program_uses_modules(client, registry, modules):
 
 
 @go
+def test_a_layer_has_nothing_of_the_toolchain(client, registry, modules):
+    """Its compiled packages fit those of the toolchain: otherwise it would have a copy of what they import, 20 MiB with fmt."""
+    registry.add_go("example.test/printer", files={"printer.go": 'package printer\n\nimport "fmt"\n\nfunc Print() { fmt.Println("printed") }\n'})
+    made = install(client, "go", packages=["example.test/printer"])
+    assert made.status == 201 and made.json["bytes"] < 8 << 20, made
+    done = run(client, "go", 'package main\n\nimport "example.test/printer"\n\nfunc main() { printer.Print() }\n', packages=["example.test/printer"])
+    assert done["stdout"] == "printed\n", done
+
+
+@go
 def test_a_lock_of_go(client, registry, modules):
     made = install(client, "go", packages=["example.test/needy"])
     assert made.status == 201 and "==> go.sum <==" in made.json["lock"] and "example.test/needy==v1.0.0" in made.json["lock"], made
