@@ -290,13 +290,12 @@ char *dependencies_add(const char *before, json_t *now)
 {
 	static const char *const lists[] = {"requested_dependencies", "installed_dependencies"};
 	cleanup_json json_t *old = before ? json_loads(before, 0, NULL) : NULL;
-	cleanup_json json_t *j = now;
 	size_t len;
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-		json_set(j, lists[i],
-		         joined(json_object_get(old, lists[i]), json_object_get(j, lists[i])));
-	return json_write(j, &len);
+		json_set(now, lists[i],
+		         joined(json_object_get(old, lists[i]), json_object_get(now, lists[i])));
+	return json_write(now, &len);
 }
 
 bool dependencies_have(const char *text, const char *package)
