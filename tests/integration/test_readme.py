@@ -163,6 +163,7 @@ PAGES = {
     ("docs/languages.md", "make languages"): (NEEDS_HOST,),
     ("docs/mcp.md", "hello="): '"structuredContent"',
     ("docs/network.md", "MILLIBOX_POLICY_DIR="): '"kind":"network"',
+    ("docs/network.md", "millibox run --allow"): ("needs an outside server: test_network.py",),
     ("docs/network.md", "nft delete table"): (NEEDS_HOST,),
     ("docs/operations.md", "apt-get install ./dist/"): (NEEDS_HOST,),
     ("docs/operations.md", "make install"): (NEEDS_HOST,),
