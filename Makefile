@@ -2,22 +2,24 @@
 #
 # A front end of Meson. "make help" lists the targets.
 
-BUILD      ?= build
-MESON_ARGS ?=
-PREFIX     ?= /usr/local
-DESTDIR    ?=
-LISTEN     ?= 127.0.0.1:8000
-ISOLATION  ?=
-SECONDS    ?=
-MIRROR     ?=
+BUILD       ?= build
+MESON_ARGS  ?=
+PREFIX      ?= /usr/local
+DESTDIR     ?=
+LISTEN      ?= 127.0.0.1:8000
+ISOLATION   ?=
+SECONDS     ?=
+MIRROR      ?=
+SIGNING_KEY ?=
+UNSIGNED    ?=
 # Debian's interpreter, because Debian's pytest belongs to it.
-PYTHON     ?= /usr/bin/python3
+PYTHON      ?= /usr/bin/python3
 
 RELEASE  := build-release
 CLANG    := build-clang
 SANITIZE := -Db_sanitize=address,undefined -Db_lundef=false
 
-.PHONY: all run languages with-tests quick t test check lint openapi man ci nightly asan fuzz bench bench-compare soak test-vm test-package install deb image dist clean help setup-%
+.PHONY: all run languages with-tests quick t test check lint openapi man ci nightly asan fuzz bench bench-compare soak test-vm test-package install deb image release dist clean help setup-%
 
 all: $(BUILD)/build.ninja ## build everything into ./build
 	meson compile -C $(BUILD)
@@ -118,8 +120,11 @@ deb: setup-deb ## Debian packages of this tree in dist/
 image: setup-image ## container image of this tree in dist/, as an OCI archive: make image [MIRROR=...]
 	@MIRROR=$(MIRROR) tools/make-image "dist/millibox_$$(tools/version).oci.tar"
 
-dist: all ## source archive of the last commit
-	meson dist -C $(BUILD) --no-tests --formats xztar
+release: setup-release ## all files of a release in dist/: make release SIGNING_KEY=FILE (or UNSIGNED=1) [MIRROR=...]
+	@SIGNING_KEY="$(SIGNING_KEY)" UNSIGNED="$(UNSIGNED)" MIRROR="$(MIRROR)" tools/make-release dist
+
+dist: ## source archive of the last commit in dist/
+	@tools/make-source dist
 
 clean: ## remove all build directories
 	rm -rf build build-asan $(CLANG) build-fuzz build-deb $(RELEASE) dist

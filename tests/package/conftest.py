@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of packages, images and releases share: the packages of this tree, and a clean Debian to install them in."""
 
+import contextlib
 import hashlib
 import json
 import platform
@@ -24,6 +25,11 @@ def need(*programs):
     missing = [program for program in programs if not shutil.which(program)]
     if missing:
         pytest.skip(f"not installed: {' '.join(missing)}; run tools/setup package")
+
+
+def skip_without_mirror(done):
+    if done.returncode and re.search("Temporary failure|Could not (resolve|connect)|Unable to (connect|fetch)|Failed to fetch", done.stderr):
+        pytest.skip(f"Debian's mirror is out of reach: {done.stderr.strip().splitlines()[-1]}")
 
 
 @pytest.fixture(scope="session")
@@ -51,8 +57,7 @@ def make_root(names):
     part = path.with_suffix(".part.tar")
     done = subprocess.run(["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(names)}", SUITE, str(part)],
                           capture_output=True, text=True, timeout=1800)
-    if done.returncode and re.search("Temporary failure|Could not (resolve|connect)|Unable to (connect|fetch)|Failed to fetch", done.stderr):
-        pytest.skip(f"Debian's mirror is out of reach: {done.stderr.strip().splitlines()[-1]}")
+    skip_without_mirror(done)
     assert done.returncode == 0, done.stderr
     part.rename(path)
     return path
@@ -64,14 +69,31 @@ def clean_tar(packages):
     return make_root(dependencies(packages))
 
 
-@pytest.fixture
-def clean_root(clean_tar, tmp_path_factory):
-    """A directory with a Debian that has what the packages depend on, and nothing of Millibox."""
-    path = tmp_path_factory.mktemp("root") / "root"
+@pytest.fixture(scope="session")
+def image(packages, tmp_path_factory):
+    need("mmdebstrap")
+    path = tmp_path_factory.mktemp("image") / "millibox.tar"
+    done = subprocess.run([ROOT / "tools/make-image", path, *packages.values()], capture_output=True, text=True, timeout=1800)
+    skip_without_mirror(done)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+@contextlib.contextmanager
+def unpacked(tar, folder):
+    """A directory with the root file system of a tar."""
+    path = folder / "root"
     path.mkdir()
     # The daemon drops root and must get through.
     for above in (path, *list(path.parents)[:3]):
         above.chmod(above.stat().st_mode | 0o055)
-    subprocess.run(["tar", "-C", str(path), "-xf", str(clean_tar)], check=True)
+    subprocess.run(["tar", "-C", str(path), "-xf", str(tar)], check=True)
     yield path
     subprocess.run(["rm", "-rf", "--one-file-system", str(path)], check=True)
+
+
+@pytest.fixture
+def clean_root(clean_tar, tmp_path_factory):
+    """A directory with a Debian that has what the packages depend on, and nothing of Millibox."""
+    with unpacked(clean_tar, tmp_path_factory.mktemp("root")) as path:
+        yield path

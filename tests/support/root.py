@@ -46,10 +46,17 @@ class Root:
             raise AssertionError(f"cannot enter {path}: {self.holder.communicate()[1]}")
         (self.first,) = host.listed_children(self.holder.pid)
 
-    def run(self, *argv, ok=True, input=None, **env):
+    def enter(self, argv):
+        return ["nsenter", "--target", str(self.first), "--mount", "--pid", "--wd=/", *argv]
+
+    def start(self, *argv, **env):
+        """A process that runs on, in a session of its own."""
+        return subprocess.Popen(self.enter(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                env={**self.ENV, **env}, start_new_session=True)
+
+    def run(self, *argv, ok=True, input=None, timeout=10 * host.HANG_S, **env):
         """The finished process."""
-        done = subprocess.run(["nsenter", "--target", str(self.first), "--mount", "--pid", "--wd=/", *argv], input=input or "",
-                              capture_output=True, text=True, timeout=10 * host.HANG_S, env={**self.ENV, **env})
+        done = subprocess.run(self.enter(argv), input=input or "", capture_output=True, text=True, timeout=timeout, env={**self.ENV, **env})
         assert not ok or done.returncode == 0, done
         return done
 
