@@ -93,7 +93,7 @@ def main():
     except (ValueError, TypeError, yaml.YAMLError) as error:
         sys.exit(f"{source}: {error}")
     with open(target, "w", encoding="utf-8") as file:
-        file.write(_source(text.encode()))
+        file.write(_source(f"{text}\n".encode()))
 
 
 if __name__ == "__main__":

@@ -29,14 +29,20 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 # Statuses of every route of a dialect, and the component that describes them. "id" is added for paths
 # with {id}, "body" for JSON bodies.
 ERRORS = {
-    "v1": {"all": "400 401 403 405 413 429 503", "id": "404", "body": "415", "is": "Error"},
+    "v1": {"all": "400 401 403 405 413 429 503", "id": "404", "body": "415", "is": "ApiError"},
     "mcp": {"all": "400 401 403 404 405", "is": "McpError"},
     "se": {"all": "400 401 403 404 405 413 429 503", "body": "415", "is": "SeError"},
     "sandboxes": {"all": "400 401 403 404 405 409 413 415 429 503 507", "is": "SandboxError"},
     "sandboxes_tool": {"all": "400 401 403 404 405 413 415 429 500 503 507", "is": "ToolError"},
 }
 ERRORS["se_v2"], ERRORS["sandboxes_about"] = ERRORS["se"], ERRORS["v1"]
-BUSY = {"Error": "Busy"}  # of 429 and 503, which have Retry-After
+# The tag of a dialect's operations. Those of v1 that the control plane has too have both tags: a program that is
+# generated from one tag can be complete without the others.
+TAGS = {"mcp": "mcp", "se": "compat-shared-environment", "se_v2": "compat-shared-environment"}
+TAGS.update(dict.fromkeys(("sandboxes", "sandboxes_tool", "sandboxes_about"), "compat-sandboxrunner"))
+OWN, SHARED = "millibox", "compat-control-plane"
+ALIASES = {"/api.json": "compat-shared-environment", "/api/openapi.json": "compat-sandboxrunner"}
+BUSY = {"ApiError": "Busy"}  # of 429 and 503, which have Retry-After
 # Routes that several versions serve are described under the first.
 VERSIONS = {"/api/v2/": "V2", "/api/": "Unversioned"}
 
@@ -185,11 +191,17 @@ def find_operation(operations, method, path):
     raise ValueError(f"{method} {path}: no operation describes it")
 
 
+def tags(route):
+    if route["dialect"] != "v1":
+        return [TAGS[route["dialect"]]]
+    return [OWN] * (not route["compat"]) + [SHARED] * route["shared"] or [ALIASES[route["path"]]]
+
+
 def describe(route, operations):
     path = route["path"].replace("{path...}", "{path}")
     where = f"{route['method']} {path}"
     operation, suffix, versioned = find_operation(operations, route["method"], path)
-    node = {"summary": route["summary"], "operationId": operation["id"] + suffix}
+    node = {"tags": tags(route), "summary": route["summary"], "operationId": operation["id"] + suffix}
     if "description" in operation:
         node["description"] = operation["description"]
     found = parameters(route, path, operation, versioned)
@@ -230,7 +242,7 @@ def make(tables, source):
     schemas.update({name: expand(node) for name, node in source["schemas"].items()})
     schemas.update({name: page_schema(node) for name, node in source["pages"].items()})
     return {
-        **{key: source[key] for key in ("openapi", "info", "security", "servers")},
+        **{key: source[key] for key in ("openapi", "info", "tags", "security", "servers")},
         "paths": paths,
         "components": {
             "securitySchemes": source["securitySchemes"],

@@ -28,6 +28,8 @@ static json_t *describe_route(const struct route_match *match)
 	json_set(j, "summary", json_string(route->summary));
 	json_set(j, "dialect", json_string(match->dialect->name));
 	json_set(j, "body", json_string(bodies[route->body]));
+	json_set(j, "shared", json_boolean(route->upstream || route->shared));
+	json_set(j, "compat", json_boolean(route->compat));
 	json_set(j, "public", json_boolean(route->scope == SCOPE_PUBLIC));
 	json_set(j, "request", route->request ? json_string(route->request->name) : json_null());
 	json_set(j, "query", route->query ? fields_parameters(route->query) : json_array());

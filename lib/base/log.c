@@ -193,10 +193,40 @@ static bool needs_quotes(const char *data, size_t len)
 	return len == 0;
 }
 
+/*
+ * Of a context, in JSON: numbers and booleans, for programs that compare them. By key: ids are
+ * chosen by callers, and a key must not change its type from line to line.
+ */
+static const char *const bare_keys[] = {"status", "duration_ms", "bytes", "complete"};
+
+/* Digits, which may have a fraction: JSON allows no leading zero. */
+static bool is_number(const char *s, size_t len)
+{
+	size_t whole = strspn(s, "0123456789"), digits;
+
+	if (whole == 0 || whole > len || (s[0] == '0' && whole > 1))
+		return false;
+	if (whole == len)
+		return true;
+	digits = s[whole] == '.' ? strspn(s + whole + 1, "0123456789") : 0;
+	return digits > 0 && whole + 1 + digits == len;
+}
+
+static bool is_bare(const char *key, const char *value, size_t len)
+{
+	bool known = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bare_keys); i++)
+		known |= str_equal(bare_keys[i], key);
+	return known && (is_number(value, len) || (len == 4 && memcmp(value, "true", 4) == 0) ||
+	                 (len == 5 && memcmp(value, "false", 5) == 0));
+}
+
 /* Truncates a value that does not fit; drops a pair whose key does not. */
 static void put_pair(struct line *l, const char *key, const char *value, size_t len)
 {
-	bool quotes = l->json || needs_quotes(value, len);
+	bool bare = l->json && is_bare(key, value, len);
+	bool quotes = l->json ? !bare : needs_quotes(value, len);
 	size_t start = l->len;
 
 	if (l->pairs > 0)
@@ -205,11 +235,16 @@ static void put_pair(struct line *l, const char *key, const char *value, size_t 
 	put_escaped(l, key, strlen(key));
 	put_str(l, l->json ? "\":" : "=");
 	put_str(l, quotes ? "\"" : "");
+	/* Part of a number is another number. */
+	if (bare)
+		put_bytes(l, value, len);
 	if (l->cut) {
 		l->len = start;
 		return;
 	}
 	l->pairs++;
+	if (bare)
+		return;
 	put_escaped(l, value, len);
 	if (l->cut)
 		put_tail(l, "...");

@@ -27,14 +27,30 @@ json_t *reply_error_object(const struct error *err, const char *request_id)
 	json_set(j, "error_detail", json_text(detail, strlen(detail)));
 	json_set(j, "solution", json_string(error_solution(err->code)));
 	json_set(j, "request_id", json_string(request_id));
-	/* For the control plane's later versions. */
-	json_set(j, "error", json_string(error_describe(err->code)));
-	json_set(j, "message", json_text(detail, strlen(detail)));
-	json_set(j, "detail", json_text(detail, strlen(detail)));
 	json_set(j, "retry_after", err->retry_s ? json_integer(err->retry_s) : json_null());
 	json_set(j, "field",
 	         err->field[0] ? json_text(err->field, strlen(err->field)) : json_null());
 	return j;
+}
+
+json_t *reply_error_shared(const struct error *err, const char *request_id)
+{
+	json_t *j = reply_error_object(err, request_id);
+	json_t *detail = json_object_get(j, "error_detail");
+
+	json_set(j, "error", json_incref(json_object_get(j, "description")));
+	json_set(j, "message", json_incref(detail));
+	json_set(j, "detail", json_incref(detail));
+	return j;
+}
+
+json_t *reply_error_of(const struct http_request *req, const struct error *err)
+{
+	const struct route *route = (const struct route *)http_tag(req, REQUEST_TAG_ROUTE);
+	const char *id = http_request_id(req);
+
+	return route && (route->upstream || route->shared) ? reply_error_shared(err, id)
+	                                                   : reply_error_object(err, id);
 }
 
 json_t *reply_warnings(struct http_request *req)
@@ -46,6 +62,18 @@ json_t *reply_warnings(struct http_request *req)
 		http_set_tag(req, REQUEST_TAG_WARNINGS, (uintptr_t)list);
 	}
 	return list;
+}
+
+/* Ends with a newline: a terminal shows its prompt below. Takes @text. */
+static void send_json(struct http_request *req, struct http_answer *answer, char *text, size_t len)
+{
+	text = xrealloc_array(text, len + 2, 1); /* frees excess capacity before the client reads */
+	text[len] = '\n';
+	text[len + 1] = '\0';
+	answer->content_type = JSON_TYPE;
+	answer->body = text;
+	answer->len = len + 1;
+	http_reply_owned(req, answer);
 }
 
 /* NULL: none. */
@@ -74,19 +102,19 @@ int reply_add_warnings(const struct http_request *req, struct buf *text)
 
 void reply_text(struct http_request *req, int status, struct buf *text)
 {
-	struct http_answer answer = {.status = status, .content_type = JSON_TYPE};
+	struct http_answer answer = {.status = status};
+	size_t len;
 	char *body;
 
 	if (reply_add_warnings(req, text) < 0)
 		reply_log(req, LOG_LEVEL_WARN, "no room for warnings");
-	body = buf_take(text, &answer.len);
-	/* Free excess capacity before the client reads. */
-	answer.body = xrealloc_array(body, answer.len + 1, 1);
-	http_reply_owned(req, &answer);
+	body = buf_take(text, &len);
+	send_json(req, &answer, body, len);
 }
 
 void reply_json(struct http_request *req, int status, json_t *body)
 {
+	struct http_answer answer = {.status = status};
 	json_t *warnings = warnings_of(req);
 	size_t len;
 	char *text;
@@ -94,7 +122,7 @@ void reply_json(struct http_request *req, int status, json_t *body)
 	if (warnings && json_is_object(body))
 		json_set(body, "warnings", json_incref(warnings));
 	text = json_write(body, &len);
-	http_reply_owned(req, &(struct http_answer){status, JSON_TYPE, text, len, NULL, 0});
+	send_json(req, &answer, text, len);
 }
 
 const char *reply_log_ctx(const struct http_request *req, char ret_ctx[REPLY_CTX_LEN])
@@ -134,26 +162,27 @@ static void send_error_body(struct http_request *req, const struct error *err, i
 {
 	struct http_answer answer = {
 		.status = status,
-		.content_type = JSON_TYPE,
 		.headers = header,
 		.headers_count = header != NULL,
 	};
+	size_t len;
+	char *text;
 
 	http_set_tag(req, REQUEST_TAG_ERROR, (uintptr_t)err->code);
 	reply_add_retry(req, err, status);
 	if (error_is_internal(err))
 		reply_log_error(req, err);
-	answer.body = json_write(body, &answer.len);
-	http_reply_owned(req, &answer);
+	text = json_write(body, &len);
+	send_json(req, &answer, text, len);
 }
 
 static void send_error(struct http_request *req, const struct error *err, int status,
                        const struct http_header *header)
 {
 	const struct dialect *dialect = (const struct dialect *)http_tag(req, REQUEST_TAG_DIALECT);
-	const char *id = http_request_id(req);
-	json_t *body = dialect && dialect->error_body ? dialect->error_body(err, id, &status)
-	                                              : reply_error_object(err, id);
+	json_t *body = dialect && dialect->error_body
+	                       ? dialect->error_body(err, http_request_id(req), &status)
+	                       : reply_error_of(req, err);
 
 	send_error_body(req, err, status, body, header);
 }
@@ -204,7 +233,7 @@ void reply_invalid(struct http_request *req, const struct error *err, const char
 	json_set(item, "msg", json_text(err->msg, strlen(err->msg)));
 	list = json_array();
 	json_append(list, item);
-	body = reply_error_object(err, http_request_id(req));
+	body = reply_error_shared(err, http_request_id(req));
 	json_set(body, "detail", list);
 	send_error_body(req, err, HTTP_UNPROCESSABLE_CONTENT, body, NULL);
 }

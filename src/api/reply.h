@@ -18,6 +18,10 @@ struct http_request;
  * refers to the log. Return: owned.
  */
 json_t *reply_error_object(const struct error *err, const char *request_id) attr_must_check;
+/** reply_error_shared - with the names of the control plane's later versions besides. Owned. */
+json_t *reply_error_shared(const struct error *err, const char *request_id) attr_must_check;
+/** reply_error_of - for @req: shared on paths that the control plane has too. Owned. */
+json_t *reply_error_of(const struct http_request *req, const struct error *err) attr_must_check;
 
 #define REPLY_CTX_LEN 96
 const char *reply_log_ctx(const struct http_request *req, char ret_ctx[REPLY_CTX_LEN]);

@@ -70,6 +70,9 @@ struct route {
 	/* Another system defined the path, and ignored unknown fields: they are listed in
 	 * `warnings` of the response. Else they are errors. */
 	bool upstream;
+	bool shared;   /* another system has it too, as those: errors have its names besides */
+	bool compat;   /* only for clients of another system */
+	bool any_host; /* answered whatever Host says: what it tells may be known to anyone */
 };
 
 struct dialect {

@@ -186,17 +186,22 @@ static bool is_own_origin(const char *host, const char *origin)
 	return host && rest && strcasecmp(host, rest) == 0;
 }
 
-int router_check_source(const struct config *config, bool is_unix, const char *host,
+int router_check_source(const struct config *config, bool any_host, const char *host,
                         const char *origin, const char *site, struct error *err)
 {
 	char name[HOST_MAX_LEN + 1];
 
-	/* Browsers do not use Unix sockets, and other clients send any Host there. */
-	if (!is_unix && (!host || host_name(host, name) < 0 || !is_own_name(config, name)))
-		return error_set(err, ERR_FORBIDDEN, 0, "Host is not a name of this daemon");
-	if (origin && (is_unix || !is_own_origin(host, origin)) &&
+	if (!any_host && !host)
+		return error_set(err, ERR_FORBIDDEN, 0, "Host is missing");
+	if (!any_host && (host_name(host, name) < 0 || !is_own_name(config, name)))
+		return error_set(err, ERR_FORBIDDEN, 0,
+		                 "Host '%.100s' is not a name of this daemon: allowed_hosts does "
+		                 "not list it",
+		                 host);
+	if (origin && (any_host || !is_own_origin(host, origin)) &&
 	    !is_in_list(config->allowed_origins, origin))
-		return error_set(err, ERR_FORBIDDEN, 0, "Origin is not allowed");
+		return error_set(err, ERR_FORBIDDEN, 0,
+		                 "Origin is not allowed: allowed_origins does not list it");
 	/* Browsers send Sec-Fetch-Site with every request, also with those of images and links,
 	 * which have no Origin. "none": the user typed the address. */
 	if (!origin && site && strcasecmp(site, "same-origin") != 0 &&
@@ -274,6 +279,21 @@ static const struct route *find_route(const struct router *r, struct http_reques
 	return match.route;
 }
 
+/*
+ * Browsers do not use Unix sockets, and other clients send any Host there. Load balancers check a
+ * route that reveals nothing by a name of their own.
+ */
+static bool takes_any_host(const struct router *r, struct http_request *req)
+{
+	struct route_match match;
+	char allow[ROUTE_ALLOW_LEN];
+	struct error ignored = {0};
+
+	return http_is_unix(req) || (route_find(r->parts.dialects, http_method(req), http_path(req),
+	                                        &match, allow, &ignored) == 0 &&
+	                             match.route->any_host);
+}
+
 static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 {
 	struct router *r = ctx;
@@ -284,7 +304,7 @@ static int on_headers(void *ctx, struct http_request *req, size_t *ret_max_body)
 	/* For errors before a row is found. */
 	http_set_tag(req, REQUEST_TAG_DIALECT,
 	             (uintptr_t)route_dialect(r->parts.dialects, http_path(req)));
-	if (router_check_source(r->config, http_is_unix(req), http_header(req, "Host"),
+	if (router_check_source(r->config, takes_any_host(r, req), http_header(req, "Host"),
 	                        http_header(req, "Origin"), http_header(req, "Sec-Fetch-Site"),
 	                        &err) < 0)
 		return refuse_request(req, &err, allow);

@@ -72,9 +72,9 @@ void router_keys_changed(struct router *r, struct http_request *req);
 /**
  * router_check_source - a web page must not reach a local daemon, neither by a name that resolves
  * to this host (Host), nor from another site (Origin; @site is Sec-Fetch-Site). NULL: not sent.
- * Pure.
+ * @any_host: Host says nothing, and no origin is this daemon's own. Pure.
  */
-int router_check_source(const struct config *config, bool is_unix, const char *host,
+int router_check_source(const struct config *config, bool any_host, const char *host,
                         const char *origin, const char *site, struct error *err) attr_must_check;
 /** router_is_json - whether the media type @value is JSON in UTF-8; NULL: none sent. Pure. */
 bool router_is_json(const char *value);

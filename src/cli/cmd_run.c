@@ -113,7 +113,7 @@ static const struct option_row rows[] = {
 	{"diff", 0, OPTION_FLAG, AT(diff), NULL, "show what the program changed in the copy"},
 	{"apply", 0, OPTION_FLAG, AT(apply), NULL, "list what the program changed, and change the directory the same way"},
 	POLICY_ROWS(AT),
-	{"receipt", 0, OPTION_TEXT, AT(receipt), "FORM", "form of the receipt that --json prints: plain or signed"},
+	{"receipt", 0, OPTION_TEXT, AT(receipt), "FORM", "what --json says of the isolation: none (the default), plain or signed"},
 	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the result object instead of the output"},
 	ISOLATION_ROW(AT(at)),
 	ENDPOINT_ROWS(AT(at)),

@@ -650,7 +650,7 @@ static int load_identity(struct daemon *d, struct error *err)
 	d->identity = identity_new(&config);
 	if (identity_load(d->identity, err) < 0)
 		return -1;
-	return preflight_keys(d->config, d->identity, err);
+	return preflight_keys(d->config, identity_has_keys(d->identity), err);
 }
 
 static int load_templates(struct daemon *d, struct error *err)

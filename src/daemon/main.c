@@ -52,8 +52,9 @@ static enum daemon_exit with_config(const struct flags *flags)
 		return preflight_check_policies(config, flags->policies, &err) == 0
 		               ? DAEMON_STOPPED
 		               : refuse_settings(flags, &err);
-	if (flags->check_config && (preflight_settings(config, &err) < 0 ||
-	                            preflight_check_policies(config, NULL, &err) < 0))
+	if (flags->check_config &&
+	    (preflight_settings(config, &err) < 0 ||
+	     preflight_check_policies(config, NULL, &err) < 0 || preflight_reach(config, &err) < 0))
 		return refuse_settings(flags, &err);
 	if (flags->dump_config)
 		(flags->json ? config_dump_json : config_dump)(config, stdout);

@@ -7,9 +7,10 @@
 #include "base/parse.h"
 #include "bridge/range.h"
 #include "core/config/config.h"
-#include "core/identity/identity.h"
+#include "core/identity/identity_row.h"
 #include "core/policy/policies.h"
 #include "daemon/bridge_setup.h"
+#include "daemon/tls_files.h"
 #include "http/server.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,12 +18,11 @@
 #include <pwd.h>
 #include <unistd.h>
 
-/* Before anyone can connect. */
-int preflight_keys(const struct config *c, const struct identity *identity, struct error *err)
+int preflight_keys(const struct config *c, bool has_keys, struct error *err)
 {
 	if (!c->listen[0] || http_address_is_loopback(c->listen))
 		return 0;
-	if (!identity_has_keys(identity))
+	if (!has_keys)
 		return error_set(
 			err, ERR_CONFIG, 0,
 			"refusing to listen on %s: it is not loopback, and without keys anyone "
@@ -170,6 +170,21 @@ int preflight_settings(const struct config *c, struct error *err)
 	if (!c->listen[0] && !c->socket[0])
 		return error_set(err, ERR_CONFIG, 0, "nothing to serve: set listen or socket");
 	return 0;
+}
+
+int preflight_reach(const struct config *c, struct error *err)
+{
+	struct tls_files tls;
+	bool has_keys;
+
+	if (tls_files_load(c, &tls, err) < 0)
+		return -1;
+	tls_files_done(&tls);
+	if (!c->listen[0] || http_address_is_loopback(c->listen))
+		return 0;
+	return identity_row_any_key(c->state_dir, &has_keys, err) < 0
+	               ? -1
+	               : preflight_keys(c, has_keys, err);
 }
 
 int preflight_listen_failed(const struct config *c, struct error *err)

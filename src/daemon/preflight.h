@@ -8,19 +8,20 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct config;
-struct identity;
 struct policies;
 
 /** preflight_settings - contradictions among settings or with the host. */
 int preflight_settings(const struct config *config, struct error *err) attr_must_check;
 /** preflight_programs - engine, agent and runners exist. */
 int preflight_programs(const struct config *config, struct error *err) attr_must_check;
-/** preflight_keys - only this host may connect without a key. */
-int preflight_keys(const struct config *config, const struct identity *identity,
-                   struct error *err) attr_must_check;
+/** preflight_keys - before anyone can connect: only this host may without a key. */
+int preflight_keys(const struct config *config, bool has_keys, struct error *err) attr_must_check;
+/** preflight_reach - what the start refuses of certificate, private key and missing API keys. */
+int preflight_reach(const struct config *config, struct error *err) attr_must_check;
 /** preflight_listen_failed - add advice to @err. Return: -1. */
 int preflight_listen_failed(const struct config *config, struct error *err);
 /** preflight_ids - the configured user's, else @reserved, which the engine keeps for us. */

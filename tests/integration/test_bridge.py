@@ -83,8 +83,8 @@ def bytes_of(result):
     """What the run sent and received."""
     assert result["exit_code"] == 0, result
     metrics = result["metrics"]
-    assert metrics["network_connections"] is None, metrics
-    return metrics["network_sent_bytes"], metrics["network_received_bytes"]
+    assert metrics.get("network_connections") is None, metrics
+    return metrics.get("network_sent_bytes", 0), metrics.get("network_received_bytes", 0)
 
 
 def is_ten_datagrams(counts):
@@ -114,7 +114,7 @@ def test_bytes_are_counted():
         sent = next(line for line in metrics.splitlines() if line.startswith("sandbox_egress_bytes_total") and 'direction="sent"' in line)
         assert 10280 <= float(sent.split()[-1]) < 12500, sent
         none = daemon.execute("1", network="none").json["metrics"]
-        assert none["network_sent_bytes"] is None is none["network_received_bytes"]
+        assert not [name for name in none if name.startswith("network_")], none
 
 
 def test_what_must_be_there():

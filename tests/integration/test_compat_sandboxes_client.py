@@ -131,7 +131,7 @@ def test_bridge_is_what_the_policy_grants(client):
 def test_libraries_are_found_by_their_variable(client):
     """Loaders read it at the start: a program that has it is not forked from a warm interpreter."""
     code = "import os, subprocess\nprint(os.environ['LD_LIBRARY_PATH'], subprocess.check_output(['sh', '-c', 'echo $LD_LIBRARY_PATH']))"
-    answer = ok(client.post("/api/v1/execute", {"code": code, "language": "python", "env_vars": {"LD_LIBRARY_PATH": "/workspace/lib"}}))
+    answer = ok(client.post("/api/v1/execute", {"code": code, "language": "python", "receipt": "plain", "env_vars": {"LD_LIBRARY_PATH": "/workspace/lib"}}))
     assert answer["stdout"] == "/workspace/lib b'/workspace/lib\\n'\n" and answer["isolation"]["start"] == "cold", answer
 
 

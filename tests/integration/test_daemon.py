@@ -104,6 +104,14 @@ def test_listening_beyond_loopback_without_keys_is_refused(tmp_path, address):
     r = run("--listen", address, "--socket", "", "--state-dir", str(tmp_path / "s"))
     assert r.returncode != 0
     assert "loopback" in r.stderr
+    state = tmp_path / "t"
+    checked = run("--check-config", "--listen", address, "--socket", "", "--state-dir", str(state))
+    assert checked.returncode == 3 and "loopback" in checked.stderr and not state.exists()
+    assert run("--create-key", "--state-dir", str(state)).returncode == 0
+    before = sorted((path.name, path.stat().st_mtime_ns) for path in state.iterdir())
+    keyed = run("--check-config", "--listen", address, "--socket", "", "--state-dir", str(state))
+    assert keyed.returncode == 0, keyed.stderr
+    assert sorted((path.name, path.stat().st_mtime_ns) for path in state.iterdir()) == before
 
 
 def test_port_in_use_is_reported(make_daemon, tmp_path):

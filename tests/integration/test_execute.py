@@ -12,33 +12,77 @@ import pytest
 from support import host
 from support.daemon import BUILD
 from support.mcp import Mcp
+from support.sessions import Session
 
 pytestmark = pytest.mark.phases("system", "user", "subid")
 
 RESULT_FIELDS = {
-    "execution_id", "session_id", "status", "exit_code", "signal", "language", "stdout", "stderr",
-    "stdout_truncated", "stderr_truncated", "result", "results", "error", "execution_time", "metrics",
-    "limit", "denials", "why", "artifacts", "artifacts_truncated", "session_reset", "isolation",
+    "execution_id", "status", "exit_code", "signal", "language", "stdout", "stderr", "result", "results", "error", "metrics",
+    "limit", "denials", "why", "artifacts", "isolation",
 }  # fmt: skip
-METRIC_FIELDS = {
-    "duration_ms", "start_ms", "queue_ms", "cpu_time_ms", "memory_peak_mb", "peak_memory_mb", "io_read_bytes",
-    "io_write_bytes", "processes_peak", "stdout_bytes", "stderr_bytes", "network_connections", "network_sent_bytes", "network_received_bytes"}  # fmt: skip
+METRIC_FIELDS = {"duration_ms", "start_ms", "queue_ms", "cpu_time_ms", "memory_peak_mb", "processes_peak", "stdout_bytes"}
+COUNTED = {"io_read_bytes", "io_write_bytes"}  # where the host counts them, if there were any
 
 
 @pytest.mark.smoke
 def test_result_object_is_complete(client):
     r = client.python("print(42)")
     assert set(r) == RESULT_FIELDS
-    assert set(r["metrics"]) == METRIC_FIELDS
+    assert set(r["metrics"]) - COUNTED == METRIC_FIELDS
     assert re.fullmatch(r"exec_[0-9]{8}_[a-z0-9]{8}", r["execution_id"])
     assert (r["status"], r["exit_code"], r["signal"], r["limit"]) == ("success", 0, None, None)
     assert (r["stdout"], r["stderr"]) == ("42\n", "")
     assert r["metrics"]["stdout_bytes"] == 3
     assert r["metrics"]["duration_ms"] > 0
-    assert r["isolation"]["driver"] == "native"
+    assert r["isolation"]["engine"] == "native"
     assert {"user", "pid", "mnt", "net", "ipc", "uts", "seccomp"} <= set(r["isolation"]["layers"])
-    assert r["session_id"] is None and r["session_reset"] is False and r["artifacts"] == []
-    assert r["artifacts_truncated"] is False
+    assert r["artifacts"] == []
+
+
+def of_names(value):
+    """Names that mean the same: none may be in an answer twice."""
+    names = set(value) | set(value.get("metrics", ()))
+    return [pair for pair in (("duration_ms", "execution_time"), ("memory_peak_mb", "peak_memory_mb"), ("error_detail", "message"),
+                              ("error_detail", "detail"), ("description", "error"), ("sha256", "checksum")) if set(pair) <= names]
+
+
+@pytest.mark.smoke
+def test_a_plain_result_is_brief(client):
+    """And ends with a newline: a terminal shows its prompt below."""
+    body = {"language": "python", "code": "print(42)"}
+    answer = client.post("/api/v1/execute", body)
+    isolation = answer.json["isolation"]
+    assert list(isolation) == ["engine", "mode", "missing"], isolation
+    host_lacks = len(json.dumps(isolation["missing"], separators=(",", ":"))) - len("[]")
+    assert len(answer.body) - host_lacks - len(isolation["mode"]) + len("strict") <= 500, answer
+    assert answer.body.endswith(b"}\n") and answer.body.count(b"\n") == 1
+    assert answer.json == client.post("/api/v1/execute", {**body, "receipt": "none"}).json | {
+        name: answer.json[name] for name in ("execution_id", "metrics")}
+    assert not of_names(answer.json)
+    whole = client.post("/api/v1/execute", {**body, "receipt": "plain"})
+    assert len(whole.body) > len(answer.body) + 400 and set(isolation) < set(whole.json["isolation"])
+    assert "receipt" not in whole.json
+    kept = client.post("/api/v1/execute", {**body, "code": "open('x', 'w').write('y')"}).json
+    assert set(kept["artifacts"][0]) == {"path", "size", "mime_type", "type", "created_at", "sha256"}
+
+
+def test_a_sessions_result_says_as_much_as_was_requested(client):
+    """Also when it is read again."""
+    session = Session(client, mode="persistent")
+    for form, whole in (("none", False), ("plain", True), ("signed", True)):
+        result = session.run("42", receipt=form)
+        again = client.get(f"/api/v1/executions/{result['execution_id']}").json
+        assert again["isolation"] == result["isolation"] and ("receipt" in again) == (form == "signed")
+        assert ("layers" in result["isolation"]) == whole, form
+    session.delete()
+
+
+def test_errors_say_each_thing_once_on_our_own_paths(client):
+    """Clients of the control plane read other names, on its paths."""
+    own = client.post("/api/v1/execute", {"language": "python", "code": "1", "timeout": -1})
+    assert own.status == 400 and not of_names(own.json) and own.body.endswith(b"}\n"), own
+    shared = client.get("/api/v1/sessions/nobody")
+    assert shared.status == 404 and {"error", "message", "detail", "error_detail"} <= set(shared.json), shared
 
 
 @pytest.mark.smoke

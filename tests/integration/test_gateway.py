@@ -169,7 +169,7 @@ def test_policies_decide(gateway):
         ]:
             answer = client.post("/api/v1/execute", {"language": "python", "code": "1", "mcp": mcp, "policy": policy})
             assert answer.status == status, answer
-            assert words in answer.json["detail"]
+            assert words in answer.json["error_detail"]
     assert gateway.ask("toy", "echo", {"text": "x"}, policy="few")["result"]
     said = gateway.ask("toy", "env", policy="few")
     assert said == {"error": "Tool not in allowlist: toy/env (rule mcp.tools)", "rule": "mcp.tools"}

@@ -121,7 +121,7 @@ def test_output_flood_is_cut_not_killed(patient):
     r = patient.python(code, timeout=PATIENCE_S)
     assert (r["status"], r["exit_code"]) == ("success", 0)
     assert r["limit"] == "output"
-    assert r["stdout_truncated"] and not r["stderr_truncated"]
+    assert r["stdout_truncated"] is True and "stderr_truncated" not in r
     assert len(r["stdout"]) == 1 << 20
     assert r["metrics"]["stdout_bytes"] == FLOOD
     assert r["stderr"] == "end"

@@ -2,8 +2,11 @@
 """Metrics count exactly what happened."""
 
 import re
+import shutil
+import subprocess
 
 import pytest
+import yaml
 from support import host, metrics
 from support.daemon import ROOT
 from support.sessions import V1, Session
@@ -44,7 +47,7 @@ def test_executions_without_a_session_are_counted_by_language_and_end(client):
 
 @pytest.mark.parametrize("mode", ["ephemeral", "persistent"])
 def test_executions_of_sessions_are_counted_once(client, mode):
-    host.wait_until(lambda: metrics.read(client).total("sandbox_containers_total") == 0, 10, "boxes of earlier tests gone")
+    host.wait_until(lambda: metrics.read(client).total("sandbox_containers") == 0, 10, "boxes of earlier tests gone")
     change = Change(client)
     session = Session(client, mode=mode)
     session.run("print(1)")
@@ -54,7 +57,7 @@ def test_executions_of_sessions_are_counted_once(client, mode):
     assert change.of("sandbox_sessions_active") == 1
     assert change.of("sandbox_executions_running") == 1
     # It counts boxes being torn down, as that of the first run may be.
-    host.wait_until(lambda: change.of("sandbox_containers_total") == 1, 10, "one box")
+    host.wait_until(lambda: change.of("sandbox_containers") == 1, 10, "one box")
     session.delete()
     assert client.get(f"{V1}/executions/{second}").status == 404
     assert change.of("sandbox_executions_total", status="success") == 1
@@ -138,3 +141,63 @@ def test_the_documentation_has_every_metric_and_no_others(client):
     text = (ROOT / "docs" / "operations.md").read_text()
     documented = set(re.findall(r"^\| `([a-z_]+)(?: \{[a-z,]+\})?` \| (?:counter|gauge|histogram) \|", text, re.M))
     assert documented == set(metrics.read(client).types)
+
+
+def test_only_counters_are_named_as_counters(client):
+    """Of Prometheus' conventions the one that programs rely on: rate() of what ends in _total."""
+    text = client.get("/metrics").body.decode()
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M))
+    assert len(kinds) > 50
+    odd = [name for name, kind in kinds.items() if name.endswith("_total") != (kind == "counter")]
+    assert odd == []
+
+
+PROMETHEUS = ROOT / "deploy/prometheus"
+
+
+def names_in(expression):
+    """Metrics of an expression: words before their labels, a range or an operator; no functions, labels or keywords."""
+    bare = re.sub(r"\{[^}]*\}|\[[^]]*\]|without \([^)]*\)", "", expression)
+    return set(re.findall(r"\b([a-z][a-z_]+)\b(?!\s*\()", bare)) - {"without"}
+
+
+def test_alerts_name_metrics_that_exist_and_are_documented(client):
+    (group,) = yaml.safe_load((PROMETHEUS / "millibox.rules.yml").read_text())["groups"]
+    known = set(re.findall(r"^# TYPE (\S+) ", client.get("/metrics").body.decode(), re.M)) | {"up"}
+    guide = (ROOT / "docs/operations.md").read_text()
+    assert len(group["rules"]) > 10
+    for rule in group["rules"]:
+        names = {re.sub("_bucket$", "", name) for name in names_in(rule["expr"])}
+        assert names and names <= known, (rule["alert"], names - known)
+        assert all(name in guide for name in names), rule["alert"]
+        labels = {label for label in re.findall(r'(\w+)="', rule["expr"])}
+        assert "job" in labels and rule["labels"]["severity"] in ("critical", "warning") and rule["annotations"]["summary"]
+    assert names_in("rate(nothing_here{a=\"b\"}[5m]) > 0") == {"nothing_here"}, "control"
+
+
+def test_the_sample_scrapes_with_a_key_over_tls():
+    sample = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
+    (job,) = sample["scrape_configs"]
+    assert job["job_name"] == "millibox" and job["scheme"] == "https" and job["static_configs"][0]["targets"]
+    assert all((PROMETHEUS / name).exists() for name in sample["rule_files"])
+
+
+PROMTOOL = shutil.which("promtool") or str(ROOT / ".cache/prometheus/promtool")
+
+
+@pytest.mark.skipif(not shutil.which(PROMTOOL), reason="promtool is not installed: tools/setup test")
+def test_promtool_accepts_the_sample_and_what_the_daemon_serves(client, tmp_path):
+    for name in ("prometheus.yml", "millibox.rules.yml"):
+        shutil.copy(PROMETHEUS / name, tmp_path)
+    config = tmp_path / "prometheus.yml"
+    config.write_text(config.read_text().replace("/etc/prometheus/", f"{tmp_path}/"))
+    (tmp_path / "millibox.key").write_text("key")
+    (tmp_path / "millibox-ca.pem").write_text("")
+    checks = [(("check", "rules", "millibox.rules.yml"), b""), (("check", "config", "--syntax-only", "prometheus.yml"), b""),
+              (("check", "metrics"), client.get("/metrics").body)]
+    for words, given in checks:
+        done = subprocess.run([PROMTOOL, *words], cwd=tmp_path, input=given, capture_output=True, timeout=60, check=False)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+    control = subprocess.run([PROMTOOL, "check", "metrics"], input=b"# HELP a_total A.\n# TYPE a_total gauge\na_total 1\n",
+                             capture_output=True, timeout=60, check=False)
+    assert control.returncode != 0

@@ -379,7 +379,7 @@ def test_a_request_may_ask_for_no_network(client, certificates, server):
 def test_other_networks_are_refused(client):
     for network in ("bridge", "host"):
         answer = client.post("/api/v1/execute", {"language": "shell", "code": "true", "network": network})
-        assert answer.status == 403 and f"network '{network}' is not allowed" in answer.json["detail"], answer.json
+        assert answer.status == 403 and f"network '{network}' is not allowed" in answer.json["error_detail"], answer.json
 
 
 def test_the_default_is_no_network(make_daemon):
@@ -526,5 +526,5 @@ def test_without_a_proxy_a_network_is_refused(server):
         subprocess.run(["kill", "-9", str(starter), str(proxy)], check=True)
         host.wait_until(lambda: "no network until a restart" in daemon.log(), 10, "the log says so")
         answer = client.post("/api/v1/execute", {"language": "shell", "code": "true"})
-        assert answer.status == 503 and "network 'allowlist'" in answer.json["detail"], answer.json
+        assert answer.status == 503 and "network 'allowlist'" in answer.json["error_detail"], answer.json
         assert client.shell("echo 42", network="none")["stdout"] == "42\n"

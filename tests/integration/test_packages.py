@@ -64,7 +64,7 @@ def layers(client):
 def failed(answer, *words):
     assert answer.status == 422 and answer.json["error_code"] == "Sandbox.InstallFailed", answer
     for word in words:
-        assert word in answer.json["detail"], answer.json
+        assert word in answer.json["error_detail"], answer.json
     return answer.json
 
 
@@ -289,7 +289,7 @@ def test_a_registry_with_a_private_address_names_the_setting(registry):
     """And that setting opens it."""
     wanted = {"language": "python", "code": "import tinypkg\ntinypkg.VALUE", "packages": ["tinypkg==1.0"]}
     with daemon_of(registry, rules=[]) as daemon, daemon.client() as client:
-        detail = failed(client.post(f"{V1}/execute", wanted), "address that is not public", "egress.pypi: ")["detail"]
+        detail = failed(client.post(f"{V1}/execute", wanted), "address that is not public", "egress.pypi: ")["error_detail"]
         for language, name in (("javascript", "npm"), ("rust", "crates")):
             other = client.post(f"{V1}/packages/layers", {"language": language, "packages": ["tiny"]})
             if other.status != 503:  # the toolchain is not installed
@@ -314,7 +314,7 @@ def test_policies_decide_on_managers(registry, folder):
     config = f"policy: {{dir: {folder}, default: tight}}\n"
     with daemon_of(registry, config) as daemon, daemon.client() as client:
         answer = client.post(f"{V1}/execute", {"language": "python", "code": "1", "packages": ["tinypkg"]})
-        assert answer.status == 403 and "packages.allow" in answer.json["detail"], answer
+        assert answer.status == 403 and "packages.allow" in answer.json["error_detail"], answer
 
 
 @contextlib.contextmanager
@@ -328,7 +328,7 @@ def daemon_with(registry, folder, **policies):
 
 
 def denied(answer, word):
-    assert answer.status == 403 and word in answer.json["detail"], answer
+    assert answer.status == 403 and word in answer.json["error_detail"], answer
 
 
 def test_policies_decide_on_layers_that_are_there(registry, folder):
@@ -340,7 +340,7 @@ def test_policies_decide_on_layers_that_are_there(registry, folder):
         registry.asked.clear()
         denied(client.post(f"{V1}/execute", {**request, "policy": "nopip"}), "packages.deny")
         small = client.post(f"{V1}/execute", {**request, "policy": "small"})
-        assert small.status == 413 and "packages.max_size" in small.json["detail"], small
+        assert small.status == 413 and "packages.max_size" in small.json["error_detail"], small
         assert client.post(f"{V1}/execute", {**request, "policy": "wide"}).status == 200  # Control.
         assert registry.asked == [] and len(layers(client)) == 1
         (folder / "open.yaml").write_text("name: open\npackages: {allow: [npm]}\n")
@@ -375,7 +375,7 @@ def test_policies_decide_on_installations_that_run(registry, folder):
             host.wait_until(joined, 20, "the request has joined")
             gate.set()
             assert first.result().status == 200, first.result()
-            assert second.result().status == 413 and "packages.max_size" in second.result().json["detail"], second.result()
+            assert second.result().status == 413 and "packages.max_size" in second.result().json["error_detail"], second.result()
     finally:
         gate.set()
         registry.gate = None
@@ -388,7 +388,7 @@ def test_the_policy_of_a_session_decides_on_its_packages(registry, folder):
                 for path, body in (("dependencies/install", {"dependencies": [{"name": "tinypkg", "version": "1.0"}]}), ("packages", {"packages": ["tinypkg==1.0"]})):
                     answer = client.post(f"{V1}/sessions/{session}/{path}", body)
                     assert answer.status == status, answer
-                    assert status == 200 or "packages.deny" in answer.json["detail"], answer
+                    assert status == 200 or "packages.deny" in answer.json["error_detail"], answer
 
 
 def test_policies_decide_on_layers_of_templates(registry, folder):
@@ -404,7 +404,7 @@ def test_policies_decide_on_layers_of_templates(registry, folder):
             denied(client.post(path, {**body, "policy": "nopip"}), "packages.deny")
             denied(client.post(path, {**body, "policy": "npm"}), "packages.allow")
             small = client.post(path, {**body, "policy": "small"})
-            assert small.status == 413 and "packages.max_size" in small.json["detail"], small
+            assert small.status == 413 and "packages.max_size" in small.json["error_detail"], small
             assert client.post(path, {**body, "policy": "pip"}).status in (200, 201)  # Control.
         # Control: of a template without a layer there is nothing to judge.
         assert client.post(f"{V1}/execute", {"language": "python", "code": "1", "template_id": "python-basic", "policy": "nopip"}).status == 200
@@ -542,11 +542,11 @@ def test_refused_packages_for_a_session(client):
             answer = install(client, session, **body)
             assert answer.status == 400 and answer.json["field"] == field, answer
         answer = install(client, session, packages=["surely-not-there"], language="c")
-        assert answer.status == 400 and "template" in answer.json["detail"], answer
+        assert answer.status == 400 and "template" in answer.json["error_detail"], answer
         assert "no-such-package" in failed(install(client, session, packages=["no-such-package"]), "no-such-package")["log"]
         assert client.post(f"{V1}/sessions/{session}/pause", {}).status == 200
         answer = install(client, session, packages=["tinypkg"])
-        assert answer.status == 409 and "resume" in answer.json["detail"], answer
+        assert answer.status == 409 and "resume" in answer.json["error_detail"], answer
     assert install(client, session, packages=["tinypkg"]).status == 404
 
 

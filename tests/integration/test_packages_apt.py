@@ -128,7 +128,7 @@ def install(client, **fields):
 def failed(answer, *words):
     assert answer.status == 422 and answer.json["error_code"] == "Sandbox.InstallFailed", answer
     for word in words:
-        assert word in answer.json["detail"], answer.json
+        assert word in answer.json["error_detail"], answer.json
 
 
 def test_a_template_with_packages_of_debian(daemon):

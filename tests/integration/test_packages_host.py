@@ -88,7 +88,7 @@ def client(daemon):
 
 
 def run(client, code, language="python", **fields):
-    answer = client.post(f"{V1}/execute", {"language": language, "code": code, **fields})
+    answer = client.post(f"{V1}/execute", {"language": language, "code": code, "receipt": "plain", **fields})
     assert answer.status == 200, answer
     return answer.json
 

@@ -61,7 +61,7 @@ def run(client, language, code, **fields):
 def failed(answer, *words):
     assert answer.status == 422 and answer.json["error_code"] == "Sandbox.InstallFailed", answer
     for word in words:
-        assert word in answer.json["detail"], answer.json
+        assert word in answer.json["error_detail"], answer.json
     return answer.json
 
 

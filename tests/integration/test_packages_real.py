@@ -56,8 +56,8 @@ def test_numpy_pandas_matplotlib_and_sklearn_in_a_template():
             body = {"id": "science", "name": "science", "image": "host", "language": "python",
                     "lock": "numpy\npandas\nmatplotlib\nscikit-learn\n", "default_resources": {"memory": "2Gi"}}
             made = client.post(f"{V1}/templates", body)
-            if made.status == 422 and "registry" in made.json["detail"]:
-                pytest.skip(made.json["detail"])
+            if made.status == 422 and "registry" in made.json["error_detail"]:
+                pytest.skip(made.json["error_detail"])
             assert made.status == 201, made
             done = client.python(SCIENCE, template_id="science", timeout=60)
             assert done["result"] == [3.0, 6, True], done

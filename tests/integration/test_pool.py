@@ -40,7 +40,7 @@ def wait_for_member(client, count=1):
 
 
 def execute(client, **body):
-    body.setdefault("language", "python")
+    body = {"language": "python", "receipt": "plain", **body}
     answer = client.post("/api/v1/execute", body)
     assert answer.status == 200, answer.json
     return answer.json
@@ -162,7 +162,7 @@ SAME = ("status", "exit_code", "signal", "stdout", "stderr", "stdout_truncated",
 
 def seen(result):
     files = [(a["path"], a["size"], a["sha256"]) for a in result["artifacts"]]
-    return {**{name: result[name] for name in SAME}, "files": sorted(files)}
+    return {**{name: result.get(name) for name in SAME}, "files": sorted(files)}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -255,7 +255,7 @@ def test_unread_code_runs_in_another_box(own, language):
         (victim,) = waiting(d)
         os.kill(victim, signal.SIGSTOP)
         answer = threads.submit(lambda: d.client().post("/api/v1/execute", {
-            "language": "python", "code": "print(open('given').read(), input())", "stdin": "line\n", "files": {"given": "x"}}))
+            "language": "python", "code": "print(open('given').read(), input())", "stdin": "line\n", "files": {"given": "x"}, "receipt": "plain"}))
         host.wait_until(lambda: of_python(client)["hits"] == 1, 10, "it was handed out")
         wait_for_member(client)  # another; by then it has its request
         os.kill(victim, signal.SIGKILL)
@@ -275,7 +275,7 @@ def test_code_that_has_started_is_never_run_again(own):
         (victim,) = waiting(d)
         begun = pathlib.Path(f"/proc/{victim}/root/workspace/begun")
         answer = threads.submit(lambda: d.client().post("/api/v1/execute", {
-            "language": "python", "code": "import time\nopen('begun', 'w').close()\ntime.sleep(60)"}))
+            "language": "python", "code": "import time\nopen('begun', 'w').close()\ntime.sleep(60)", "receipt": "plain"}))
         host.wait_until(begun.exists, 10, "its first line")
         os.kill(victim, signal.SIGKILL)
         result = answer.result(20 * host.PATIENCE).json

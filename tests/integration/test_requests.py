@@ -70,8 +70,8 @@ def test_a_request_can_be_followed_through_the_log(make_daemon):
         done = [e for e in found if e["msg"] == "request"]
         assert len(done) == 1
         assert done[0]["route"] == f"{V1}/execute" and done[0]["method"] == "POST"
-        assert done[0]["status"] == "200" and int(done[0]["bytes"]) == len(answer.body)
-        assert done[0]["complete"] == "true" and float(done[0]["duration_ms"]) > 0
+        assert done[0]["status"] == 200 and done[0]["bytes"] == len(answer.body)
+        assert done[0]["complete"] is True and done[0]["duration_ms"] > 0
     daemon.stop()
 
 
@@ -103,7 +103,8 @@ def test_requests_are_logged_at_the_configured_level(make_daemon, level, seen):
     found = lines(daemon, "look")
     assert len(found) == (2 if seen else 0)
     if seen:
-        assert found[1]["error"] == "Sandbox.SessionNotFound" and found[1]["status"] == "404"
+        assert found[1]["error"] == "Sandbox.SessionNotFound" and found[1]["status"] == 404
+        assert all(type(line["duration_ms"]) is float and type(line["bytes"]) is int and line["complete"] is True for line in found)
 
 
 def test_secrets_and_code_are_in_no_line(make_daemon):
@@ -177,3 +178,29 @@ def test_an_origin_cannot_break_the_header(page_daemon):
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nOrigin: " + PAGE.encode() + b"\r\n X: y\r\nConnection: close\r\n\r\n",
     )
     assert b"\r\nX: y" not in raw
+
+
+def test_a_wrong_host_is_told_which_setting_lists_names(make_daemon):
+    """Load balancers check by names of their own: only what tells nothing is answered."""
+    daemon = make_daemon(tcp=True, config="allowed_hosts: [box.example]\n").start()
+    with contextlib.closing(Client(daemon.tcp_address())) as client:
+        for path in ("/readyz", "/api/v1/health", "/metrics", "/healthz/", "/nothing"):
+            refused = client.get(path, headers={"Host": "evil.example:8000"})
+            assert refused.status == 403, refused
+            assert "'evil.example:8000'" in refused.json["error_detail"] and "allowed_hosts" in refused.json["solution"]
+            assert client.get(path, headers={"Host": "box.example"}).status != 403, "control"
+        for name in ("evil.example", "10.0.0.7:8000", ""):
+            healthy = client.get("/healthz", headers={"Host": name})
+            assert healthy.status == 200 and healthy.json == {"status": "ok"}, healthy
+        assert client.request("POST", "/healthz", headers={"Host": "evil.example"}).status == 403
+        for headers in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+            assert client.get("/healthz", headers={"Host": "evil.example", **headers}).status == 403
+
+
+def test_a_wrong_media_type_is_told_the_right_one(client):
+    session = Session(client, mode="persistent")
+    for path, wanted in ((f"{session.path}/files/upload", "multipart/form-data"), (f"{V1}/execute", "application/json")):
+        refused = client.request("POST", path, body=b"x", headers={"Content-Type": "text/x-python"})
+        assert refused.status == 415 and wanted in refused.json["error_detail"], refused
+        assert "names" in refused.json["solution"] and "json" not in refused.json["solution"]
+    session.delete()

@@ -92,7 +92,7 @@ def test_it_starts_runs_code_strictly_and_stops():
     start()
     assert show("ActiveState") == "active" and show("NRestarts") == "0"
     assert millibox("run", "-c", "print(6 * 7)") == "42\n"
-    result = json.loads(millibox("run", "--json", "-c", "print(1)"))
+    result = json.loads(millibox("run", "--json", "--receipt", "plain", "-c", "print(1)"))
     assert {"cgroup.memory", "cgroup.pids", "cgroup.cpu", "cgroup.io", "uid_range"} <= set(result["isolation"]["layers"])
     # The kernel enforces the limit, in the box's own group.
     greedy = json.loads(millibox("run", "--json", "-m", "64Mi", "-c", "x = bytearray(300 << 20)", ok=False))
@@ -110,7 +110,7 @@ def test_zygotes_start_under_the_unit():
     starts = []
 
     def is_warm():
-        starts.append(json.loads(millibox("run", "--json", "-c", "print(1)"))["isolation"])
+        starts.append(json.loads(millibox("run", "--json", "--receipt", "plain", "-c", "print(1)"))["isolation"])
         return starts[-1]["start"] == "zygote"
 
     host.wait_until(is_warm, SLOW, lambda: f"{starts[-1:]} {journal()}")

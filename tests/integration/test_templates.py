@@ -73,7 +73,7 @@ def template(client):
 
 
 def run(client, template_id, code, language="shell", **fields):
-    answer = client.post(f"{V1}/execute", {"language": language, "code": code, "template_id": template_id, **fields})
+    answer = client.post(f"{V1}/execute", {"language": language, "code": code, "template_id": template_id, "receipt": "plain", **fields})
     assert answer.status == 200, answer
     return answer.json
 

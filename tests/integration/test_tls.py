@@ -330,6 +330,11 @@ def test_invalid_files_are_reported_and_nothing_is_served(make_daemon, authority
     shutil.copy(authority / "key.pem", authority / "open.pem")
     (authority / "open.pem").chmod(0o644)
     change = {k: v.replace("{dir}", str(authority)) for k, v in change.items()}
+    env = {**settings(authority, **change), "MILLIBOX_STATE_DIR": str(authority / "none"), "PATH": "/usr/bin:/bin"}
+    checked = subprocess.run([BUILD / "milliboxd", "--check-config"], env=env, capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 3 and why in checked.stderr, checked
+    good = subprocess.run([BUILD / "milliboxd", "--check-config"], env={**env, **settings(authority)}, capture_output=True, text=True, timeout=60)
+    assert good.returncode == 0, good
     d = make_daemon(tcp=True, env=settings(authority, **change)).start(ready=False)
     assert d.process.wait(20 * host.PATIENCE) == 3, d.log()
     assert why in d.log()

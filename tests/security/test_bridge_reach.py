@@ -390,7 +390,7 @@ def test_a_policy_narrows_the_private_ranges():
         assert reached(daemon, policy="both") == [PUBLIC, OPENED, OTHER]
         assert reached(daemon, policy="none") == [PUBLIC]
         answer = daemon.execute("1", policy="wrong")
-        assert answer.status == 503 and "10.2.0.0/24 is not among the first 15 ranges" in answer.json["detail"], answer
+        assert answer.status == 503 and "10.2.0.0/24 is not among the first 15 ranges" in answer.json["error_detail"], answer
         assert explained(daemon) == (["10.2.0.0/16", "192.168.7.0/24"], "setting: bridge.allow")
         assert explained(daemon, policy="second") == (["192.168.7.0/24"], "policy second: network.ranges")
         assert explained(daemon, policy="none") == ([], "policy none: network.ranges")

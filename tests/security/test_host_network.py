@@ -104,7 +104,7 @@ def session_of(client, **fields):
 
 
 def run(client, code, **fields):
-    answer = client.post(f"{V1}/execute", {"language": "python", "code": code, **fields})
+    answer = client.post(f"{V1}/execute", {"language": "python", "code": code, "receipt": "plain", **fields})
     assert answer.status == 200, answer
     return answer.json
 
@@ -131,11 +131,11 @@ def test_it_reaches_the_loopback_of_the_host(client, server):
 def test_both_a_setting_and_a_policy_must_name_it(client):
     for fields in ({"policy": "closed", "network": "host"}, {"policy": "layered"}, {"policy": "standard"}):
         answer = client.post(f"{V1}/execute", {"language": "python", "code": "1", **fields})
-        assert answer.status == 403 and "host" in answer.json["detail"], (fields, answer.json)
+        assert answer.status == 403 and "host" in answer.json["error_detail"], (fields, answer.json)
     assert run(client, "1", policy="closed")["isolation"]["network"] == "none"
     with running() as off, off.client() as other:
         answer = other.post(f"{V1}/execute", {"language": "python", "code": "1"})
-        assert answer.status == 503 and "host_network.enabled" in answer.json["detail"], answer.json
+        assert answer.status == 503 and "host_network.enabled" in answer.json["error_detail"], answer.json
         assert run(other, "1", network="none")["exit_code"] == 0
         assert off.host_engine_pid is None
 
@@ -144,7 +144,7 @@ def test_less_that_was_requested_is_not_extended(client):
     """Bridge is another system's word for a network; where there is none, it is not that of the host."""
     asked = {"image": "python:3.11", "network_mode": "bridge"}
     answer = client.post("/api/v1/sandboxes", asked)
-    assert answer.status == 503 and "bridge.enabled" in answer.json["detail"], answer.json
+    assert answer.status == 503 and "bridge.enabled" in answer.json["error_detail"], answer.json
     control = client.post("/api/v1/sandboxes", {**asked, "network_mode": "host"})
     assert control.status == 201 and control.json["config"]["network_mode"] == "host", control
     assert client.request("DELETE", f"/api/v1/sandboxes/{control.json['id']}").status == 204
@@ -316,7 +316,7 @@ def test_clients_reach_no_port_through_it(daemon, client, server):
         for one in (session, control):
             one.run("1")
         listing = client.get(f"{session.path}/ports")
-        assert listing.status == 403 and "network host" in listing.json["detail"], listing
+        assert listing.status == 403 and "network host" in listing.json["error_detail"], listing
         assert client.get(f"{control.path}/ports").status == 200
         assert refusal(daemon, session, server) == 403
         assert refusal(daemon, control, server) == 404, "control: nothing listens there"

@@ -26,7 +26,7 @@ def prepared(client):
 
 
 def run(client, **body):
-    answer = client.post("/api/v1/execute", {"language": "python", **body})
+    answer = client.post("/api/v1/execute", {"language": "python", "receipt": "plain", **body})
     assert answer.status == 200, answer.json
     host.wait_until(lambda: are_filled(client.get("/api/v1/pools").json), 20, "pools rest")
     return answer.json

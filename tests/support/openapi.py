@@ -365,7 +365,7 @@ class Bench:
         for held in self.imports:
             held.close()
         self.imports.clear()
-        host.wait_until(lambda: metrics.read(self.client).value("sandbox_containers_total") == 0, 10, "boxes gone")
+        host.wait_until(lambda: metrics.read(self.client).value("sandbox_containers") == 0, 10, "boxes gone")
 
 
 def check_answer(operation, answer):

@@ -201,7 +201,7 @@ class BridgeDaemon(Daemon):
 
     def execute(self, code, language="python", **more):
         with self.client() as client:
-            return client.post("/api/v1/execute", {"language": language, "code": code, **more})
+            return client.post("/api/v1/execute", {"language": language, "code": code, "receipt": "plain", **more})
 
 
 @contextlib.contextmanager

@@ -121,6 +121,11 @@ export class Result {
     return this.raw["artifacts"] ?? [];
   }
 
+  /** What isolated it: `engine`, `mode`, `missing`; all of it with `receipt: "plain"` or `"signed"`. */
+  get isolation(): JsonObject {
+    return this.raw["isolation"] ?? {};
+  }
+
   /** What it was, how it ended and how it was isolated, signed; with `receipt: "signed"`. `millibox receipt verify`
    * checks it. */
   get receipt(): JsonObject | null {

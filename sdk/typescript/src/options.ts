@@ -30,8 +30,8 @@ export interface ProgramOptions extends CallOptions {
   timeout?: number | undefined;
   /** Options of the language, as `Client.languages` lists them. */
   options?: { readonly [name: string]: string | boolean } | undefined;
-  /** `signed` for `Result.receipt`. */
-  receipt?: "plain" | "signed" | undefined;
+  /** `plain` for all of `Result.isolation`; `signed` for `Result.receipt` besides. */
+  receipt?: "none" | "plain" | "signed" | undefined;
 }
 
 /** Environment variables. */

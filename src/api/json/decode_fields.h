@@ -12,8 +12,11 @@
 #define NAME_SCHEMA   "{\"minLength\": null}"
 #define ID_SCHEMA     "{\"pattern\": \"^[A-Za-z0-9_-]{1,64}$\"}"
 #define POLICY_SCHEMA "{\"pattern\": \"^[a-z0-9][a-z0-9_-]{0,62}$\"}"
-#define MEMORY_SCHEMA "{\"oneOf\": [{\"type\": \"integer\", \"minimum\": 16777216}, {\"type\": \"string\", \"examples\": [\"512Mi\"]}]}"
-#define DISK_SCHEMA   "{\"oneOf\": [{\"type\": \"integer\", \"minimum\": 1048576}, {\"type\": \"string\", \"examples\": [\"256Mi\"]}]}"
+/* Of text, the usual forms of what is enough: other ones are accepted, too. */
+#define MEMORY_TEXT   "^((1[6-9]|[2-9][0-9]|[1-9][0-9]{2,7})[mM]i?B?|[1-9][0-9]{0,5}[gG]i?B?|[1-9][0-9]{5,9}[kK]i?B?|[1-9][0-9]{8,12}B?)$"
+#define DISK_TEXT     "^([1-9][0-9]{0,7}[mM]i?B?|[1-9][0-9]{0,5}[gG]i?B?|[1-9][0-9]{4,9}[kK]i?B?|[1-9][0-9]{7,12}B?)$"
+#define MEMORY_SCHEMA "{\"oneOf\": [{\"type\": \"integer\", \"minimum\": 16777216}, {\"type\": \"string\", \"pattern\": \"" MEMORY_TEXT "\", \"examples\": [\"512Mi\"]}]}"
+#define DISK_SCHEMA   "{\"oneOf\": [{\"type\": \"integer\", \"minimum\": 1048576}, {\"type\": \"string\", \"pattern\": \"" DISK_TEXT "\", \"examples\": [\"256Mi\"]}]}"
 #define FILES_SCHEMA  "{\"type\": \"object\", \"additionalProperties\": {\"$ref\": \"#/components/schemas/Bytes\"}}"
 #define OPTIONS_SCHEMA "{\"type\": \"object\", \"additionalProperties\": {\"type\": [\"string\", \"boolean\"]}}"
 #define EVENT_SCHEMA  "{\"type\": \"object\", \"properties\": {\"__timeout\": {\"type\": \"number\", \"default\": 300}}}"

@@ -304,13 +304,17 @@ int decode_handler_end(struct decoded_run *d, struct error *err)
 
 static int take_receipt(const struct field_value *v)
 {
+	static const char *const words[] = {
+		[RECEIPT_NONE] = "none", [RECEIPT_PLAIN] = "plain", [RECEIPT_SIGNED] = "signed"};
 	struct decoded_run *run = v->out;
 	const char *word = json_string_value(v->value);
 
-	if (!word || (!str_equal(word, "signed") && !str_equal(word, "plain")))
-		return fields_wrong(v, "\"plain\" or \"signed\"");
-	run->request.wants_receipt = str_equal(word, "signed");
-	return 0;
+	for (size_t i = 0; word && i < ARRAY_SIZE(words); i++)
+		if (str_equal(word, words[i])) {
+			run->request.receipt = i;
+			return 0;
+		}
+	return fields_wrong(v, "\"none\", \"plain\" or \"signed\"");
 }
 
 static int take_async(const struct field_value *v)
@@ -372,8 +376,8 @@ static const struct fields resources = {
 };
 
 #define RECEIPT_ROW \
-	{"receipt", FIELD_CUSTOM, .check = take_receipt, .schema = "{\"type\": \"string\", \"enum\": [\"plain\", \"signed\"], \"default\": \"plain\"}", \
-	 .description = "signed: the result has a `receipt`, which binds code, output, outcome and isolation to this execution, signed with the key of the installation."}
+	{"receipt", FIELD_CUSTOM, .check = take_receipt, .schema = "{\"type\": \"string\", \"enum\": [\"none\", \"plain\", \"signed\"], \"default\": \"none\"}", \
+	 .description = "How much the result says about its isolation. none: engine, mode and missing layers. plain: also the layers, the start, policies, filter, network, limits and versions. signed: the same, and a `receipt`, which binds code, output, outcome and isolation to this execution, signed with the key of the installation."}
 
 const struct fields decode_exec_fields = {
 	.name = "ExecuteRequest",

@@ -57,6 +57,7 @@ static int refuse_max_output(const struct field_value *v)
 	{"python_package_index_url", FIELD_STRING, AT(struct session_request, package_index_url), .max = 512}
 
 static const struct fields resources = {
+	.flags = FIELDS_LOOSE,
 	.description = "Requested resources. Beyond the maximum of policy and operator they are clamped to it, or it is a 403.",
 	.rows = (const struct field[]){
 		RESOURCE_ROWS(struct session_request,),

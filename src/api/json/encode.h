@@ -46,14 +46,16 @@ const char *encode_session_status(const struct session_info *info);
 const char *encode_session_container(const struct session_info *info);
 json_t *encode_session_stats(struct session *session) attr_must_check;
 
-/* encode_run.c. Values that the host does not measure are null. */
+/* encode_run.c. Values that the host does not measure are null in results of sessions; in others
+ * they are left out, like counts of 0. */
 
 /** encode_artifacts - @session_id NULL: they are gone with their box. */
 json_t *encode_artifacts(const struct artifacts *artifacts, const char *session_id) attr_must_check;
 /** encode_result_report - of the runner; empty if malformed. */
 void encode_result_report(const struct outcome *outcome, struct report *ret_report);
 /**
- * encode_result_add - a result. @run: with the members of its record; NULL: not a session's.
+ * encode_result_add - a result. @run: a session's, with the members of its record and both forms of
+ * names; NULL: without a session, in the short form of Millibox's own paths.
  * Return: 0 or -1: no room; @b then holds a part.
  */
 int encode_result_add(struct buf *b, const struct outcome *outcome, const struct report *report,

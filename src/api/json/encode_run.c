@@ -21,7 +21,16 @@
  * Theory of operation. A result has members before the output, the output, and members after it.
  * Output may be megabytes and is written directly (json_add_text), so is `isolation`, which most
  * runs share; the rest as objects. A session's run is a result with the members of its record.
+ *
+ * There are two forms. A run without a session is only in Millibox's own paths: each fact has one
+ * name, and what has nothing to say is left out. Clients of the control plane read runs of
+ * sessions, and those of tools their results: these have every name, always.
  */
+
+enum result_form {
+	RESULT_OWN,
+	RESULT_SHARED,
+};
 
 const char *encode_run_status_name(const struct run_record_info *info)
 {
@@ -130,7 +139,13 @@ static json_t *megabytes(uint64_t bytes)
 	return json_real(round((double)bytes / (double)MIB * 1000) / 1000);
 }
 
-static json_t *metrics(const struct outcome *o)
+static void set_count(json_t *j, const char *name, uint64_t value, enum result_form form)
+{
+	if (form == RESULT_SHARED || (value != 0 && value != COUNTER_UNKNOWN))
+		json_set(j, name, counter(value));
+}
+
+static json_t *metrics(const struct outcome *o, enum result_form form)
 {
 	json_t *j = json_object();
 
@@ -139,15 +154,16 @@ static json_t *metrics(const struct outcome *o)
 	json_set(j, "queue_ms", milliseconds(o->queue_us));
 	json_set(j, "cpu_time_ms", milliseconds(o->cpu_us));
 	json_set(j, "memory_peak_mb", megabytes(o->memory_peak_bytes));
-	json_set(j, "peak_memory_mb", megabytes(o->memory_peak_bytes));
-	json_set(j, "io_read_bytes", counter(o->read_bytes));
-	json_set(j, "io_write_bytes", counter(o->write_bytes));
+	if (form == RESULT_SHARED)
+		json_set(j, "peak_memory_mb", megabytes(o->memory_peak_bytes));
 	json_set(j, "processes_peak", counter(o->processes_peak));
-	json_set(j, "stdout_bytes", counter(o->stdout_bytes));
-	json_set(j, "stderr_bytes", counter(o->stderr_bytes));
-	json_set(j, "network_sent_bytes", counter(o->net_sent));
-	json_set(j, "network_received_bytes", counter(o->net_received));
-	json_set(j, "network_connections", counter(o->net_connections));
+	set_count(j, "io_read_bytes", o->read_bytes, form);
+	set_count(j, "io_write_bytes", o->write_bytes, form);
+	set_count(j, "stdout_bytes", o->stdout_bytes, form);
+	set_count(j, "stderr_bytes", o->stderr_bytes, form);
+	set_count(j, "network_sent_bytes", o->net_sent, form);
+	set_count(j, "network_received_bytes", o->net_received, form);
+	set_count(j, "network_connections", o->net_connections, form);
 	if (o->net_shared && o->net_sent != COUNTER_UNKNOWN)
 		json_set(j, "network_shared", json_true());
 	return j;
@@ -203,7 +219,8 @@ static json_t *view_digest(const struct artifact *a)
 	return a->hashed ? json_string(hex) : json_null();
 }
 
-static json_t *view_artifact(const struct artifact *a, const char *session_id)
+static json_t *view_artifact(const struct artifact *a, const char *session_id,
+                             enum result_form form)
 {
 	cleanup_free char *url = session_id ? encode_file_url(session_id, a->path) : NULL;
 	const char *type = media_type_of(a->path);
@@ -217,18 +234,26 @@ static json_t *view_artifact(const struct artifact *a, const char *session_id)
 	json_set(j, "type", json_string(artifact_kind(a->path)));
 	json_set(j, "created_at", json_string(time));
 	json_set(j, "sha256", view_digest(a));
+	if (form == RESULT_OWN)
+		return j;
 	json_set(j, "checksum", view_digest(a));
 	json_set(j, "download_url", url ? json_string(url) : json_null());
 	return j;
 }
 
-json_t *encode_artifacts(const struct artifacts *artifacts, const char *session_id)
+static json_t *view_artifacts(const struct artifacts *artifacts, const char *session_id,
+                              enum result_form form)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < artifacts->count; i++)
-		json_append(list, view_artifact(&artifacts->list[i], session_id));
+		json_append(list, view_artifact(&artifacts->list[i], session_id, form));
 	return list;
+}
+
+json_t *encode_artifacts(const struct artifacts *artifacts, const char *session_id)
+{
+	return view_artifacts(artifacts, session_id, RESULT_SHARED);
 }
 
 void encode_result_report(const struct outcome *o, struct report *ret_report)
@@ -240,12 +265,14 @@ void encode_result_report(const struct outcome *o, struct report *ret_report)
 }
 
 /* Members before the output ... */
-static json_t *result_head(const struct outcome *o, const struct run_record_info *run)
+static json_t *result_head(const struct outcome *o, const struct run_record_info *run,
+                           enum result_form form)
 {
 	json_t *j = json_object();
 
 	json_set(j, "execution_id", json_string(run ? run->id : o->execution_id));
-	json_set(j, "session_id", run ? json_string(run->session_id) : json_null());
+	if (form == RESULT_SHARED)
+		json_set(j, "session_id", run ? json_string(run->session_id) : json_null());
 	json_set(j, "status",
 	         json_string(!run         ? outcome_status_name(o->status)
 	                     : run->later ? state_name(run)
@@ -333,34 +360,41 @@ static void set_compile(json_t *j, const struct outcome_compile *c)
 	json_set(j, "diagnostics", diagnostics(&c->diagnostics));
 }
 
+static void set_flag(json_t *j, const char *name, bool value, enum result_form form)
+{
+	if (form == RESULT_SHARED || value)
+		json_set(j, name, json_boolean(value));
+}
+
 /* ... and those after it. @run may be NULL. */
 static json_t *result_tail(const struct outcome *o, const struct report *report,
-                           const struct run_record_info *run, bool brief)
+                           const struct run_record_info *run, enum result_form form)
 {
 	bool ended = !run || run->outcome;
 	json_t *j = json_object();
 
-	json_set(j, "stdout_truncated", json_boolean(o->out_truncated));
-	json_set(j, "stderr_truncated", json_boolean(o->err_truncated));
+	set_flag(j, "stdout_truncated", o->out_truncated, form);
+	set_flag(j, "stderr_truncated", o->err_truncated, form);
 	json_set(j, "result", json_incref(report->result));
 	json_set(j, "results", json_incref(report->results));
 	json_set(j, "error", json_incref(report->error));
-	json_set(j, "execution_time",
-	         ended ? json_real((double)o->duration_us / 1e6) : json_null());
-	json_set(j, "metrics", metrics(o));
+	if (form == RESULT_SHARED)
+		json_set(j, "execution_time",
+		         ended ? json_real((double)o->duration_us / 1e6) : json_null());
+	json_set(j, "metrics", metrics(o, form));
 	json_set(j, "limit", encode_text(outcome_limit_name(o->limit)));
 	json_set(j, "denials", denials(o));
 	json_set(j, "why", explain(o, report, ended));
 	json_set(j, "artifacts",
-	         encode_artifacts(&o->artifacts, run && run->files_stay ? run->session_id : NULL));
-	json_set(j, "artifacts_truncated", json_boolean(o->artifacts.truncated));
-	json_set(j, "session_reset", json_boolean(run && run->session_reset));
+	         view_artifacts(&o->artifacts, run && run->files_stay ? run->session_id : NULL,
+	                        form));
+	set_flag(j, "artifacts_truncated", o->artifacts.truncated, form);
+	if (form == RESULT_SHARED)
+		json_set(j, "session_reset", json_boolean(run && run->session_reset));
 	if (o->receipt)
 		json_set(j, "receipt", json_incref(o->receipt));
 	set_compile(j, &o->compile);
-	if (run)
-		set_record(j, run, report, brief);
-	else if (o->limit == OUTCOME_LIMIT_HOST_MEMORY)
+	if (!run && o->limit == OUTCOME_LIMIT_HOST_MEMORY)
 		json_set(j, "error_message", json_string(OUTCOME_HOST_MEMORY_REASON));
 	return j;
 }
@@ -379,16 +413,21 @@ static int add_output(struct buf *b, const char *key, const struct buf *output, 
 int encode_result_add(struct buf *b, const struct outcome *o, const struct report *report,
                       const struct run_record_info *run)
 {
+	enum result_form form = run ? RESULT_SHARED : RESULT_OWN;
+	json_t *tail;
 	size_t joint;
 
-	if (json_add(b, result_head(o, run)) < 0)
+	if (json_add(b, result_head(o, run, form)) < 0)
 		return -1;
 	b->len--; /* replaces the brace */
 	if (add_output(b, "stdout", &o->out, o->handler) < 0 ||
 	    add_output(b, "stderr", &o->err, false) < 0)
 		return -1;
 	joint = b->len;
-	if (json_add(b, result_tail(o, report, run, false)) < 0)
+	tail = result_tail(o, report, run, form);
+	if (run)
+		set_record(tail, run, report, false);
+	if (json_add(b, tail) < 0)
 		return -1;
 	b->data[joint] = ',';
 	b->len--;
@@ -400,10 +439,12 @@ int encode_result_add(struct buf *b, const struct outcome *o, const struct repor
 json_t *encode_result_brief(const struct outcome *o, const struct report *report,
                             const struct run_record_info *run)
 {
-	json_t *j = result_head(o, run);
-	cleanup_json json_t *tail = result_tail(o, report, run, true);
+	json_t *j = result_head(o, run, RESULT_SHARED);
+	cleanup_json json_t *tail = result_tail(o, report, run, RESULT_SHARED);
 	int r;
 
+	if (run)
+		set_record(tail, run, report, true);
 	json_set(j, "stdout", json_null());
 	json_set(j, "stderr", json_null());
 	json_set(j, "isolation", receipt_isolation(o));

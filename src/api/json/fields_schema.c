@@ -16,6 +16,15 @@ static const struct bounds of_length = {"minLength", "maxLength"};
 static const struct bounds of_value = {"minimum", "maximum"};
 static const struct bounds of_list = {"minItems", "maxItems"};
 
+/* What field_types.c accepts, or its usual forms. The last character of base64 has no spare bits.
+ */
+#define BASE64 "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$"
+#define SIZE   "^[1-9][0-9]{0,5}([kKmMgG]i?)?B?$"
+#define CORES                                                                                      \
+	"^([1-9][0-9]{0,3}(\\\\.[0-9]{1,3})?|0\\\\.[1-9][0-9]{0,2}|0\\\\.0[1-9][0-9]?|[1-9][0-9]{" \
+	"1,6}m)$"
+#define VARIABLE "^[^=]+$"
+
 /* @component: in OpenAPI, if more than one JSON type. */
 static const struct {
 	const char *schema;
@@ -30,7 +39,8 @@ static const struct {
 		{"{\"description\": \"Text without NUL, or any bytes in base64.\", \"oneOf\": ["
                  "{\"type\": \"string\"}, {\"type\": \"object\", \"required\": "
                  "[\"base64\"], \"additionalProperties\": false, \"properties\": "
-                 "{\"base64\": {\"type\": \"string\", \"contentEncoding\": \"base64\"}}}]}",
+                 "{\"base64\": {\"type\": \"string\", \"contentEncoding\": \"base64\", "
+                 "\"pattern\": \"" BASE64 "\"}}}]}",
                  NULL, "Bytes"},
 	[FIELD_BOOL] = {"{\"type\": \"boolean\"}", NULL, NULL},
 	[FIELD_INTEGER] = {"{\"type\": \"integer\"}", &of_value, NULL},
@@ -39,16 +49,19 @@ static const struct {
 	[FIELD_SECONDS] = {"{\"type\": \"number\"}", &of_value, NULL},
 	[FIELD_SIZE] = {"{\"description\": \"Bytes as a number, or text like 512Mi, 1Gi, 512m, 1G "
                         "(powers of 1024).\", \"oneOf\": [{\"type\": \"integer\", \"minimum\": 1}, "
-                        "{\"type\": \"string\", \"examples\": [\"512Mi\"]}]}",
+                        "{\"type\": \"string\", \"pattern\": \"" SIZE
+                        "\", \"examples\": [\"512Mi\"]}]}",
                         NULL, "Size"},
 	[FIELD_CPU] = {"{\"description\": \"Cores: 1, 0.5, \\\"0.5\\\" or \\\"500m\\\"; at least "
-                       "0.01.\", \"oneOf\": [{\"type\": \"number\", \"minimum\": 0.01}, {\"type\": "
-                       "\"string\"}]}",
+                       "0.01.\", \"oneOf\": [{\"type\": \"number\", \"minimum\": 0.01, "
+                       "\"maximum\": 1000000}, {\"type\": \"string\", \"pattern\": \"" CORES
+                       "\"}]}",
                        NULL, "Cpu"},
 	[FIELD_STRINGS] = {"{\"type\": \"array\", \"items\": {\"type\": \"string\"}}", &of_list,
                            NULL},
-	[FIELD_ENV] = {"{\"type\": \"object\", \"additionalProperties\": {\"type\": [\"string\", "
-                       "\"number\", \"boolean\"]}}",
+	[FIELD_ENV] = {"{\"type\": \"object\", \"propertyNames\": {\"pattern\": \"" VARIABLE
+                       "\"}, \"additionalProperties\": {\"type\": [\"string\", \"number\", "
+                       "\"boolean\"]}}",
                        NULL, NULL},
 	[FIELD_OBJECT] = {"{\"type\": \"object\"}", NULL, NULL},
 	[FIELD_OBJECTS] = {"{\"type\": \"array\"}", &of_list, NULL},
@@ -176,10 +189,64 @@ static bool is_shown(const struct field *f, enum fields_view view)
 	return !f->hidden && f->shown != other && f->shown != FIELD_SHOWN_NEVER;
 }
 
+/* Tables that other systems' clients fill in: null is an absent field. */
+static json_t *or_null(json_t *schema)
+{
+	json_t *words = json_object_get(schema, "enum"), *forms = json_object_get(schema, "oneOf");
+	json_t *type = json_object_get(schema, "type");
+
+	/* Some generators take no object as the default of what may be null. */
+	if (json_is_object(json_object_get(schema, "default")))
+		(void)json_object_del(schema, "default");
+	if (json_object_get(schema, "$ref"))
+		return json_pack("{s:[o, {s:s}]}", "oneOf", schema, "type", "null");
+	if (forms)
+		json_append(forms, json_pack("{s:s}", "type", "null"));
+	else if (json_is_array(type))
+		json_append(type, json_string("null"));
+	else
+		allow_null(schema);
+	if (words)
+		json_append(words, json_null());
+	return schema;
+}
+
+static bool takes_null(const struct fields *fields, const struct field *f)
+{
+	return fields->flags & FIELDS_LOOSE && !f->not_null && !f->required;
+}
+
+static bool is_pointer(enum field_type type)
+{
+	return type == FIELD_STRING || type == FIELD_BYTES || type == FIELD_STRINGS ||
+	       type == FIELD_ENV;
+}
+
+/* Two names of one member: only one of them may be given. */
+static bool is_same(const struct field *f, const struct field *g)
+{
+	return f->at != 0 && f->at == g->at && f->type == g->type &&
+	       (is_pointer(f->type) || f->once || g->once);
+}
+
+static void add_exclusions(json_t *schema, const struct fields *fields, enum fields_view view)
+{
+	json_t *pairs = json_array();
+
+	for (const struct field *f = fields->rows; f->name; f++)
+		for (const struct field *g = f + 1; g->name; g++)
+			if (is_same(f, g) && is_shown(f, view) && is_shown(g, view))
+				json_append(pairs,
+				            json_pack("{s:[s,s]}", "required", f->name, g->name));
+	if (json_array_size(pairs) > 0)
+		json_set(schema, "not", json_pack("{s:O}", "anyOf", pairs));
+	json_decref(pairs);
+}
+
 // NOLINTNEXTLINE(misc-no-recursion): as type_schema
 json_t *fields_schema(const struct fields *fields, enum fields_view view)
 {
-	json_t *j = json_object(), *properties = json_object(), *required = json_array();
+	json_t *j = json_object(), *properties = json_object(), *required = json_array(), *row;
 	bool optional;
 
 	assert(fields); /* a row of FIELD_OBJECTS names its table */
@@ -187,7 +254,10 @@ json_t *fields_schema(const struct fields *fields, enum fields_view view)
 	for (const struct field *f = fields->rows; f->name; f++) {
 		if (!is_shown(f, view))
 			continue;
-		json_set(properties, f->name, row_schema(f, view));
+		row = row_schema(f, view);
+		if (view == FIELDS_OPENAPI && takes_null(fields, f))
+			row = or_null(row);
+		json_set(properties, f->name, row);
 		if (f->required && !optional)
 			json_append(required, json_string(f->name));
 	}
@@ -200,6 +270,8 @@ json_t *fields_schema(const struct fields *fields, enum fields_view view)
 	json_decref(required);
 	if (!(fields->flags & FIELDS_OPEN) && view != FIELDS_NULLABLE && view != FIELDS_BRIEF)
 		json_set(j, "additionalProperties", json_false());
+	if (view == FIELDS_OPENAPI)
+		add_exclusions(j, fields, view);
 	return j;
 }
 

@@ -56,7 +56,7 @@ void install_stream_end(struct install_stream *s, json_t *result)
 
 json_t *install_failure(struct http_request *req, const struct error *err, const char *log)
 {
-	json_t *body = reply_error_object(err, http_request_id(req));
+	json_t *body = reply_error_of(req, err);
 
 	if (*log)
 		json_set(body, "log", json_text(log, strlen(log)));

@@ -42,7 +42,7 @@ static const struct {
 
 static json_t *error_object(const struct error *err, const char *request_id, int *status)
 {
-	json_t *j = reply_error_object(err, request_id);
+	json_t *j = reply_error_shared(err, request_id);
 
 	if (err->code == ERR_BUSY)
 		*status = HTTP_SERVICE_UNAVAILABLE;

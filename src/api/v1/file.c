@@ -273,10 +273,11 @@ struct order {
 };
 
 /* clang-format off */
+#define PATH_SCHEMA "{\"minLength\": 1, \"pattern\": \"^[^\\\\u0000]+$\"}"
 const struct fields v1_mkdir_fields = {
 	.name = "MkdirRequest",
 	.rows = (const struct field[]){
-		{"path", FIELD_STRING, AT(struct order, path), .required = true, .schema = "{\"minLength\": 1}", .description = "In the workspace; without a leading slash."},
+		{"path", FIELD_STRING, AT(struct order, path), .required = true, .schema = PATH_SCHEMA, .description = "In the workspace; without a leading slash."},
 		{"parents", FIELD_BOOL, AT(struct order, parents), .schema = "{\"default\": true}", .description = "Create missing parent directories; a directory that exists is no error."},
 		FIELDS_END,
 	},
@@ -285,8 +286,8 @@ const struct fields v1_mkdir_fields = {
 const struct fields v1_move_fields = {
 	.name = "MoveRequest",
 	.rows = (const struct field[]){
-		{"path", FIELD_STRING, AT(struct order, path), .required = true, .schema = "{\"minLength\": 1}", .description = "In the workspace; without a leading slash."},
-		{"to", FIELD_STRING, AT(struct order, to), .required = true, .schema = "{\"minLength\": 1}"},
+		{"path", FIELD_STRING, AT(struct order, path), .required = true, .schema = PATH_SCHEMA, .description = "In the workspace; without a leading slash."},
+		{"to", FIELD_STRING, AT(struct order, to), .required = true, .schema = PATH_SCHEMA},
 		{"parents", FIELD_BOOL, AT(struct order, parents), .schema = "{\"default\": true}", .description = "Create missing parent directories of `to`."},
 		{"replace", FIELD_BOOL, AT(struct order, replace), .schema = "{\"default\": false}", .description = "Replace what is at `to`; else it is a conflict."},
 		FIELDS_END,

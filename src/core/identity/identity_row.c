@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/identity/identity_row.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "core/identity/identity_internal.h"
@@ -258,5 +261,21 @@ int identity_row_load(struct store *store, struct identity *identity, struct err
 			if (tables[i].load(identity, rows, row, err) < 0)
 				return -1;
 	}
+	return 0;
+}
+
+int identity_row_any_key(const char *state_dir, bool *ret_any, struct error *err)
+{
+	const struct db_statement keys =
+		DB_SQL("SELECT 1 FROM api_keys WHERE ?1 LIMIT 1", DB_INT(1));
+	cleanup_free char *path = xasprintf("%s/" STORE_FILE, state_dir);
+	cleanup_db_rows struct db_rows *rows = NULL;
+
+	*ret_any = false;
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return 0;
+	if (db_readonly_query(path, &keys, LOAD_MAX_BYTES, &rows, err) < 0)
+		return error_wrap(err, "look for keys");
+	*ret_any = db_rows_count(rows) > 0;
 	return 0;
 }

@@ -31,6 +31,9 @@ struct store_departure {
 	struct db_job *look; /* private to identity_row.c */
 };
 
+/** identity_row_any_key - whether the database in @state_dir has a key; changes nothing. No
+ * database: none. */
+int identity_row_any_key(const char *state_dir, bool *ret_any, struct error *err) attr_must_check;
 int identity_row_load(struct store *store, struct identity *identity,
                       struct error *err) attr_must_check;
 /** identity_row_add_key - without a callback: write now, before store_start. */

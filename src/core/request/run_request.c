@@ -202,7 +202,7 @@ static const struct field {
 	{"background", AT(background), FLAG},
 	{"tty_rows", AT(tty_rows), NUMBER},
 	{"tty_cols", AT(tty_cols), NUMBER},
-	{"wants_receipt", AT(wants_receipt), FLAG},
+	{"receipt", AT(receipt), NUMBER},
 	{"args", AT(args), WORDS},
 	{"env", AT(env), WORDS},
 	{"options", AT(options), WORDS},

@@ -17,6 +17,13 @@
 struct template;
 struct templates;
 
+/* How much a result says about what isolated the run. */
+enum receipt_form {
+	RECEIPT_NONE,   /* engine, mode and what is missing */
+	RECEIPT_PLAIN,  /* everything */
+	RECEIPT_SIGNED, /* everything, signed */
+};
+
 struct run_request_file {
 	char *name; /* owned; relative to the workspace */
 	char *data; /* owned */
@@ -37,11 +44,11 @@ struct run_request {
 	size_t stdin_early; /* of stdin_len: followed the request */
 	/* JSON: what the runner must do besides, docs/protocol.md, "The source". */
 	char *ask;
-	char *name_ask;     /* the same, of a program that only has a name */
-	bool wants_receipt; /* signed */
-	bool durable;       /* persist before acknowledging or running */
-	bool fresh;         /* in a session: start a new process */
-	bool background;    /* in a session: beside its queue, in a new process */
+	char *name_ask;   /* the same, of a program that only has a name */
+	uint64_t receipt; /* enum receipt_form */
+	bool durable;     /* persist before acknowledging or running */
+	bool fresh;       /* in a session: start a new process */
+	bool background;  /* in a session: beside its queue, in a new process */
 	/* Of its terminal, which implies @background and open stdin; 0: none. */
 	uint64_t tty_rows, tty_cols;
 	uint64_t left_us; /* @background: of its session's lifetime; 0: not known */

@@ -92,6 +92,7 @@ struct outcome {
 	uint32_t start;        /* enum box_start */
 	struct artifacts artifacts;
 	struct facts *facts;    /* a reference; NULL: not recorded */
+	uint32_t receipt_form;  /* enum receipt_form: how much of these a result shows */
 	struct json_t *receipt; /* owned: signed; NULL: not requested */
 	struct outcome_compile compile;
 	struct trace trace;

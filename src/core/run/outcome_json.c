@@ -60,6 +60,7 @@ static const struct {
 	MEMBER(U32, layers_missing),
 	MEMBER(U32, start),
 	MEMBER(BOOL, pooled),
+	MEMBER(U32, receipt_form),
 	{"compiled", MEMBER_BOOL, offsetof(struct outcome, compile.used)},
 	{"compile_failed", MEMBER_BOOL, offsetof(struct outcome, compile.failed)},
 	{"compile_cached", MEMBER_BOOL, offsetof(struct outcome, compile.cached)},

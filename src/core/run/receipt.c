@@ -41,21 +41,29 @@ static json_t *layers(uint32_t mask)
 	return list;
 }
 
-static json_t *isolation_head(const struct outcome *o)
+static json_t *isolation_brief(const struct outcome *o)
 {
 	json_t *j = json_object();
 
-	set(j, "driver", o->driver ? json_string(o->driver) : json_null());
+	set(j, "engine", text_or_null(o->driver));
 	set(j, "mode", text_or_null(o->isolation));
-	set(j, "layers", layers(o->layers));
 	set(j, "missing", layers(o->layers_missing));
+	return j;
+}
+
+static json_t *isolation_head(const struct outcome *o)
+{
+	json_t *j = isolation_brief(o);
+
+	set(j, "layers", layers(o->layers));
 	set(j, "start", json_string(o->start == BOX_START_ZYGOTE ? "zygote" : "cold"));
 	set(j, "start_reason", text_or_null(box_start_reason((enum box_start)o->start)));
 	set(j, "pooled", json_boolean(o->pooled));
 	return j;
 }
 
-json_t *receipt_isolation(const struct outcome *outcome)
+/* What is signed: all of it. */
+static json_t *isolation_whole(const struct outcome *outcome)
 {
 	struct facts *none = outcome->facts ? NULL : facts_read(NULL);
 	json_t *j = isolation_head(outcome);
@@ -67,13 +75,20 @@ json_t *receipt_isolation(const struct outcome *outcome)
 	return j;
 }
 
+json_t *receipt_isolation(const struct outcome *outcome)
+{
+	return outcome->receipt_form == RECEIPT_NONE ? isolation_brief(outcome)
+	                                             : isolation_whole(outcome);
+}
+
 int receipt_isolation_add(struct buf *b, const struct outcome *outcome)
 {
-	json_t *j = outcome->facts ? isolation_head(outcome) : receipt_isolation(outcome);
+	bool shared = outcome->facts && outcome->receipt_form != RECEIPT_NONE;
+	json_t *j = shared ? isolation_head(outcome) : receipt_isolation(outcome);
 	int r = json_dump_to(b, j);
 
 	json_decref(j);
-	if (r < 0 || !outcome->facts)
+	if (r < 0 || !shared)
 		return r;
 	b->len--; /* replaces the brace */
 	r = buf_add(b, ",", 1);
@@ -164,6 +179,6 @@ json_t *receipt_sign(const struct seal_key *key, const struct run_record *record
 	set(j, "started_at", moment(e->started_ms));
 	set(j, "completed_at", moment(e->completed_ms));
 	set(j, "outcome", outcome_of(e, outcome));
-	set(j, "isolation", receipt_isolation(outcome));
+	set(j, "isolation", isolation_whole(outcome));
 	return seal_make(key, RECEIPT_FORMAT, j);
 }

@@ -8,6 +8,7 @@
 
 #include "base/attr.h"
 #include "base/buf.h"
+#include "core/request/run_request.h"
 #include "core/run/outcome.h"
 #include <jansson.h>
 
@@ -16,7 +17,7 @@ struct seal_key;
 
 #define RECEIPT_FORMAT "millibox-receipt-1"
 
-/** receipt_isolation - `isolation` of a result. Return: owned. */
+/** receipt_isolation - `isolation` of a result, in the form that was requested. Return: owned. */
 json_t *receipt_isolation(const struct outcome *outcome) attr_must_check;
 /** receipt_isolation_add - the same as text: a program in a session may take less time than an
  * object of it. Return: 0, or -ENOBUFS. */

@@ -212,7 +212,8 @@ static void end_run(struct run *r)
 	if (r->gather.file)
 		gather_cancel(&r->gather);
 	r->start_us = r->outcome.start_us;
-	if (r->record->wants_receipt && !error_is_set(&r->failure)) {
+	r->outcome.receipt_form = (uint32_t)r->record->receipt;
+	if (r->record->receipt == RECEIPT_SIGNED && !error_is_set(&r->failure)) {
 		r->record->completed_ms = clock_real_ms();
 		r->outcome.receipt = receipt_sign(r->service->config.seal, r->record, &r->outcome);
 	}
@@ -715,7 +716,7 @@ static struct run *new_one_shot(struct run_service *s, const struct run_request 
 		.code = request->code,
 		.code_len = request->code_len,
 		.timeout_us = decision->timeout_us,
-		.wants_receipt = request->wants_receipt,
+		.receipt = request->receipt,
 	};
 	struct run *r = run_new(s, run_record_new_unkept(&what, s->config.audit), decision);
 

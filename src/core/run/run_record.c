@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "core/request/run_request.h"
 #include "core/run/run_record_internal.h"
 #include "core/run/run_row.h"
 
@@ -253,7 +254,7 @@ static struct run_record *new_record(struct run_records *all, const struct run_r
 	e->key_id = what->key_id ? xstrdup(what->key_id) : NULL;
 	e->language = xstrdup(what->language);
 	e->timeout_us = what->timeout_us;
-	e->wants_receipt = what->wants_receipt;
+	e->receipt = what->receipt;
 	return e;
 }
 
@@ -263,7 +264,7 @@ struct run_record *run_record_new_unkept(const struct run_record_new *what,
 	struct run_record *e = new_record(NULL, what);
 
 	make_id(e);
-	if (audit || what->wants_receipt)
+	if (audit || what->receipt == RECEIPT_SIGNED)
 		run_report_hash(what->code, what->code_len, e->code_hash);
 	return e;
 }

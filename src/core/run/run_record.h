@@ -87,7 +87,7 @@ struct run_record_new {
 	const char *code;
 	size_t code_len;
 	uint64_t timeout_us;
-	bool wants_receipt;  /* sign it at the end */
+	uint64_t receipt;    /* enum receipt_form */
 	uint64_t session_ms; /* the session's created_ms: ids are reused */
 	char *request;       /* taken; stored, to run it after a restart; NULL: not stored */
 	bool waits;          /* begins with run_record_begin */

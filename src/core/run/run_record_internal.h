@@ -87,7 +87,7 @@ struct run_record {
 	uint64_t created_ms, started_ms, completed_ms;
 	uint64_t paused_ms; /* without the current pause */
 	bool has_outcome, session_reset;
-	bool wants_receipt; /* sign it at the end */
+	uint64_t receipt; /* enum receipt_form */
 	struct outcome outcome;
 	struct error failure;
 	size_t bytes; /* ENDED: for the bounds */

@@ -428,7 +428,7 @@ static struct run_record *add_record(struct session *session, const struct run_r
 	                                    .exact = session->spec.keep,
 	                                    .waits = waits,
 	                                    .timeout_us = decision->timeout_us,
-	                                    .wants_receipt = request->wants_receipt,
+	                                    .receipt = request->receipt,
 	                                    .session_ms = session->created_ms,
 	                                    .request = store ? run_request_to_json(request) : NULL};
 
@@ -441,7 +441,7 @@ static struct run *enqueue(struct session *session, struct run_record *record,
 	struct run *run = run_new(session->service->config.runs, record, decision);
 	size_t bytes = bytes_of(request);
 
-	record->wants_receipt = request->wants_receipt; /* also one of an earlier daemon */
+	record->receipt = request->receipt; /* also one of an earlier daemon */
 	run->owner = session;
 	run->on_ended = on_ended;
 	run->place = session_mode_has_box(session->mode) ? &session_place : &run_place_fresh;

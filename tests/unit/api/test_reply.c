@@ -6,6 +6,7 @@
 #include "api/json/report.h"
 #include "api/reply.h"
 #include "base/alloc.h"
+#include "core/request/run_request.h"
 #include "core/run/outcome.h"
 #include "wire/layer.h"
 #include <errno.h>
@@ -59,23 +60,15 @@ static json_t *parse(const struct outcome *o)
 static void the_result_is_the_documented_object_to_the_letter(void **state)
 {
 	static const char expected[] =
-		"{\"execution_id\":\"exec_20261115_ab12cd34\",\"session_id\":null,"
-		"\"status\":\"success\",\"exit_code\":0,\"signal\":null,\"stdout\":\"42\\n\","
-		"\"stderr\":\"\",\"stdout_truncated\":false,\"stderr_truncated\":false,"
-		"\"result\":null,\"results\":[],\"error\":null,\"execution_time\":0.0012,"
+		"{\"execution_id\":\"exec_20261115_ab12cd34\",\"status\":\"success\","
+		"\"exit_code\":0,\"signal\":null,\"stdout\":\"42\\n\",\"stderr\":\"\","
+		"\"result\":null,\"results\":[],\"error\":null,"
 		"\"metrics\":{\"duration_ms\":1.2,\"start_ms\":0.3,\"queue_ms\":0.0,"
-		"\"cpu_time_ms\":0.9,\"memory_peak_mb\":3.0,\"peak_memory_mb\":3.0,\"io_read_"
-		"bytes\":0,"
-		"\"io_write_bytes\":0,\"processes_peak\":2,\"stdout_bytes\":3,\"stderr_bytes\":0,"
-		"\"network_sent_bytes\":0,\"network_received_bytes\":0,\"network_connections\":0},"
-		"\"limit\":null,\"denials\":[],\"why\":null,\"artifacts\":[],\"artifacts_"
-		"truncated\":false,"
-		"\"session_reset\":false,"
-		"\"isolation\":{\"driver\":\"native\",\"mode\":\"strict\","
-		"\"layers\":[\"user\",\"seccomp\"],"
-		"\"missing\":[\"landlock\"],\"start\":\"cold\",\"start_reason\":null,\"pooled\":"
-		"false,\"policies\":null,\"filter_sha256\":null,\"network\":null,"
-		"\"network_rules_sha256\":null,\"limits\":null,\"versions\":null}}";
+		"\"cpu_time_ms\":0.9,\"memory_peak_mb\":3.0,\"processes_peak\":2,"
+		"\"stdout_bytes\":3},"
+		"\"limit\":null,\"denials\":[],\"why\":null,\"artifacts\":[],"
+		"\"isolation\":{\"engine\":\"native\",\"mode\":\"strict\","
+		"\"missing\":[\"landlock\"]}}";
 	struct outcome o = sample();
 	cleanup_free char *text = render(&o);
 
@@ -84,7 +77,53 @@ static void the_result_is_the_documented_object_to_the_letter(void **state)
 	outcome_done(&o);
 }
 
-static void uncounted_values_are_null(void **state)
+static void a_plain_receipt_names_all_that_isolated_the_program(void **state)
+{
+	static const char expected[] =
+		"\"isolation\":{\"engine\":\"native\",\"mode\":\"strict\","
+		"\"missing\":[\"landlock\"],\"layers\":[\"user\",\"seccomp\"],"
+		"\"start\":\"cold\",\"start_reason\":null,\"pooled\":false,"
+		"\"policies\":null,\"filter_sha256\":null,\"network\":null,"
+		"\"network_rules_sha256\":null,\"limits\":null,\"versions\":null}}";
+	struct outcome o = sample();
+	cleanup_free char *text = NULL;
+
+	(void)state;
+	o.receipt_form = RECEIPT_PLAIN;
+	text = render(&o);
+	assert_non_null(strstr(text, expected));
+	outcome_done(&o);
+}
+
+static void a_run_of_a_session_has_every_name(void **state)
+{
+	static const char *const names[] = {
+		"session_id",    "stdout_truncated",    "stderr_truncated", "execution_time",
+		"session_reset", "artifacts_truncated", "return_value",     "retry_count"};
+	static const char *const metrics[] = {
+		"memory_peak_mb", "peak_memory_mb",     "io_read_bytes",      "io_write_bytes",
+		"stderr_bytes",   "network_sent_bytes", "network_connections"};
+	struct outcome o = sample();
+	const struct run_record_info run = {
+		.id = "exec_1", .session_id = "sess_1", .state = RUN_RECORD_ENDED, .outcome = &o};
+	struct buf b = BUF_INIT(1 << 20);
+	cleanup_json json_t *j = NULL;
+
+	(void)state;
+	o.net_sent = COUNTER_UNKNOWN;
+	assert_int_equal(encode_run_add(&b, &run), 0);
+	j = json_loadb(b.data, b.len, 0, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!json_object_get(j, names[i]))
+			fail_msg("no %s", names[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(metrics); i++)
+		if (!json_object_get(json_object_get(j, "metrics"), metrics[i]))
+			fail_msg("no metrics.%s", metrics[i]);
+	buf_done(&b);
+	outcome_done(&o);
+}
+
+static void what_is_not_counted_is_null_or_not_there(void **state)
 {
 	struct outcome o = sample();
 	cleanup_json json_t *j = NULL;
@@ -98,8 +137,8 @@ static void uncounted_values_are_null(void **state)
 	assert_true(json_is_null(json_object_get(metrics, "cpu_time_ms")));
 	assert_true(json_is_null(json_object_get(metrics, "memory_peak_mb")));
 	assert_true(json_is_null(json_object_get(metrics, "processes_peak")));
-	assert_true(json_is_null(json_object_get(metrics, "io_read_bytes")));
-	assert_true(json_is_null(json_object_get(metrics, "io_write_bytes")));
+	assert_null(json_object_get(metrics, "io_read_bytes"));
+	assert_null(json_object_get(metrics, "io_write_bytes"));
 	outcome_done(&o);
 }
 
@@ -147,7 +186,8 @@ static void output_is_always_text(void **state)
 	assert_non_null(
 		strstr(text, "\"stdout\":\"42\\na\\u0000\\u001B\xef\xbf\xbd\xef\xbf\xbd\""));
 	assert_non_null(strstr(text, "\"stderr\":\"\xc3\xa4\\\"\\\\\""));
-	assert_non_null(strstr(text, "\"stdout_truncated\":true,\"stderr_truncated\":false"));
+	assert_non_null(strstr(text, ",\"stdout_truncated\":true,"));
+	assert_null(strstr(text, "stderr_truncated"));
 	outcome_done(&o);
 }
 
@@ -209,7 +249,7 @@ static void every_error_has_all_its_fields(void **state)
 		cleanup_json json_t *j = reply_error_object(&err, "req1");
 		const char *detail = json_string_value(json_object_get(j, "error_detail"));
 
-		assert_int_equal(json_object_size(j), 10);
+		assert_int_equal(json_object_size(j), 7);
 		assert_true(json_string_length(json_object_get(j, "error_code")) > 0);
 		assert_true(json_string_length(json_object_get(j, "description")) > 0);
 		assert_true(json_string_length(json_object_get(j, "solution")) > 0);
@@ -223,6 +263,24 @@ static void every_error_has_all_its_fields(void **state)
 		if (error_http(err.code) < 500)
 			assert_false(error_is_internal(&err));
 	}
+}
+
+static void an_error_that_is_shared_has_the_names_of_both(void **state)
+{
+	struct error err = {0};
+	cleanup_json json_t *own = NULL, *shared = NULL;
+
+	(void)state;
+	(void)error_field(&err, "timeout", "must be greater than 0");
+	own = reply_error_object(&err, "req1");
+	shared = reply_error_shared(&err, "req1");
+	assert_int_equal(json_object_size(shared), json_object_size(own) + 3);
+	assert_true(
+		json_equal(json_object_get(shared, "error"), json_object_get(own, "description")));
+	assert_true(json_equal(json_object_get(shared, "message"),
+	                       json_object_get(own, "error_detail")));
+	assert_true(json_equal(json_object_get(shared, "detail"),
+	                       json_object_get(own, "error_detail")));
 }
 
 static void an_error_names_its_field(void **state)
@@ -245,7 +303,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_result_is_the_documented_object_to_the_letter),
-		cmocka_unit_test(uncounted_values_are_null),
+		cmocka_unit_test(a_plain_receipt_names_all_that_isolated_the_program),
+		cmocka_unit_test(a_run_of_a_session_has_every_name),
+		cmocka_unit_test(what_is_not_counted_is_null_or_not_there),
 		cmocka_unit_test(a_signal_and_a_limit_are_reported),
 		cmocka_unit_test(without_an_exit_there_is_no_code),
 		cmocka_unit_test(output_is_always_text),
@@ -253,6 +313,7 @@ int main(void)
 		cmocka_unit_test(denials_are_listed),
 		cmocka_unit_test(a_report_changes_nothing_but_its_fields),
 		cmocka_unit_test(every_error_has_all_its_fields),
+		cmocka_unit_test(an_error_that_is_shared_has_the_names_of_both),
 		cmocka_unit_test(an_error_names_its_field),
 	};
 

@@ -98,6 +98,33 @@ static void a_json_line_is_one_object(void **state)
 	                    "\"req\":\"\",\"msg\":\"it's \\\"x\\\"\"}\n");
 }
 
+static void numbers_and_booleans_of_known_keys_are_bare_in_json(void **state)
+{
+	(void)state;
+	log_ctx(LOG_LEVEL_ERR, "status=200 duration_ms=0.089 bytes=15 complete=true tenant=7", "x");
+	assert_string_equal(after_time(),
+	                    "\"level\":\"error\",\"program\":\"tester\",\"status\":200,"
+	                    "\"duration_ms\":0.089,\"bytes\":15,\"complete\":true,"
+	                    "\"tenant\":\"7\",\"msg\":\"x\"}\n");
+}
+
+static void what_is_no_number_stays_text_in_json(void **state)
+{
+	static const char *const values[] = {"",      "1.", ".5",  "01",    "1e3",  "-1", "nan",
+	                                     "1.2.3", "1x", "tru", "truee", "null", "0x1"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+		char ctx[64], expected[96];
+
+		(void)snprintf(ctx, sizeof(ctx), "status=%s", values[i]);
+		(void)snprintf(expected, sizeof(expected), "\"status\":\"%s\",", values[i]);
+		log_ctx(LOG_LEVEL_ERR, ctx, "x");
+		if (!strstr(after_time(), expected))
+			fail_msg("%s: %s", values[i], after_time());
+	}
+}
+
 static void bytes_from_outside_cannot_leave_their_value(void **state)
 {
 	static const char nasty[] = "a\nlevel=info \"b\" \\ \x1b[2J \x7f \xC2\x9B \xFF \xC3\xA9";
@@ -243,6 +270,9 @@ int main(void)
 		cmocka_unit_test_setup(a_text_line_is_pairs_with_the_message_last, reset_text),
 		cmocka_unit_test_setup(simple_values_stay_bare_and_others_are_quoted, reset_text),
 		cmocka_unit_test_setup(a_json_line_is_one_object, reset_json),
+		cmocka_unit_test_setup(numbers_and_booleans_of_known_keys_are_bare_in_json,
+	                               reset_json),
+		cmocka_unit_test_setup(what_is_no_number_stays_text_in_json, reset_json),
 		cmocka_unit_test_setup(bytes_from_outside_cannot_leave_their_value, reset_text),
 		cmocka_unit_test_setup(a_line_that_does_not_fit_is_cut_and_closed, reset_text),
 		cmocka_unit_test_setup(a_json_line_that_does_not_fit_ends_as_an_object, reset_json),

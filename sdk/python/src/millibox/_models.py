@@ -122,6 +122,11 @@ class Result:
         return list(self.raw.get("artifacts") or [])
 
     @property
+    def isolation(self) -> JsonObject:
+        """What isolated it: `engine`, `mode`, `missing`; all of it with `receipt="plain"` or `"signed"`."""
+        return dict(self.raw.get("isolation") or {})
+
+    @property
     def receipt(self) -> Optional[JsonObject]:
         """What it was, how it ended and how it was isolated, signed; with `receipt="signed"`. `millibox receipt verify`
         checks it."""

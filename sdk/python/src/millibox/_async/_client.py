@@ -114,7 +114,7 @@ class AsyncClient:
         - @secrets: names of secrets that the proxy adds to requests.
         - @mcp: tools of outside MCP servers that the code may call, like `github/search`.
         - @policy: applies besides that of the tenant.
-        - @receipt: `signed` for `Result.receipt`.
+        - @receipt: `plain` for all of `Result.isolation`; `signed` for `Result.receipt` besides.
         """
         program = _calls.program(
             code,
