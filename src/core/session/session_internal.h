@@ -269,7 +269,6 @@ extern const struct run_place session_place;
 
 /** session_box_lost - fail the session or, if ephemeral, the current run. */
 void session_box_lost(struct session *session, const struct error *err);
-
 struct box_events session_box_events(struct session *session);
 
 /*
