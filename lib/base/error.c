@@ -6,6 +6,7 @@
 #undef error_wrap
 #undef error_retry
 #undef error_later
+#undef error_stopping
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "base/utf8.h"
 
 #define RETRY_MAX_S 3600
+#define RESTART_US  (2 * USEC_PER_SEC) /* about what the restart of the daemon takes */
 
 /*
  * May run between clone and exec: uses only the stack and vsnprintf, which for these conversions
@@ -124,6 +126,11 @@ int error_later(struct error *err, enum error_code code, uint64_t wait_us, const
 	format_cut(err->msg, sizeof(err->msg), fmt, ap);
 	va_end(ap);
 	return error_retry(err, wait_us);
+}
+
+int error_stopping(struct error *err)
+{
+	return error_later(err, ERR_UNAVAILABLE, RESTART_US, "the daemon is stopping");
 }
 
 void error_clear(struct error *err)

@@ -45,8 +45,9 @@ int error_retry(struct error *err, uint64_t wait_us);
 /** error_later - error_set and error_retry. Return: always -1. */
 int error_later(struct error *err, enum error_code code, uint64_t wait_us, const char *fmt, ...)
 	attr_printf(4, 5);
-#define ERROR_SOON_US    1000000 /* it is not known when something becomes free */
-#define ERROR_RESTART_US 2000000 /* about what the restart of the daemon takes */
+#define ERROR_SOON_US 1000000 /* it is not known when something becomes free */
+/** error_stopping - error_later for what comes while the daemon stops. Return: always -1. */
+int error_stopping(struct error *err);
 void error_clear(struct error *err);
 static inline int error_is_set(const struct error *err)
 {
@@ -68,9 +69,10 @@ bool error_is_internal(const struct error *err);
 
 #if defined(__clang_analyzer__) || defined(GCC_ANALYZER)
 /* An analyzer sees one file at a time: state the return value. */
-#define error_set(...)   (error_set(__VA_ARGS__), -1)
-#define error_field(...) (error_field(__VA_ARGS__), -1)
-#define error_wrap(...)  (error_wrap(__VA_ARGS__), -1)
-#define error_retry(...) (error_retry(__VA_ARGS__), -1)
-#define error_later(...) (error_later(__VA_ARGS__), -1)
+#define error_set(...)      (error_set(__VA_ARGS__), -1)
+#define error_field(...)    (error_field(__VA_ARGS__), -1)
+#define error_wrap(...)     (error_wrap(__VA_ARGS__), -1)
+#define error_retry(...)    (error_retry(__VA_ARGS__), -1)
+#define error_later(...)    (error_later(__VA_ARGS__), -1)
+#define error_stopping(err) (error_stopping(err), -1)
 #endif

@@ -436,8 +436,7 @@ int http_ws_check(const struct http_request *req, struct error *err)
 	if (len != NONCE_LEN)
 		return error_field(err, "Sec-WebSocket-Key", "must be 16 bytes in base64");
 	if (req->conn->server->quiescing)
-		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
-		                   "the daemon is stopping");
+		return error_stopping(err);
 	return 0;
 }
 

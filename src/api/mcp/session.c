@@ -81,8 +81,7 @@ static int make_room(struct mcp *mcp, const char *tenant, struct error *err)
 	struct mcp_session *idle;
 
 	if (mcp->stopped)
-		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
-		                   "the daemon is stopping");
+		return error_stopping(err);
 	if ((!t || t->count < c->mcp_tenant_sessions) && mcp->count < c->mcp_sessions)
 		return 0;
 	idle = find_idle_session(t);

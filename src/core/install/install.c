@@ -291,8 +291,7 @@ int installs_begin(struct installs *all, const struct install_request *request,
 	struct install_grant grant;
 
 	if (all->stopping)
-		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
-		                   "the daemon is stopping");
+		return error_stopping(err);
 	/* What is there already was perhaps installed under another policy. */
 	if (make_wanted(all, request, &wanted, err) < 0 ||
 	    grant_packages(all, request, wanted.manager, &grant, err) < 0)

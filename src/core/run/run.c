@@ -754,8 +754,7 @@ int run_start(struct run_service *s, const struct run_request *request,
 	int waits;
 
 	if (s->draining)
-		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
-		                   "the daemon is stopping");
+		return error_stopping(err);
 	if (run_service_choose(s, run_service_tenant(s, request->tenant), request->policy, &stack,
 	                       err) < 0 ||
 	    policy_decide(&s->rules, &stack, request, &decision, err) < 0)

@@ -37,8 +37,7 @@ int run_box_prepare(struct run *r, struct error *err)
 	uint64_t memory = r->decision.spec.limits.memory_bytes;
 
 	if (s->draining)
-		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
-		                   "the daemon is stopping");
+		return error_stopping(err);
 	if (tenant_check_memory(r->tenant, memory, err) < 0)
 		return -1;
 	r->entry.work = SCHEDULER_FRESH;

@@ -240,8 +240,7 @@ void session_box_spent(struct session *session)
 static int check_session(const struct session *session, struct error *err)
 {
 	if (session->service->draining)
-		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
-		                   "the daemon is stopping");
+		return error_stopping(err);
 	if (session_is_over(session) || session->state == SESSION_PAUSED)
 		return error_set(err, ERR_CONFLICT, 0,
 		                 "session %s is %s: its files are not available", session->id,

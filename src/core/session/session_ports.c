@@ -157,8 +157,7 @@ static void on_late(void *ctx)
 static int check_session(const struct session *session, struct error *err)
 {
 	if (session->service->draining)
-		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
-		                   "the daemon is stopping");
+		return error_stopping(err);
 	if (!session_mode_has_box(session->mode))
 		return error_set(err, ERR_CONFLICT, 0,
 		                 "session %s is ephemeral: nothing listens between its executions; "

@@ -360,8 +360,7 @@ static int check_state(const struct session *session, const struct run_request *
 	const struct session_service *s = session->service;
 
 	if (s->draining)
-		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
-		                   "the daemon is stopping");
+		return error_stopping(err);
 	if (session_is_over(session))
 		return error_set(err, ERR_CONFLICT, 0, "session %s is %s and cannot run programs",
 		                 session->id, session_state_name(session->state));

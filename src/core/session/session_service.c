@@ -360,8 +360,7 @@ int session_create(struct session_service *s, const struct session_request *aske
 	int r = 0;
 
 	if (s->draining)
-		return error_later(err, ERR_UNAVAILABLE, ERROR_RESTART_US,
-		                   "the daemon is stopping");
+		return error_stopping(err);
 	if (check_names(request, err) < 0 || session_find_template(s, request, err) < 0 ||
 	    run_service_choose(s->config.runs, run_service_tenant(s->config.runs, request->tenant),
 	                       request->policy, &stack, err) < 0 ||
