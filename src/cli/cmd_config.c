@@ -15,12 +15,12 @@
 #include "cli/client/program.h"
 #include "cli/daemon_check.h"
 #include "cli/message.h"
+#include "daemon/exit_status.h"
 
 /* The daemon has the table of settings: it is run, so that both agree. */
 
-#define OUTPUT_MAX  (1 * MIB)
-#define ENV_PREFIX  "MILLIBOX_"
-#define BAD_SETTING 3 /* milliboxd's exit status */
+#define OUTPUT_MAX (1 * MIB)
+#define ENV_PREFIX "MILLIBOX_"
 
 struct config_options {
 	const char *config;
@@ -38,7 +38,7 @@ static int ask_daemon(const char *flag, const char *file, bool json, struct buf 
 
 	if (!daemon || program_read(argv, ret_out, &status, err) < 0)
 		return -1;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == BAD_SETTING)
+	if (WIFEXITED(status) && WEXITSTATUS(status) == DAEMON_BAD_CONFIG)
 		return CLI_FAILED;
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0
 	               ? CLI_OK

@@ -23,9 +23,9 @@
 #include "cli/daemon_status.h"
 #include "cli/message.h"
 #include "client/millibox.h"
+#include "daemon/exit_status.h"
 
 #define SETTINGS_MAX (1 * MIB)
-#define BAD_SETTING  3 /* milliboxd's exit status */
 /* The state directory is the daemon's, which root's log must not be. */
 #define ROOT_LOG "/var/log/milliboxd.log"
 #define LOG_NAME "milliboxd.log"
@@ -92,7 +92,7 @@ static int read_settings(struct up *up, struct error *err)
 	argv[up->argc + 1] = "--json";
 	if (program_read(argv, &out, &status, err) < 0)
 		return -1;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == BAD_SETTING)
+	if (WIFEXITED(status) && WEXITSTATUS(status) == DAEMON_BAD_CONFIG)
 		return CLI_USAGE;
 	up->settings = json_loadb(out.data ? out.data : "", out.len, 0, NULL);
 	if (!up->settings)

@@ -12,10 +12,10 @@
 #include "cli/client/program.h"
 #include "cli/exit_status.h"
 #include "cli/message.h"
+#include "daemon/exit_status.h"
 
-#define OUTPUT_MAX  (64 * KIB)
-#define BAD_SETTING 3 /* milliboxd's exit status */
-#define PREFIX      "milliboxd: "
+#define OUTPUT_MAX (64 * KIB)
+#define PREFIX     "milliboxd: "
 
 /* Of the daemon's one line. Return: owned. */
 static char *error_line(const struct buf *out)
@@ -74,7 +74,8 @@ int daemon_check(const char *const *flags, const struct args *args, bool json, s
 	memcpy(argv + 1, flags, count * sizeof(*argv));
 	if (program_read_both(argv, &out, &status, err) < 0)
 		return -1;
-	if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != BAD_SETTING))
+	if (!WIFEXITED(status) ||
+	    (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != DAEMON_BAD_CONFIG))
 		return error_set(err, ERR_SYSTEM, 0, "milliboxd %s failed", flags[0]);
 	error = WEXITSTATUS(status) == 0 ? NULL : error_line(&out);
 	print_verdict(args, json, error);

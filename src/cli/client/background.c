@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "daemon/exit_status.h"
 
 /*
  * Theory of operation. The daemon reports to us as to a service manager (NOTIFY_SOCKET, sd_notify):
@@ -33,8 +34,6 @@
 #define STOP_TIMEOUT_MS  10000
 #define LOG_SHOWN_MAX    8192
 #define READY            "READY=1"
-/* milliboxd's exit status if the engine cannot start. */
-#define DAEMON_NO_ENGINE 5
 
 struct launch {
 	const struct background_job *job;

@@ -18,6 +18,7 @@
 #include "cli/client/program.h"
 #include "cli/client/supervisor.h"
 #include "client/endpoint.h"
+#include "daemon/exit_status.h"
 
 /*
  * Theory of operation
@@ -34,9 +35,6 @@
 #define READY_TIMEOUT_US (60 * USEC_PER_SEC)
 #define LOG_SHOWN_MAX    8192
 #define SOCKET_NAME      "/sock"
-/* Exit statuses of milliboxd. */
-#define DAEMON_NO_ENGINE  5
-#define DAEMON_NOT_STRICT 7
 
 struct own_daemon {
 	char *dir;        /* owned */
