@@ -11,6 +11,7 @@
 #include "cli/message.h"
 #include "cli/own_session.h"
 #include "cli/run_request.h"
+#include "cli/run_terminal.h"
 #include "cli/start_daemon.h"
 #include "client/millibox.h"
 
@@ -45,13 +46,8 @@ static int add_env(const struct run_options *options, struct millibox_request *r
 static int fill_request(struct millibox_request *request, const struct run_options *options,
                         const struct args *args, struct error *err)
 {
-	int rows, cols;
-
-	attach_size(&rows, &cols);
 	(void)millibox_request_set(request, "language", "shell");
 	(void)millibox_request_set(request, "code", args->rest_count ? COMMAND_CODE : SHELL_CODE);
-	(void)millibox_request_set_number(request, "tty.rows", rows);
-	(void)millibox_request_set_number(request, "tty.cols", cols);
 	for (size_t i = 0; i < args->rest_count; i++)
 		if (millibox_request_add(request, "args", args->rest[i]) < 0)
 			return error_set(err, ERR_INVALID, 0, "the command is not UTF-8");
@@ -61,20 +57,10 @@ static int fill_request(struct millibox_request *request, const struct run_optio
 static int start_program(struct shell *s, const struct args *args, struct error *err)
 {
 	cleanup_request struct millibox_request *request = millibox_request_new(NULL);
-	json_auto_t *answer = NULL;
-	int status = 0, r;
 
 	if (fill_request(request, s->options, args, err) < 0)
 		return -1;
-	r = millibox_session_start(s->session, request, &s->execution_id);
-	if (daemon_answer(s->client, r, &answer, &status, err) < 0)
-		return -1;
-	if (r < 0) {
-		message_show_problem(answer);
-		return exit_status_of_problem(answer);
-	}
-	message_show_warnings(answer);
-	return CLI_OK;
+	return run_terminal_start(s->client, s->session, request, &s->execution_id, err);
 }
 
 /* As a terminal that is closed ends what runs on it. */

@@ -20,23 +20,17 @@ struct terminal_run {
 	char *execution_id;               /* owned; NULL: not started */
 };
 
-static void set_size(struct millibox_request *request)
+int run_terminal_start(struct millibox_client *client, struct millibox_session *session,
+                       struct millibox_request *request, char **ret_id, struct error *err)
 {
-	int rows, cols;
+	json_auto_t *answer = NULL;
+	int rows, cols, status = 0, r;
 
 	attach_size(&rows, &cols);
 	(void)millibox_request_set_number(request, "tty.rows", rows);
 	(void)millibox_request_set_number(request, "tty.cols", cols);
-}
-
-static int start_program(struct terminal_run *t, struct error *err)
-{
-	json_auto_t *answer = NULL;
-	int status = 0, r;
-
-	set_size(t->request);
-	r = millibox_session_start(t->session, t->request, &t->execution_id);
-	if (daemon_answer(t->client, r, &answer, &status, err) < 0)
+	r = millibox_session_start(session, request, ret_id);
+	if (daemon_answer(client, r, &answer, &status, err) < 0)
 		return -1;
 	if (r < 0) {
 		message_show_problem(answer);
@@ -64,7 +58,8 @@ static int run_in_session(struct terminal_run *t, struct error *err)
 	int status = own_session_create(t->client, &session, &t->session, err);
 
 	if (status == CLI_OK)
-		status = start_program(t, err);
+		status = run_terminal_start(t->client, t->session, t->request, &t->execution_id,
+		                            err);
 	if (status == CLI_OK)
 		status = converse(t, err);
 	own_session_delete(t->client, t->session);
