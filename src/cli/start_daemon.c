@@ -55,13 +55,12 @@ static struct own_daemon *start(const struct daemon_options *at, int interrupt_f
 	return own;
 }
 
-/* A daemon with more isolation than that is asked for is one that has it. */
+/* A strict daemon will do for best-effort, too. */
 static int check_found(const struct daemon_options *at, struct millibox_client *client,
                        struct error *err)
 {
-	const struct daemon_call call = {.method = "GET", .path = "/api/v1/runtimes"};
+	const struct daemon_call call = {.method = "GET", .path = "/api/v1/daemon"};
 	json_auto_t *answer = NULL;
-	const json_t *runtime;
 	const char *mode;
 	int status = 0;
 
@@ -73,8 +72,7 @@ static int check_found(const struct daemon_options *at, struct millibox_client *
 		return error_set(err, ERR_UNAVAILABLE, 0,
 		                 "--isolation: the daemon does not tell its own: %.120s",
 		                 message_text(answer, "error_detail"));
-	runtime = json_array_get(json_object_get(answer, "runtimes"), 0);
-	mode = message_text(runtime, "isolation");
+	mode = message_text(json_object_get(answer, "isolation"), "mode");
 	if (str_equal(mode, at->isolation))
 		return 0;
 	return error_set(err, ERR_UNAVAILABLE, 0,
