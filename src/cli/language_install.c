@@ -99,6 +99,8 @@ static char *join_words(const char *const *words)
 	return xmemdup0(line.data ? line.data : "", line.len);
 }
 
+#define APT_WORDS (1 + ARRAY_SIZE(install_words)) /* before the names of packages */
+
 /* With room for sudo in front. Return: owned. */
 static const char **install_argv(const struct language_packages *packages, const char *apt)
 {
@@ -137,9 +139,9 @@ static bool lists_are_old(void)
 	return stat(LISTS, &st) < 0 || time(NULL) - st.st_mtime > LISTS_AGE || !has_lists();
 }
 
-/* How apt-get becomes root; NULL: it is already. */
 struct apt {
-	char *program, *sudo; /* owned */
+	char *program; /* owned */
+	char *sudo;    /* owned: it makes apt-get root; NULL: we are root */
 };
 
 static void apt_done(struct apt *apt)
@@ -151,14 +153,15 @@ static void apt_done(struct apt *apt)
 static int find_apt(const struct language_packages *packages, struct apt *ret_apt,
                     struct error *err)
 {
-	cleanup_free char *command = language_packages_command(packages);
+	cleanup_free const char **argv = install_argv(packages, "apt-get");
+	cleanup_free char *command = join_words(argv), *names = join_words(argv + APT_WORDS);
 
 	ret_apt->program = program_search("apt-get");
 	if (!ret_apt->program)
 		return error_set(err, ERR_UNAVAILABLE, 0,
 		                 "there is no apt-get on this host; install what these packages of "
 		                 "Debian have: %s",
-		                 command + strlen("apt-get install -y --no-install-recommends "));
+		                 names);
 	if (geteuid() == 0)
 		return 0;
 	ret_apt->sudo = program_search("sudo");
