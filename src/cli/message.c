@@ -184,7 +184,7 @@ static const struct {
 static const struct {
 	const char *detail; /* a part of it */
 	const char *remedy;
-} conflicts[] = {
+} by_detail[] = {
 	{"requests may not name",
          "the operator adds the host to network.request of the policy; your own daemon lets you "
          "name public hosts with MILLIBOX_POLICY_DEFAULT=owner in its environment"},
@@ -208,9 +208,9 @@ static const char *find_remedy(const char *code, const char *detail)
 {
 	if (str_equal(error_text(ERR_CONFLICT), code) || str_equal(error_text(ERR_INVALID), code) ||
 	    str_equal(error_text(ERR_NOT_FOUND), code) || str_equal(error_text(ERR_DENIED), code))
-		for (size_t i = 0; i < ARRAY_SIZE(conflicts); i++)
-			if (strstr(detail, conflicts[i].detail))
-				return conflicts[i].remedy;
+		for (size_t i = 0; i < ARRAY_SIZE(by_detail); i++)
+			if (strstr(detail, by_detail[i].detail))
+				return by_detail[i].remedy;
 	for (size_t i = 0; i < ARRAY_SIZE(remedies); i++)
 		if (str_equal(error_text(remedies[i].code), code))
 			return remedies[i].remedy;
