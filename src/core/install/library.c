@@ -71,7 +71,7 @@ struct image *installs_library(void *ctx, struct template *t, const struct runne
 	attr_cleanup(wanted_done) struct wanted wanted = {0};
 	struct installs *all = ctx;
 	/* On the host's root nothing of a template matters. */
-	struct template *root = t && t->programs ? t : NULL;
+	struct template *root = template_has_own_root(t) ? t : NULL;
 	char *packages[] = {r->library, NULL};
 	const struct install_request request = {.tenant = owner_of(root),
 	                                        .language = r->name,

@@ -41,7 +41,7 @@ static void add_words(struct words *words, char *const *more)
 /* On the host the program may be at another of its places. */
 static const char *place_of(const struct policy_command *c, const char *word)
 {
-	if (c->template && c->template->programs)
+	if (template_has_own_root(c->template))
 		return template_program(c->template, word);
 	return str_equal(word, c->runner->program) ? runner_place(c->runner) : NULL;
 }

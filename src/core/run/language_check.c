@@ -123,7 +123,7 @@ bool language_version_find(const char *text, size_t len, char ret_version[LANGUA
 
 static bool is_on_host(const struct template *t)
 {
-	return !t || !t->programs;
+	return !template_has_own_root(t);
 }
 
 static bool is_same_root(const struct template *a, const struct template *b)

@@ -104,14 +104,9 @@ const char *template_kind_name(enum template_kind kind)
 	return names[kind];
 }
 
-static bool is_on_host(const struct template *t)
-{
-	return !t || !t->programs;
-}
-
 const char *template_program(const struct template *t, const char *path)
 {
-	if (is_on_host(t))
+	if (!template_has_own_root(t))
 		return path;
 	for (char **pair = t->programs; *pair; pair += 2)
 		if (str_equal(pair[0], path))
@@ -128,7 +123,7 @@ static bool can_run(const struct template *t, char *const *command)
 char *const *template_command(const struct template *t, const struct runner *r)
 {
 	/* A compiled program needs none to run, but its compiler. */
-	if (is_on_host(t) ||
+	if (!template_has_own_root(t) ||
 	    (can_run(t, r->command) && (!r->compile_command || template_program(t, r->program))))
 		return r->command;
 	return can_run(t, r->minimal_command) ? r->minimal_command : NULL;
@@ -138,7 +133,7 @@ char *const *template_session_command(const struct template *t, const struct run
 {
 	const char *program;
 
-	if (is_on_host(t))
+	if (!template_has_own_root(t))
 		return r->session_command;
 	program = template_program(t, r->program);
 	if (!program || !can_run(t, r->session_command))
@@ -154,7 +149,8 @@ char *const *template_prepare_command(const struct template *t, const struct run
 	/* The process must run the program's own command. */
 	if (!r->prepare_command || template_command(t, r) != (char *const *)r->command)
 		return NULL;
-	return is_on_host(t) || can_run(t, r->prepare_command) ? r->prepare_command : NULL;
+	return !template_has_own_root(t) || can_run(t, r->prepare_command) ? r->prepare_command
+	                                                                   : NULL;
 }
 
 bool template_hides_host(const struct template *t, const struct manager *m)

@@ -112,6 +112,11 @@ char *const *template_command(const struct template *t, const struct runner *r);
 char *const *template_session_command(const struct template *t, const struct runner *r);
 char *const *template_prepare_command(const struct template *t, const struct runner *r);
 
+/** template_has_own_root - false: its boxes have the host's, as those without a template. */
+static inline bool template_has_own_root(const struct template *t)
+{
+	return t && t->programs;
+}
 /**
  * template_hides_host - whether programs in boxes of @t (NULL: the host's root) with packages of @m
  * find these alone, and not what the host has by chance. What an image has, its author chose.

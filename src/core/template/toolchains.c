@@ -17,7 +17,7 @@
 /*
  * Theory of operation. A verdict has the digest of what it depends on. Reading a verdict computes
  * the digest again, except where a request is about to run a language that works: there a look at
- * the files is enough, because a program that has stopped to work says so itself.
+ * the files is enough, because a toolchain that no longer works says so itself.
  *
  * A language may fail for a reason that the digest does not cover, like a module that npm installs.
  * So a verdict against a language is checked again, when it is old: by lists after LISTED_US, by
@@ -89,16 +89,11 @@ struct toolchains *toolchains_new(const char *const *bases)
 	return all;
 }
 
-static bool has_own_root(const struct template *t)
-{
-	return t && t->programs;
-}
-
 static struct root *find_root(const struct toolchains *all, const struct template *t)
 {
 	struct root *root;
 
-	if (!has_own_root(t))
+	if (!template_has_own_root(t))
 		return (struct root *)(uintptr_t)&all->host;
 	LIST_FOREACH (root, &all->roots, struct root, node)
 		if (str_equal(root->name, t->root))
@@ -119,7 +114,7 @@ static const struct verdict *find_verdict(const struct toolchains *all, const st
 /* NULL: all of its files are there. */
 static const char *missing_file(const struct template *t, const struct runner *r)
 {
-	if (!has_own_root(t))
+	if (!template_has_own_root(t))
 		return runner_missing(r);
 	return template_command(t, r) ? NULL : r->program;
 }
@@ -128,7 +123,7 @@ static const char *place_of(const struct template *t, const struct runner *r)
 {
 	const char *place;
 
-	if (!has_own_root(t))
+	if (!template_has_own_root(t))
 		return runner_place(r);
 	place = template_program(t, r->program);
 	return place || !r->minimal_command ? place : r->minimal_command[0];
@@ -155,8 +150,9 @@ static void add_file(struct sha256 *h, struct root_scan *scan, const char *path)
 void toolchains_key(const struct toolchains *all, const struct template *t, const struct runner *r,
                     struct toolchain_key *ret_key)
 {
-	bool changes = !has_own_root(t) || t->kind != TEMPLATE_ON_IMAGE;
-	cleanup_close int fd = changes ? root_open(all->bases, has_own_root(t) ? t->root : "") : -1;
+	bool changes = !template_has_own_root(t) || t->kind != TEMPLATE_ON_IMAGE;
+	cleanup_close int fd =
+		changes ? root_open(all->bases, template_has_own_root(t) ? t->root : "") : -1;
 	struct root_scan scan = ROOT_SCAN(fd);
 	struct sha256 h;
 
@@ -214,14 +210,14 @@ static void refuse(const struct template *t, const struct runner *r,
 {
 	cleanup_free char *command = runner_install_command(r);
 	cleanup_free char *where =
-		has_own_root(t) ? xasprintf("in the root of template '%.64s'", t->spec.id)
-				: xstrdup("on the daemon's host");
+		template_has_own_root(t) ? xasprintf("in the root of template '%.64s'", t->spec.id)
+					 : xstrdup("on the daemon's host");
 	cleanup_free char *advice =
-		!command          ? xstrdup("")
-		: has_own_root(t) ? xasprintf("; its image needs: %s", command)
-		: r->debian       ? xasprintf("; there run: millibox languages --install %s (%s)",
-	                                      r->name, command)
-				  : xasprintf("; %s", command);
+		!command                   ? xstrdup("")
+		: template_has_own_root(t) ? xasprintf("; its image needs: %s", command)
+		: r->debian ? xasprintf("; there run: millibox languages --install %s (%s)",
+	                                r->name, command)
+			    : xasprintf("; %s", command);
 
 	(void)error_set(err, ERR_NO_LANGUAGE, 0, "'%s' %s %s%s. %s%s", r->name,
 	                view->is_checked ? "does not work" : "is not installed", where, advice,
@@ -289,7 +285,7 @@ void toolchains_learn(struct toolchains *all, const struct template *t, const st
 	struct root *root = find_root(all, t);
 	struct verdict *v;
 
-	if (has_own_root(t) && !root)
+	if (template_has_own_root(t) && !root)
 		root = add_root(all, t->root);
 	v = &root->verdicts[r->index];
 	free(v->reason);

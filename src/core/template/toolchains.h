@@ -51,8 +51,7 @@ enum toolchain_state {
 	TOOLCHAIN_UNKNOWN,   /* the box could not say it */
 	TOOLCHAIN_UNCHECKED, /* no program of it was run: only its version was asked */
 	TOOLCHAIN_WORKS,
-	TOOLCHAIN_FAILS,
-	TOOLCHAIN_STATE_COUNT
+	TOOLCHAIN_FAILS
 };
 
 struct toolchain_key {
