@@ -33,6 +33,15 @@ static void log_remedy(enum wire_layer layer)
 	         remedy);
 }
 
+/* Log each, and add its name to @names. */
+static void log_missing(uint32_t missing, struct buf *names)
+{
+	add_names(missing, names);
+	for (unsigned i = 0; i < LAYER_COUNT; i++)
+		if (missing & LAYER_BIT(i))
+			log_remedy((enum wire_layer)i);
+}
+
 int isolation_check_least(const struct driver_caps *caps, struct error *err)
 {
 	uint32_t missing = LAYERS_BEST_EFFORT & ~caps->layers;
@@ -40,10 +49,7 @@ int isolation_check_least(const struct driver_caps *caps, struct error *err)
 
 	if (missing == 0)
 		return 0;
-	add_names(missing, &names);
-	for (unsigned i = 0; i < LAYER_COUNT; i++)
-		if (missing & LAYER_BIT(i))
-			log_remedy((enum wire_layer)i);
+	log_missing(missing, &names);
 	return error_set(err, ERR_UNAVAILABLE, 0,
 	                 "the host lacks %s, without which nothing is isolated", names.data);
 }
@@ -55,10 +61,7 @@ int isolation_check(const struct config *config, const struct driver_caps *caps,
 
 	if (missing == 0)
 		return 0;
-	add_names(missing, &names);
-	for (unsigned i = 0; i < LAYER_COUNT; i++)
-		if (missing & LAYER_BIT(i))
-			log_remedy((enum wire_layer)i);
+	log_missing(missing, &names);
 	return error_set(err, ERR_UNAVAILABLE, 0,
 	                 "isolation is %s and the host lacks %s; to accept the loss, set "
 	                 "isolation: best-effort, or start it with "
