@@ -6,9 +6,11 @@
 
 #include "base/attr.h"
 
+#define IN_CONTAINER                                                                               \
+	"inside a container, run Millibox on the host, or give the container the privileges of "   \
+	"docs/containers.md"
 #define KERNEL_OPTION(name)                                                                        \
-	"use a kernel with " name "=y (distribution kernels have it); inside a container, run "    \
-	"Millibox on the host or in a privileged container"
+	"use a kernel with " name "=y (distribution kernels have it); " IN_CONTAINER
 #define NEWER_KERNEL "use kernel 5.12 or newer; Debian 12 has 6.1"
 /* Of layers that are control groups: see group_remedies. */
 #define GROUPS ""
@@ -17,7 +19,7 @@
 static const struct {
 	const char *name, *loss, *remedy;
 } layers[] = {
-	[LAYER_USER] = {"user", "root inside the box is root of the host", "start milliboxd as root, or let the user create user namespaces ('millibox doctor' names the setting); inside a container, run Millibox on the host, or the container with docker run --privileged"},
+	[LAYER_USER] = {"user", "root inside the box is root of the host", "start milliboxd as root, or let the user create user namespaces ('millibox doctor' names the setting); " IN_CONTAINER},
 	[LAYER_PID] = {"pid", "host processes can be seen and signalled", KERNEL_OPTION("CONFIG_PID_NS")},
 	[LAYER_MNT] = {"mnt", "the host's files can be reached", KERNEL_OPTION("CONFIG_NAMESPACES")},
 	[LAYER_NET] = {"net", "the host's network can be reached", KERNEL_OPTION("CONFIG_NET_NS")},
@@ -64,8 +66,7 @@ enum layer_starter layer_starter(bool is_root, enum systemd_delegation delegatio
 
 /* A '%' is the path of the daemon. */
 static const char *const group_remedies[LAYER_STARTER_COUNT] = {
-	[LAYER_STARTER_ROOT] = "mount the control groups writable; in a container: "
-			       "docker run --privileged",
+	[LAYER_STARTER_ROOT] = "mount the control groups writable; " IN_CONTAINER,
 	[LAYER_STARTER_SCOPE] = "systemd-run --user --scope -p Delegate=yes %",
 	[LAYER_STARTER_LINGER] = "sudo loginctl enable-linger $(id -un) && "
 				 "XDG_RUNTIME_DIR=/run/user/$(id -u) "
