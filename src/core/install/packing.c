@@ -119,7 +119,7 @@ int packing_start(struct packing *b, struct error *err)
 	    !(all->config.driver->caps.networks & BOX_NETWORK_BIT(BOX_NETWORK_ALLOWLIST)))
 		return error_set(err, ERR_UNAVAILABLE, 0,
 		                 "packages need a network for boxes, which is not available: "
-		                 "millibox-egress does not run");
+		                 "millibox-egress is not running");
 	if (tenant_check_memory(b->account, b->decision.spec.limits.memory_bytes, err) < 0)
 		return -1;
 	b->entry = (struct scheduler_entry){

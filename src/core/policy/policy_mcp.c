@@ -161,7 +161,7 @@ int policy_allow_mcp(struct policy_deciding *in)
 	if (!in->rules->caps->has_mcp)
 		return policy_refuse(in, ERR_UNAVAILABLE, FIELD, &driver,
 		                     "boxes have no tools of MCP servers here: millibox-gateway "
-		                     "does not run");
+		                     "is not running");
 	in->d.spec.tools = tools_for(in->rules->config, asked, in->policies, in->policies_count);
 	return 0;
 }

@@ -677,7 +677,7 @@ int run_stdin(struct run *r, const void *data, size_t len, bool end, struct erro
 int run_signal(struct run *r, int signo, struct error *err)
 {
 	if (r->state != RUN_RUNNING)
-		return error_set(err, ERR_CONFLICT, 0, "the program does not run");
+		return error_set(err, ERR_CONFLICT, 0, "the program is not running");
 	if (!build_is_due(r))
 		forbid_repeat(r);
 	return box_signal(r->box, r->id, signo, err);

@@ -188,9 +188,9 @@ struct exec_source run_code(const struct run *r, const char *name);
 /** run_stdin - if the request left stdin open. Input is kept while the run waits, within bounds. */
 int run_stdin(struct run *r, const void *data, size_t len, bool end,
               struct error *err) attr_must_check;
-/** run_signal - ERR_CONFLICT if the program does not run. */
+/** run_signal - ERR_CONFLICT if the program is not running. */
 int run_signal(struct run *r, int signo, struct error *err) attr_must_check;
-/** run_resize - its terminal. ERR_CONFLICT without one, or if the program does not run. */
+/** run_resize - its terminal. ERR_CONFLICT without one, or if it is not running. */
 int run_resize(struct run *r, uint16_t rows, uint16_t cols, struct error *err) attr_must_check;
 /** run_add_shown - output of a terminal. */
 void run_add_shown(struct run *r, const char *data, size_t len);

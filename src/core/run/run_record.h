@@ -178,7 +178,7 @@ int run_record_stdin(struct run_record *e, const void *data, size_t len, bool en
 /** run_record_resize - its terminal, if it has one. */
 int run_record_resize(struct run_record *e, uint16_t rows, uint16_t cols,
                       struct error *err) attr_must_check;
-/** run_record_signal - the program of a session's run. ERR_CONFLICT if it does not run. */
+/** run_record_signal - the program of a session's run. ERR_CONFLICT if it is not running. */
 int run_record_signal(struct run_record *e, int signo, struct error *err) attr_must_check;
 /** run_record_unread - bytes of stdin that wait for the program. */
 size_t run_record_unread(const struct run_record *e);
