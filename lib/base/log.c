@@ -235,7 +235,7 @@ static void put_pair(struct line *l, const char *key, const char *value, size_t 
 	put_escaped(l, key, strlen(key));
 	put_str(l, l->json ? "\":" : "=");
 	put_str(l, quotes ? "\"" : "");
-	/* Part of a number is another number. */
+	/* Whole or not at all: a number that is cut is another number. */
 	if (bare)
 		put_bytes(l, value, len);
 	if (l->cut) {

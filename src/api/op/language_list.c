@@ -39,8 +39,7 @@ void op_language_names(const struct router *r, char *ret_names, size_t size)
 
 static void on_left(struct pending *p)
 {
-	struct waiting *w =
-		(struct waiting *)(void *)((char *)p - offsetof(struct waiting, pending));
+	struct waiting *w = CONTAINER_OF(p, struct waiting, pending);
 
 	language_wait_cancel(w->wait);
 	free(w);

@@ -3,8 +3,8 @@
 
 /*
  * DOC: hides what is no code: text in quotes and backquotes, comments, here-documents. A Python
- * program that writes a JavaScript file is Python. Knows no language: what nearly all write alike.
- * Pure.
+ * program that writes a JavaScript file is Python. It knows no language, only the forms that nearly
+ * all have in common. Pure.
  */
 
 #include <stdbool.h>
