@@ -121,14 +121,17 @@ class Attempts:
     def _within(self, seconds: float) -> Optional[float]:
         # All who were refused together would come back together.
         seconds *= random.uniform(1.0, 1.5)
-        is_whole = self._call.content is None or isinstance(self._call.content, bytes)
-        return seconds if is_whole and time.monotonic() + seconds <= self._until else None
+        return seconds if self._is_whole() and time.monotonic() + seconds <= self._until else None
 
     def _is_safe(self, error: MilliboxError) -> bool:
         """Nothing was sent, or a repetition changes nothing."""
         if isinstance(error, ConnectError):
-            return self._call.content is None or isinstance(self._call.content, bytes)
+            return self._is_whole()
         return self._call.repeatable and isinstance(error, ConnectionLost)
+
+    def _is_whole(self) -> bool:
+        """A stream that was read in part cannot be sent again."""
+        return self._call.content is None or isinstance(self._call.content, bytes)
 
 
 def _is_crowded(error: MilliboxError) -> bool:
