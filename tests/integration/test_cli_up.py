@@ -93,6 +93,14 @@ def test_it_does_not_start_twice(home):
     assert home.status()[1]["pid"] == shown["pid"]
 
 
+def test_a_daemon_that_listens_has_its_own_isolation(home):
+    assert home.call("up", "-d", "--isolation", "best-effort")[0] == 0
+    for words in ([], ["--isolation", "best-effort"]):
+        assert home.call("run", *words, "-c", "print(1)")[:2] == (0, "1\n")
+    status, out, err = home.call("run", "--isolation", "strict", "-c", "print(1)")
+    assert (status, out) == (125, "") and "the daemon that listens has best-effort, not strict" in err
+
+
 def test_a_daemon_in_the_foreground(home):
     process = home.start("up")
     lines = iter(process.stderr.readline, "")

@@ -18,6 +18,7 @@ import zipfile
 import pytest
 
 from support import host
+from support.registry import needs_pip
 from support.sessions import Session
 from support.sites import daemon_with, files_of, make_certificate, policy, resolver, serve
 
@@ -187,9 +188,8 @@ def test_python_reads_the_variables(client, certificates, server):
     assert run(client, certificates, code, language="python")["stdout"] == "b'hello\\n'\n"
 
 
+@needs_pip
 def test_pip(client, certificates, server):
-    if subprocess.run(["/usr/bin/python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode:
-        pytest.skip("needs pip of /usr/bin/python3")
     code = (f"/usr/bin/python3 -m pip install -q --target lib --cert ca.pem --index-url https://{HOST}:{server}/simple tinypkg"
             " && PYTHONPATH=lib /usr/bin/python3 -c 'import tinypkg; print(tinypkg.ANSWER)'")
     result = run(client, certificates, code)

@@ -17,15 +17,14 @@ from support import host
 from support.daemon import BUILD
 from support.identity import KeyClient, make_key, make_tenant
 from support.sessions import read_events
-from support.registry import Registry, daemon_of, sdist, wheel
+from support.registry import Registry, daemon_of, needs_pip, sdist, wheel
 
 V1 = "/api/v1"
 LAYERS = f"{V1}/packages/layers"
 
 pytestmark = [
     pytest.mark.phases("system"),
-    pytest.mark.skipif(subprocess.run(["/usr/bin/python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0,
-                       reason="needs pip of /usr/bin/python3"),
+    needs_pip,
 ]
 
 

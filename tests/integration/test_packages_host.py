@@ -14,7 +14,7 @@ import pytest
 
 from support import host
 from support.daemon import BUILD
-from support.registry import Registry, daemon_of, wheel
+from support.registry import Registry, daemon_of, needs_pip, wheel
 
 V1 = "/api/v1"
 PYTHON = "/usr/bin/python3"
@@ -24,8 +24,7 @@ DEP, BROKEN = f"mbxdep{os.getpid()}", f"mbxbroken{os.getpid()}"
 pytestmark = [
     pytest.mark.phases("system"),
     pytest.mark.skipif(not host.is_root(), reason="only root installs packages on the host"),
-    pytest.mark.skipif(subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0,
-                       reason="needs pip of /usr/bin/python3"),
+    needs_pip,
 ]
 
 #: A package that uses another where there is one, and copes without: as pandas does with bottleneck.

@@ -6,7 +6,6 @@ import os
 import pathlib
 import random
 import socket
-import subprocess
 import threading
 import time
 
@@ -14,14 +13,13 @@ import pytest
 
 from support import host
 from support.daemon import Daemon
-from support.registry import Registry, daemon_of, wheel
+from support.registry import Registry, daemon_of, needs_pip, wheel
 
 V1 = "/api/v1"
 
 pytestmark = [
     pytest.mark.phases("system"),
-    pytest.mark.skipif(subprocess.run(["/usr/bin/python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0,
-                       reason="needs pip of /usr/bin/python3"),
+    needs_pip,
 ]
 
 SCIENCE = """

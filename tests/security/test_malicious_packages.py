@@ -12,14 +12,13 @@ import pytest
 from support import host
 from support.daemon import Daemon
 from support.egress import Resolver, Server
-from support.registry import Registry, daemon_of, sdist, wheel
+from support.registry import Registry, daemon_of, needs_pip, sdist, wheel
 
 V1 = "/api/v1"
 
 pytestmark = [
     pytest.mark.phases("system"),
-    pytest.mark.skipif(subprocess.run(["/usr/bin/python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0,
-                       reason="needs pip of /usr/bin/python3"),
+    needs_pip,
 ]
 
 #: Tries every way out: directly, by the proxy, and by POST to the registry's own host at another port.

@@ -7,14 +7,21 @@ import hashlib
 import http.server
 import io
 import json
+import subprocess
 import tarfile
 import threading
 import zipfile
+
+import pytest
 
 from support.daemon import Daemon
 from support.egress import Resolver
 
 HOST = "registry.test"
+
+#: Of tests in which the pip of the host installs.
+needs_pip = pytest.mark.skipif(subprocess.run(["/usr/bin/python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0,
+                               reason="needs pip of /usr/bin/python3")
 
 
 def wheel(name, version="1.0", files=None, requires=()):

@@ -10,17 +10,13 @@ import subprocess
 import pytest
 
 from support.daemon import ROOT
-from support.registry import Registry, daemon_of, wheel
+from support.registry import Registry, daemon_of, needs_pip, wheel
 
 VENV = ROOT / ".cache/sdk-python"
 pytestmark = [
     pytest.mark.phases("system"),
     pytest.mark.skipif(not (VENV / "complete").exists(), reason="the frameworks are not installed: tools/setup test"),
 ]
-
-
-needs_pip = pytest.mark.skipif(subprocess.run(["/usr/bin/python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0,
-                               reason="needs pip of /usr/bin/python3")
 
 
 def holder(daemon, tmp_path):

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packages with the Python SDK: of single executions, of new sandboxes and of running ones. With them, what else a box is made of."""
 
-import subprocess
 
 import pytest
 
 from millibox import errors
 
-from support.registry import Registry, daemon_of, wheel
+from support.registry import Registry, daemon_of, needs_pip, wheel
 
 pytestmark = [
     pytest.mark.phases("system"),
-    pytest.mark.skipif(subprocess.run(["/usr/bin/python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0,
-                       reason="needs pip of /usr/bin/python3"),
+    needs_pip,
 ]
 
 
