@@ -109,6 +109,16 @@ static bool is_on_host(const struct template *t)
 	return !t || !t->programs;
 }
 
+struct template template_root_alone(const struct template *t)
+{
+	struct template root = {.kind = t->kind, .image = t->image, .programs = t->programs};
+
+	root.spec.id = t->spec.id;
+	memcpy(root.tenant, t->tenant, sizeof(root.tenant));
+	memcpy(root.root, t->root, sizeof(root.root));
+	return root;
+}
+
 const char *template_program(const struct template *t, const char *path)
 {
 	if (is_on_host(t))
