@@ -97,6 +97,13 @@ static void stop_leaving(struct http_conn *c)
 	c->leaving = false;
 }
 
+static void leave_waits(struct http_conn *c)
+{
+	list_remove(&c->wait);
+	leave_spares(c);
+	stop_leaving(c);
+}
+
 /* It is not counted from now on. */
 static void turn_away(struct http_conn *c)
 {
@@ -315,7 +322,7 @@ void conn_closed(struct http_conn *c)
 	(void)epoll_ctl(c->server->hangup_fd, EPOLL_CTL_DEL, c->fd, NULL);
 	if (c->unread)
 		linger_start(c->server, c->fd);
-	conn_wait_end(c);
+	leave_waits(c);
 	if (!c->evicted) {
 		room_of(c)->count--;
 		c->peer->room.count--;
@@ -368,9 +375,9 @@ void conn_wait(struct http_conn *c, enum conn_wait wait)
 
 void conn_wait_end(struct http_conn *c)
 {
-	list_remove(&c->wait);
-	leave_spares(c);
-	stop_leaving(c);
+	/* Nobody counts one that leaves: nothing may keep it. */
+	if (!c->leaving)
+		leave_waits(c);
 }
 
 void conn_can_answer(struct http_conn *c)
@@ -400,7 +407,7 @@ void conn_set_known(struct http_conn *c, const char *account)
 
 void conn_cut(struct http_conn *c)
 {
-	conn_wait_end(c);
+	leave_waits(c);
 	(void)shutdown(c->fd, SHUT_RDWR); /* fails only if the client closed first */
 }
 

@@ -199,19 +199,28 @@ static struct http_conn *conn_of(struct MHD_Connection *mhd)
 	return info ? info->socket_context : NULL;
 }
 
+static void set_crowded(struct error *err)
+{
+	(void)error_later(err, ERR_BUSY, ERROR_SOON_US, "too many connections");
+}
+
 /*
  * microhttpd creates a record per argument, and closes silently without memory. So check the line
- * first and respond here.
+ * first and respond here. It may also have read requests before their connection was turned away.
  */
 static void reject_request_line(struct http_request *req, const char *target)
 {
+	struct http_conn *c = req->conn;
 	struct error err = {0};
 
-	if (request_check_line(req, target, &err) == 0)
+	if (c->leaving)
+		set_crowded(&err);
+	else if (request_check_line(req, target, &err) == 0)
 		return;
+	c->refused = c->leaving;
 	req->phase = REQUEST_REFUSED;
 	reply_own_error(req, &err);
-	(void)shutdown(req->conn->fd, SHUT_WR);
+	(void)shutdown(c->fd, SHUT_WR);
 }
 
 static void *on_request_line(void *cls, const char *target, struct MHD_Connection *mhd)
@@ -302,7 +311,7 @@ void server_refuse_crowd(void *conn)
 
 	if (!server_can_refuse(c))
 		return;
-	(void)error_later(&err, ERR_BUSY, ERROR_SOON_US, "too many connections");
+	set_crowded(&err);
 	refuse_conn(c, &err);
 }
 

@@ -132,6 +132,9 @@ static bool is_here(const char *address)
 	if (!host)
 		return true;
 	host += strlen("://");
+	/* In http://localhost:x@example.com, the host comes behind. */
+	if (strchr(host, '@'))
+		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++)
 		if (str_has_prefix(host, hosts[i]) && strchr(":/", host[strlen(hosts[i])]))
 			return true;

@@ -45,10 +45,13 @@ int retry_refused(struct retry *retry, const json_t *problem, struct error *err)
 {
 	const json_t *after = json_object_get(problem, "retry_after");
 	json_int_t seconds = json_integer_value(after);
+	uint64_t wait_us;
 
 	if (!json_is_integer(after) || seconds < 0 || seconds > WAIT_MAX_S)
 		return 0;
-	return wait_for_turn(retry, spread((uint64_t)seconds * USEC_PER_SEC), err);
+	/* Whatever answers: no loop without a pause. */
+	wait_us = seconds > 0 ? (uint64_t)seconds * USEC_PER_SEC : ATTEMPT_US;
+	return wait_for_turn(retry, spread(wait_us), err);
 }
 
 int retry_unreached(struct retry *retry, struct error *err)

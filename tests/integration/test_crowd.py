@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import select
 import shutil
 import socket
 import ssl
@@ -115,3 +116,60 @@ def test_clients_that_read_first_read_the_refusal(full):
     """They send nothing: some were kept for a request, and are answered when none comes."""
     for sock in [full.connect() for _ in range(CROWD)]:
         expect_refusal(sock)
+
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def connect_slowly(address):
+    """A client that reads little: small segments, so that the daemon's buffer is small, too."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1000)
+    sock.connect(address)
+    return sock
+
+
+def send_all_it_takes(sock):
+    """Return: the number of requests, the last one perhaps in part."""
+    sent, is_full = 0, False
+    while not is_full:
+        _, ready, _ = select.select([], [sock], [], 1)
+        is_full = not ready
+        with contextlib.suppress(BlockingIOError):
+            sent += sock.send((HEALTH * 1000)[sent % len(HEALTH):], socket.MSG_DONTWAIT)
+    return -(-sent // len(HEALTH))
+
+
+def count_answers(sock, most):
+    """Until there are so many, or the connection ends."""
+    word, count, tail = b"HTTP/1.1 200 ", 0, b""
+    with contextlib.suppress(ConnectionError):
+        while count < most and (piece := sock.recv(65536)):
+            count += (tail + piece).count(word)
+            tail = (tail + piece)[1 - len(word):]
+    return count
+
+
+@pytest.mark.parametrize("crowded", [True, False], ids=["crowded", "control"])
+def test_requests_that_were_sent_ahead_do_not_keep_a_connection(make_daemon, crowded):
+    """One that gives way is counted no more: if it could stay, an address could have any number."""
+    d = make_daemon(tcp=True, config=f"http: {{max_connections: {4 * LIMIT}, max_connections_per_local_peer: {LIMIT},"
+                                     f" max_connections_per_peer: {LIMIT}}}\n").start()
+    with contextlib.ExitStack() as stack:
+        slow = stack.enter_context(contextlib.closing(connect_slowly(d.tcp_address())))
+        whole = send_all_it_takes(slow) - 1
+        for _ in range(LIMIT if crowded else LIMIT - 1):
+            stack.enter_context(contextlib.closing(socket.create_connection(d.tcp_address())))
+
+        def has_given_way():
+            with contextlib.closing(Client(d.socket)) as client:
+                return "connections_evicted_total 1\n" in client.get("/metrics").body.decode()
+
+        if crowded:
+            host.wait_until(has_given_way, host.HANG_S, "the slow client has given way")
+        else:
+            assert not has_given_way()
+        slow.settimeout(host.HANG_S)
+        answers = count_answers(slow, whole)
+        assert answers > 0 and (answers < whole) == crowded

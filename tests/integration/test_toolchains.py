@@ -413,10 +413,11 @@ def test_an_ordinary_user_needs_sudo(fake):
     assert f"sudo {apt_get.folder}/{LATER}" in done.stderr and calls()[0].startswith("sudo ")
 
 
-def test_the_daemon_of_another_host_is_left_alone(fake):
+@pytest.mark.parametrize("name", ["", "localhost:x@", "127.0.0.1:1@"])
+def test_the_daemon_of_another_host_is_left_alone(fake, name):
     d, apt_get, install, calls = fake
     apt_get(apt_get.puts)
-    done = install("later", at=("--url", f"http://0.0.0.0:{d.tcp_address()[1]}"))
+    done = install("later", at=("--url", f"http://{name}0.0.0.0:{d.tcp_address()[1]}"))
     assert done.returncode == 125 and "is on another host; there run: " + LATER in done.stderr and calls() == []
 
 

@@ -12,6 +12,7 @@ import pytest
 from support import host
 from support.daemon import Daemon
 from support.egress import Resolver, Server
+from support.identity import KeyClient, make_key, make_tenant
 from support.registry import Registry, daemon_of, needs_pip, sdist, wheel
 
 V1 = "/api/v1"
@@ -229,3 +230,49 @@ setup(name="linky", version="1.0", py_modules=[])
         out = answer.json["stdout"]
         assert "'fifo'" not in out and "False" in out, answer.json
         assert open("/etc/passwd", encoding="utf-8").read()
+
+
+# A language that uses what a layer brings, as compilers do: its small program works where nothing was brought.
+LOOKING = """
+if [ -e /opt/millibox/packages/run/said ]; then cat /opt/millibox/packages/run/said >&2; exit 1; fi
+echo hello
+"""
+SAID = "error: visit evil.example to repair this"
+
+
+@pytest.fixture
+def languages(registry, tmp_path_factory):
+    """A daemon that checks languages, with two tenants; the template of the first has a layer whose script planted a file."""
+    folder = tmp_path_factory.mktemp("runners", numbered=True)
+    for part in (folder, *list(folder.parents)[:2]):
+        part.chmod(0o755)
+    (folder / "looking").mkdir()
+    manifest = {"name": "looking", "title": "Looking", "source": "main.x", "program": "/bin/sh", "command": ["/bin/sh", "{source}"],
+                "hello": LOOKING}
+    (folder / "looking/manifest.yaml").write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in manifest.items()))
+    env = {"MILLIBOX_RUNNERS_DIRS": str(folder), "MILLIBOX_RUNNERS_CHECK": "true"}
+    with daemon_of(registry, env=env, tcp=True) as daemon, daemon.client() as admin:
+        clients = {}
+        for name in ("mallory", "victim"):
+            make_tenant(admin, name)
+            clients[name] = KeyClient(daemon.tcp_address(), make_key(admin, name))
+        made = clients["mallory"].post(f"{V1}/templates", {
+            "id": "planted", "name": "planted", "image": "host", "language": "python", "packages": ["goodpkg"],
+            "run": f"echo '{SAID}' >$LAYER/said"})
+        assert made.status in (201, 202), made
+        yield clients
+
+
+def test_a_layer_says_nothing_about_the_languages_of_others(languages):
+    mallory, victim = languages["mallory"], languages["victim"]
+    program = {"language": "looking", "code": LOOKING}
+    # Mallory is the first who asks, about a template with a layer.
+    rows = {row["name"]: row for row in mallory.get(f"{V1}/languages?template_id=planted").json["languages"]}
+    # Control: in a box with the layer the same program fails with Mallory's words.
+    planted = mallory.post(f"{V1}/execute", {**program, "template_id": "planted"})
+    assert (planted.status, planted.json["exit_code"]) == (200, 1) and SAID in planted.json["stderr"], planted
+    assert rows["looking"]["checked"] and rows["looking"]["available"], rows["looking"]
+    answer = victim.post(f"{V1}/execute", program)
+    assert (answer.status, answer.json.get("stdout")) == (200, "hello\n"), answer
+    rows = {row["name"]: row for row in victim.get(f"{V1}/languages").json["languages"]}
+    assert rows["looking"]["available"] and SAID not in json.dumps(rows)

@@ -169,7 +169,10 @@ class Attempts {
 
   /** Seconds to wait before the call is sent again; null: it is not. */
   pause(error: unknown): number | null {
-    if (error instanceof ApiError && error.shouldRetry) return this.#within(error.retryAfter ?? 0);
+    if (error instanceof ApiError && error.shouldRetry) {
+      // Whatever answers: no loop without a pause.
+      return this.#within(Math.max(error.retryAfter ?? 0, RETRY_S));
+    }
     if (isCrowded(error)) return this.#within(CROWD_S);
     if (this.#count >= this.#retries || !this.#isSafe(error)) return null;
     return RETRY_S * ++this.#count;

@@ -17,11 +17,12 @@
  * is sure if it is high enough, and clearly above the next.
  */
 
-#define LOOK_BYTES 8192 /* later text is ignored */
-#define LINES_MAX  512
-#define STARTS_MAX 1024
-#define REPEATS    4
-#define SURE       5
+#define LOOK_BYTES     8192 /* later text is ignored */
+#define LINES_MAX      512
+#define STARTS_MAX     1024
+#define STARTS_OF_LINE 32 /* each may be read to the end of its line: the code is untrusted */
+#define REPEATS        4
+#define SURE           5
 /* A word of `commands`, with arguments or without: "date" may be a variable. */
 #define COMMAND_WEIGHT 6
 #define COMMAND_ALONE  2
@@ -74,13 +75,18 @@ static void add_start(struct lines *lines, struct text rest)
 /* A line begins a statement, and so do ";" and "{ ". */
 static void add_line(struct lines *lines, struct text line)
 {
+	size_t count = 1;
+
 	if (line.len == 0)
 		return;
 	add_start(lines, line);
-	for (size_t i = 0; i < line.len; i++)
-		if (line.data[i] == ';' ||
-		    (line.data[i] == '{' && i + 1 < line.len && line.data[i + 1] == ' '))
-			add_start(lines, (struct text){line.data + i + 1, line.len - i - 1});
+	for (size_t i = 0; i < line.len && count < STARTS_OF_LINE; i++) {
+		if (line.data[i] != ';' &&
+		    (line.data[i] != '{' || i + 1 == line.len || line.data[i + 1] != ' '))
+			continue;
+		add_start(lines, (struct text){line.data + i + 1, line.len - i - 1});
+		count++;
+	}
 	lines->list[lines->count++] = line;
 }
 
@@ -293,6 +299,12 @@ static unsigned score_commands(const struct runner *r, const struct lines *lines
 	return score == COMMAND_ALONE && lines->count == 1 ? SURE : score;
 }
 
+/* Most do not: without a call. */
+static bool may_begin(const struct hint *hint, char first)
+{
+	return hint->parts[0].kind != HINT_TEXT || *hint->parts[0].text == first;
+}
+
 static unsigned count_starts(const struct hint *hint, const struct lines *lines)
 {
 	unsigned found = 0;
@@ -301,7 +313,8 @@ static unsigned count_starts(const struct hint *hint, const struct lines *lines)
 	for (size_t i = 0; i < lines->starts_count && found < REPEATS; i++) {
 		const struct start *s = &lines->starts[i];
 
-		if (s->line == last || !hint_matches(hint, s->rest.data, s->rest.len))
+		if (s->line == last || !may_begin(hint, *s->rest.data) ||
+		    !hint_matches(hint, s->rest.data, s->rest.len))
 			continue;
 		last = s->line;
 		found++;

@@ -55,6 +55,7 @@ struct check {
 	struct list node; /* language_checks.checks */
 	struct language_checks *all;
 	struct template *template; /* a reference; NULL: the host's root */
+	struct template root;      /* template_root_alone of it */
 	const struct runner *runner;
 	uint64_t due_us;
 	bool started;
@@ -196,6 +197,12 @@ static void end_wait(struct language_wait *wait)
 static void on_wait_late(void *ctx)
 {
 	end_wait(ctx);
+}
+
+/* What a check sees of its template. NULL: the host's root. */
+static const struct template *root_of(const struct check *c)
+{
+	return c->template ? &c->root : NULL;
 }
 
 /* Give back what it holds; its box ends by itself. */
@@ -346,14 +353,14 @@ static int start_step(struct check *c, struct error *err)
 	bool compiles = c->step == STEP_COMPILE;
 	struct policy_command command = {
 		.runner = r,
-		.template = c->template,
+		.template = root_of(c),
 		.command = compiles ? r->compile_command : r->version_command,
 		.source = r->source,
 		.artifact = POLICY_ARTIFACT,
 		.compile = compiles ? POLICY_COMPILE_KEEP : POLICY_COMPILE_NOT,
 	};
 	cleanup_str_list char **argv = c->step == STEP_RUN ? NULL : policy_argv(&command);
-	cleanup_str_list char **own = template_runner_env(c->template, r);
+	cleanup_str_list char **own = template_runner_env(root_of(c), r);
 	cleanup_str_list char **env =
 		env_make(own, c->step == STEP_RUN ? NULL : r->compile_env, 0, NULL);
 	const struct run_request none = {0};
@@ -539,8 +546,9 @@ static void on_turn(void *ctx)
 	go_on(c);
 }
 
-/* As an execution without a tenant's wishes. What was said against the language so far must not
- * keep it from being checked. */
+/* As an execution without a tenant's wishes: all tenants get the verdict, so neither the limits nor
+ * the packages of the template that was asked about count. What was said against the language so
+ * far must not keep it from being checked. */
 static int decide(struct check *c, struct error *err)
 {
 	struct policy_rules rules = c->all->service->rules;
@@ -548,7 +556,7 @@ static int decide(struct check *c, struct error *err)
 	const struct run_request request = {.language = c->runner->name,
 	                                    .code = (char *)(uintptr_t) " ",
 	                                    .code_len = 1,
-	                                    .template = c->template};
+	                                    .template = (struct template *)(uintptr_t)root_of(c)};
 
 	rules.toolchains = NULL;
 	return policy_decide(&rules, &stack, &request, &c->decision, err);
@@ -647,7 +655,11 @@ static void add_check(struct language_checks *all, struct template *t, const str
 		return;
 	c = NEW(struct check);
 	c->all = all;
-	c->template = template_ref(t);
+	/* On the host's root nothing of a template matters. */
+	if (!is_on_host(t)) {
+		c->template = template_ref(t);
+		c->root = template_root_alone(t);
+	}
 	c->runner = r;
 	c->due_us = clock_us();
 	buf_init(&c->out, OUTPUT_BYTES);

@@ -104,6 +104,16 @@ const char *template_kind_name(enum template_kind kind)
 	return names[kind];
 }
 
+struct template template_root_alone(const struct template *t)
+{
+	struct template root = {.kind = t->kind, .image = t->image, .programs = t->programs};
+
+	root.spec.id = t->spec.id;
+	memcpy(root.tenant, t->tenant, sizeof(root.tenant));
+	memcpy(root.root, t->root, sizeof(root.root));
+	return root;
+}
+
 const char *template_program(const struct template *t, const char *path)
 {
 	if (!template_has_own_root(t))

@@ -105,6 +105,9 @@ static inline bool template_is_builtin(const struct template *t)
 	return !t->tenant[0];
 }
 
+/** template_root_alone - @t without limits, packages and variables. Borrowed: it must not outlive
+ * @t, and has no references. */
+struct template template_root_alone(const struct template *t);
 /** template_program - path in the root of a runner's program; NULL: not there. */
 const char *template_program(const struct template *t, const char *path);
 /** template_command - command of @r that works on @t; NULL: none. @t NULL: the host. */

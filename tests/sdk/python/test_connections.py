@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import millibox
+from millibox import _calls
+from millibox._transport_options import Attempts
 
 from support import crowd, host
 from support.cutter import Cutter
@@ -226,3 +228,13 @@ def test_without_patience_a_crowd_is_refused(crowded):
         errors = [call.exception() for call in waiting]
     refused = [error for error in errors if error is not None]
     assert refused and all(error.should_retry and error.status == 429 and error.retry_after for error in refused)
+
+
+@pytest.mark.parametrize("seconds", [0, -5, 0.001])
+def test_a_hostile_answer_causes_no_busy_loop(seconds):
+    """Only the wait bounds how often a request is sent again."""
+    refusal = millibox.errors.from_answer(429, {"error_code": "Sandbox.TooManyRequests", "retry_after": seconds})
+    attempts = Attempts(_calls.show("/"), retries=0, busy_timeout=60)
+    assert refusal.should_retry and attempts.pause(refusal) >= 0.1
+    # Control: a wait that is named is obeyed.
+    assert attempts.pause(millibox.errors.from_answer(429, {"retry_after": 3})) >= 3

@@ -36,11 +36,14 @@ static void only_what_was_not_begun_is_sent_again(void **state)
 static void no_wait_ends_after_the_time_of_the_caller(void **state)
 {
 	struct retry retry = {.until_us = LATER}, over = {.until_us = clock_us()};
+	struct retry soon = {.until_us = clock_us() + 50 * USEC_PER_MS};
 	struct error err = {0};
 
 	(void)state;
 	assert_int_equal(refuse(&retry, "{\"retry_after\": 61}", &err), 0);
 	assert_int_equal(refuse(&over, "{\"retry_after\": 1}", &err), 0);
+	/* Not even one that is told to be none: it would be a loop without a pause. */
+	assert_int_equal(refuse(&soon, "{\"retry_after\": 0}", &err), 0);
 	(void)error_set(&err, ERR_UNAVAILABLE, EAGAIN, "the queue is full");
 	assert_int_equal(retry_unreached(&over, &err), 0);
 	assert_int_equal(err.sys, EAGAIN);

@@ -110,7 +110,8 @@ class Attempts:
     def pause(self, error: MilliboxError) -> Optional[float]:
         """Seconds to wait before the call is sent again; None: it is not."""
         if isinstance(error, ApiError) and error.should_retry:
-            return self._within(error.retry_after or 0.0)
+            # Whatever answers: no loop without a pause.
+            return self._within(max(error.retry_after or 0.0, _RETRY_S))
         if _is_crowded(error):
             return self._within(_CROWD_S)
         if self._count == self._retries or not self._is_safe(error):

@@ -408,6 +408,22 @@ static void hostile_code_is_read_within_bounds(void **state)
 	assert_string_equal(first_of(&(struct detection){0}), "nothing");
 }
 
+/* Each statement may be read to the end of its line, so those of one line are bounded. */
+static void many_statements_of_a_line_are_not_all_looked_at(void **state)
+{
+	static const char after[] = " export FOO=1";
+	char line[1024] = "";
+	size_t len = 0;
+
+	(void)state;
+	for (int statements = 0; statements < 40; statements++)
+		len += (size_t)snprintf(line + len, sizeof(line) - len, "q%d;", statements);
+	(void)snprintf(line + len, sizeof(line) - len, "%s", after);
+	assert_false(detect(NULL, line, strlen(line)).is_sure);
+	/* Control: it counts where few precede it. */
+	check("q1; q2; export FOO=1", "shell", true);
+}
+
 static void unsure_detection_lists_candidates(void **state)
 {
 	struct detection d = detect(NULL, "x=5", 3);
@@ -427,6 +443,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(extension_decides),
 		cmocka_unit_test(first_line_decides),
 		cmocka_unit_test(hostile_code_is_read_within_bounds),
+		cmocka_unit_test(many_statements_of_a_line_are_not_all_looked_at),
 		cmocka_unit_test(unsure_detection_lists_candidates),
 	};
 	struct error err = {0};
