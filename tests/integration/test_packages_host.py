@@ -14,7 +14,7 @@ import pytest
 
 from support import host
 from support.daemon import BUILD
-from support.registry import Registry, daemon_of, needs_pip, wheel
+from support.registry import Registry, daemon_of, needs_pip, sdist, wheel
 
 V1 = "/api/v1"
 PYTHON = "/usr/bin/python3"
@@ -255,3 +255,14 @@ def test_nor_are_global_modules_of_node(client, registry):
         (folder / f"{DEP}.js").unlink()
         if not had:
             folder.rmdir()
+
+
+@pytest.mark.skipif(subprocess.run([PYTHON, "-c", "import setuptools, wheel"], capture_output=True, check=False).returncode != 0,
+                    reason="needs setuptools and wheel of /usr/bin/python3")
+def test_setuptools_of_the_host_has_its_commands(client, registry):
+    """They are entry points of its metadata, by which a source distribution is built. The metadata of other packages stay hidden."""
+    registry.add(sdist("built", "from setuptools import setup\nsetup(name='built', version='1.0', py_modules=[])\n"))
+    code = ("from importlib.metadata import distributions, version\n"
+            f"print(version('setuptools') > '', {DEP!r} in {{one.name for one in distributions()}})")
+    assert run(client, code)["stdout"] == "True True\n"
+    assert run(client, code, packages=["built"])["stdout"] == "True False\n"

@@ -20,6 +20,16 @@ class Tools:
         if path is None and name in TOOLS:
             return sys.modules["_frozen_importlib_external"].PathFinder.find_spec(name, hidden, target)
 
+    @staticmethod
+    def find_distributions(context):
+        """The commands of setuptools are entry points, which it looks up in its own metadata. Who asks for
+        certain places, like pip, gets what is there."""
+        from importlib.metadata import DistributionFinder, MetadataPathFinder
+
+        for name in () if "path" in vars(context) else TOOLS:
+            if context.name in (None, name):
+                yield from MetadataPathFinder.find_distributions(DistributionFinder.Context(name=name, path=hidden))
+
 
 def is_hosts(place):
     return place.startswith("/usr/") and "-packages" in place
