@@ -610,7 +610,7 @@ def test_a_layer_of_npm(client, registry):
     registry.add_npm("@scope/needy", dependencies={"tinyjs": "^1.0.0"}, files={"index.js": "module.exports = 'needs ' + require('tinyjs');\n"})
     made = client.post(LAYERS, {"manager": "npm", "language": "python", "packages": ["@scope/needy==1.0.0"]})
     if made.status == 503:
-        pytest.skip(f"needs JavaScript: {made.json['detail']}")
+        pytest.skip(f"needs JavaScript: {made.json['error_detail']}")
     assert made.status == 201 and "tinyjs" in made.json["lock"] and "# node v" in made.json["lock"], made
     lock = made.json["lock"].split("\n", 1)[1]
     again = client.post(LAYERS, {"manager": "npm", "language": "python", "lock": lock})
