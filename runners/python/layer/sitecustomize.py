@@ -20,6 +20,18 @@ class Tools:
         if path is None and name in TOOLS:
             return sys.modules["_frozen_importlib_external"].PathFinder.find_spec(name, hidden, target)
 
+    @staticmethod
+    def find_distributions(context):
+        """For importlib.metadata: setuptools finds its own commands as entry points. Who names a place, like pip, does
+        not look here."""
+        if "path" in vars(context):
+            return
+        from importlib.metadata import DistributionFinder, MetadataPathFinder
+
+        for found in MetadataPathFinder.find_distributions(DistributionFinder.Context(name=context.name, path=hidden)):
+            if found.metadata["Name"] in TOOLS:
+                yield found
+
 
 def is_hosts(place):
     return place.startswith("/usr/") and "-packages" in place
