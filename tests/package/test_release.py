@@ -221,14 +221,28 @@ def test_npm_installs_it(release, daemon, tmp_path):
     assert text == "42" and archive.name == f"millibox-npm-{version}.tgz"
 
 
+def load_make_release():
+    loader = SourceFileLoader("make_release", str(ROOT / "tools/make-release"))
+    module = module_from_spec(spec_from_loader("make_release", loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_programs_that_build_do_not_learn_where_the_key_is(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    monkeypatch.setenv("SIGNING_KEY", "/root/release-key")
+    monkeypatch.setenv("MIRROR", "http://mirror")
+    words = ("sh", "-c", "echo ${SIGNING_KEY-none} ${MIRROR-none}")
+    assert load_make_release().run(*words) == "none http://mirror"
+    # Control: other programs do.
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "/root/release-key http://mirror\n"
+
+
 def test_versions_of_a_commit_are_older_than_the_releases(monkeypatch):
     from pip._vendor.packaging.version import Version
 
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    loader = SourceFileLoader("make_release", str(ROOT / "tools/make-release"))
-    module = module_from_spec(spec_from_loader("make_release", loader))
-    loader.exec_module(module)
-    versions = module.versions
+    versions = load_make_release().versions
     assert versions("0.1.0") == ("0.1.0", "0.1.0")
     before = "0.1.0~git970.050d869b"
     python, npm = versions(before)

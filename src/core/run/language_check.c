@@ -39,7 +39,7 @@
 
 #define HOST_CHECKS  2
 #define CHECK_MAX_US (30 * USEC_PER_SEC)
-#define QUEUE_MAX    256 /* a longer queue takes no more: the files decide */
+#define QUEUE_MAX    256 /* of roots of templates; a longer one takes no more: the files decide */
 #define OUTPUT_BYTES 8192
 #define REASON_BYTES 200
 
@@ -86,7 +86,8 @@ struct language_checks {
 	struct run_service *service;
 	struct list checks;
 	size_t count;
-	size_t running[2]; /* of other roots, of the host's */
+	size_t running[2];                /* of other roots, of the host's */
+	char latest[TENANT_NAME_MAX + 1]; /* whose template had its turn last */
 	struct list waits;
 	bool due; /* the pump */
 	bool stopped;
@@ -569,6 +570,8 @@ static void start_check(struct check *c)
 	int waits;
 
 	c->started = true;
+	if (c->template) /* as long */
+		(void)!str_copy(c->all->latest, sizeof(c->all->latest), c->template->tenant);
 	toolchains_key(toolchains_of(c->all), c->template, c->runner, &c->key);
 	c->all->running[is_on_host(c->template)]++;
 	c->timer = timer_new(s->config.loop, on_late, c);
@@ -598,14 +601,19 @@ static bool has_place(const struct check *c)
 	return c->all->running[on_host] < (on_host ? HOST_CHECKS : 1);
 }
 
+/* A tenant whose compilers hang has each second place of templates, at most. */
 static struct check *next_check(const struct language_checks *all)
 {
-	struct check *c;
+	struct check *c, *again = NULL;
 
 	LIST_FOREACH (c, &all->checks, struct check, node) // NOLINT: a freed one is on no list
-		if (!c->started && has_place(c))
+		if (c->started || !has_place(c))
+			continue;
+		else if (!c->template || !str_equal(c->template->tenant, all->latest))
 			return c;
-	return NULL;
+		else if (!again)
+			again = c;
+	return again;
 }
 
 /* The one of its root that has been due for the longest time; NULL: none is. */
@@ -651,7 +659,8 @@ static void add_check(struct language_checks *all, struct template *t, const str
 	LIST_FOREACH (c, &all->checks, struct check, node)
 		if (c->runner == r && is_same_root(c->template, t))
 			return;
-	if (all->count == QUEUE_MAX)
+	/* Those of the host's root are few, and everybody's. */
+	if (all->count >= QUEUE_MAX && !is_on_host(t))
 		return;
 	c = NEW(struct check);
 	c->all = all;

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "core/run/language_check.h"
+#include "core/template/template.h"
 #include "core/template/toolchains.h"
 #include "run_fixture.h"
 
@@ -336,6 +337,68 @@ static void without_checks_only_the_version_is_asked(void **state)
 	assert_null(want(c, false));
 }
 
+#define TEMPLATES 300
+
+/* Each has a root of its own, where the program is. */
+static struct template *make_templates(const char *tenant)
+{
+	static char *programs[] = {(char *)"/bin/sh", (char *)"/bin/sh", NULL};
+	struct template *list = xcalloc(TEMPLATES, sizeof(*list));
+
+	for (int i = 0; i < TEMPLATES; i++) {
+		list[i] = (struct template){
+			.refs = 1, .kind = TEMPLATE_ON_IMAGE, .programs = programs};
+		(void)snprintf(list[i].tenant, sizeof(list[i].tenant), "%s", tenant);
+		(void)snprintf(list[i].root, sizeof(list[i].root), "%s-%d", tenant, i);
+		list[i].spec.id = list[i].root;
+	}
+	return list;
+}
+
+static bool want_template(struct check_fixture *c, struct template *t)
+{
+	const struct language_query query = {.template = t, .within_us = LANGUAGE_LIST_US};
+
+	return language_checks_want(c->checks, &query, on_known, c) != NULL;
+}
+
+static void templates_leave_room_for_the_host(void **state)
+{
+	struct check_fixture *c = *state;
+	struct template *list = make_templates("mallory");
+	int waiting = 0;
+
+	for (int i = 0; i < TEMPLATES; i++)
+		waiting += want_template(c, &list[i]);
+	/* Control: the queue is full. */
+	assert_in_range(waiting, 1, TEMPLATES - 1);
+	assert_non_null(want(c, false));
+	language_checks_stop(c->checks);
+	settle(&c->f);
+	free(list);
+}
+
+static void tenants_take_turns(void **state)
+{
+	struct check_fixture *c = *state;
+	struct template *all[] = {make_templates("mallory"), make_templates("victim")};
+	struct box *box;
+
+	for (int i = 0; i < 9; i++)
+		assert_true(want_template(c, &all[0][i]));
+	assert_true(want_template(c, &all[1][0]));
+	box = box_of(c);
+	assert_string_equal(fake_spec(box)->root, "mallory-0");
+	end_step(c, box, COMPILE, 1, "it does not work\n");
+	assert_string_equal(fake_spec(box_of(c))->root, "victim-0");
+	end_step(c, box_of(c), COMPILE, 1, "it does not work\n");
+	assert_string_equal(fake_spec(box_of(c))->root, "mallory-1");
+	language_checks_stop(c->checks);
+	settle(&c->f);
+	free(all[0]);
+	free(all[1]);
+}
+
 static void a_drain_ends_checks_and_waits(void **state)
 {
 	struct check_fixture *c = *state;
@@ -390,6 +453,8 @@ int main(void)
 		UNIT(who_leaves_is_not_called, set_up),
 		UNIT(a_refused_request_has_an_old_verdict_checked, set_up),
 		UNIT(without_checks_only_the_version_is_asked, set_up_unchecked),
+		UNIT(templates_leave_room_for_the_host, set_up),
+		UNIT(tenants_take_turns, set_up),
 		UNIT(a_drain_ends_checks_and_waits, set_up),
 		cmocka_unit_test(a_version_is_the_first_word_with_a_dot),
 	};
