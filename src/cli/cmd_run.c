@@ -54,6 +54,8 @@ static int run_program(const void *values, const struct args *args, struct error
 		.json = options.json,
 		.value = options.handler,
 		.hints = true,
+		.no_network =
+			"the box has no network: '--allow HOST' lets the program reach a host",
 		.near = {.program = options.handler ? options.handler : word, .has_dir = true},
 	};
 	cleanup_run_input struct run_input input = {0};

@@ -25,6 +25,10 @@ static void warn_if_paused(struct millibox_client *client, const char *id)
 		message_show("the session is paused; run 'millibox session resume %s'", id);
 }
 
+#define NO_NETWORK                                                                                 \
+	"the session has no network: one made by 'millibox session create --allow HOST' reaches "  \
+	"a host"
+
 static int execute_in_session(const struct run_options *options, const struct run_send *what,
                               struct millibox_client *client, struct millibox_session *session,
                               struct error *err)
@@ -87,6 +91,7 @@ static int run_exec(const void *values, const struct args *args, struct error *e
 	                          &(struct run_send){.request = request,
 	                                             .json = options.json,
 	                                             .hints = true,
+	                                             .no_network = NO_NETWORK,
 	                                             .near.program = word},
 	                          client, session, err);
 }

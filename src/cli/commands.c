@@ -148,6 +148,9 @@ int commands_refuse(char *const *argv, struct error *err)
 	struct suggest two = {.word = both ? both : argv[0]};
 	const char *meant = find_meant(argv[0]);
 
+	if (argv[0][0] == '-')
+		return error_set(err, ERR_INVALID, 0,
+		                 "'%.40s' stands before a command: options follow it", argv[0]);
 	if (words)
 		return error_set(err, ERR_INVALID, 0, "%s '%s'; expected one of: %s",
 		                 argv[1] ? "unknown command" : "incomplete command",

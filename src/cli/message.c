@@ -185,6 +185,8 @@ static const struct {
 	const char *detail; /* a part of it */
 	const char *remedy;
 } by_detail[] = {
+	{"requests may not name the address",
+         "the operator adds this rule to network.request of a policy (docs/network.md)"},
 	{"requests may not name",
          "the operator adds the host to network.request of the policy; your own daemon lets you "
          "name public hosts with MILLIBOX_POLICY_DEFAULT=owner in its environment"},

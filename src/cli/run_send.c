@@ -9,6 +9,17 @@
 #include "cli/start_daemon.h"
 #include "client/millibox.h"
 
+#define RULE_LINE 1 /* of "why": which rule refused */
+
+/* The daemon has read the error output: see find_clue of encode_why.c. */
+static bool lacks_network(const json_t *result)
+{
+	const char *rule =
+		json_string_value(json_array_get(json_object_get(result, "why"), RULE_LINE));
+
+	return rule && str_has_prefix(rule, "Rule network.mode: the box has no network");
+}
+
 static void show_hint(const struct run_send *run, const json_t *result)
 {
 	struct neighbour_search search = run->near;
@@ -19,6 +30,8 @@ static void show_hint(const struct run_send *run, const json_t *result)
 	if (run->lacks_input && str_equal(message_text(search.error, "name"), "EOFError"))
 		message_show("the program read its input, which is empty: add '-i' to type at it, "
 		             "or '--stdin FILE'");
+	if (run->no_network && lacks_network(result))
+		message_show("%s", run->no_network);
 	hint = neighbour_hint(&search);
 	if (hint)
 		message_show("%s", hint);

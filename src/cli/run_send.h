@@ -17,6 +17,7 @@ struct run_send {
 	struct millibox_request *request;
 	bool json;                    /* print the result */
 	bool hints;                   /* name files that the program lacks */
+	const char *no_network;       /* a hint for a program that lacks it; NULL: none */
 	bool value;                   /* print the handler's value, after its output */
 	bool lacks_input;             /* its standard input is empty: say so where it matters */
 	struct neighbour_search near; /* for the hints; without an error */

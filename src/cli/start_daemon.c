@@ -31,10 +31,7 @@ static void name_remedy(enum own_daemon_lack lack, struct error *err)
 
 	error_clear(err);
 	if (lack == OWN_DAEMON_LACKS_STRICT)
-		(void)error_set(err, ERR_UNAVAILABLE, 0,
-		                "milliboxd did not start: this host lacks what isolation " STRICT
-		                " requires, see above; to accept the loss: --isolation " BEST_EFFORT
-		                ", or MILLIBOX_ISOLATION=" BEST_EFFORT " in the environment");
+		(void)error_set(err, ERR_UNAVAILABLE, 0, DAEMON_NOT_STRICT_REMEDY);
 	else if (host_probe(&checks, &ignored) == 0 && checks_first_remedy(&checks, &advice))
 		(void)error_set(err, ERR_UNAVAILABLE, 0, "milliboxd did not start; what to do: %s",
 		                advice.remedy);

@@ -244,6 +244,9 @@ static int parse_rule(struct rule *rule, struct error *err)
 {
 	const char *text = rule->text;
 
+	if (strstr(text, "://"))
+		return refuse(err, "a rule names a host, like example.org: leave out the scheme, "
+		                   "which ends with ://");
 	if (parse_methods(rule, &text, err) < 0 || parse_host(rule, &text, err) < 0 ||
 	    parse_ports(rule, &text, err) < 0)
 		return -1;

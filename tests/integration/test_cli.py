@@ -410,6 +410,30 @@ def test_a_module_beside_the_program(run, tmp_path, program, code, neighbour, hi
     assert b"in the box" not in run("--json", str(tmp_path / program)).stderr
 
 
+NO_NETWORK = "import socket; socket.create_connection(('192.0.2.1', 80))"
+
+
+def test_a_program_that_lacks_a_network(daemon, run):
+    done = run("-c", NO_NETWORK)
+    assert done.returncode == 1 and done.stderr.endswith(b"millibox: the box has no network: '--allow HOST' lets the program reach a host\n"), done
+    assert b"--allow" not in run("-c", "raise OSError('refused')").stderr
+    assert b"--allow" not in run("--json", "-c", NO_NETWORK).stderr
+    session = millibox("session", "create", "--socket", daemon.socket).stdout.decode().strip()
+    done = millibox("session", "exec", "--socket", daemon.socket, session, "-c", NO_NETWORK)
+    assert done.returncode == 1 and b"'millibox session create --allow HOST'" in done.stderr, done
+    assert millibox("session", "delete", "--socket", daemon.socket, session).returncode == 0
+
+
+def test_hosts_that_cannot_be_named(run):
+    """A URL, an address: each says what is wrong with it."""
+    done = run("--allow", "https://example.org/a", "-c", "1")
+    assert done.returncode == 2 and b"leave out the scheme" in done.stderr, done
+    done = run("--allow", "10.0.0.1", "-c", "1")
+    assert done.returncode == 125 and b"may not name the address '10.0.0.1'" in done.stderr, done
+    assert b"adds this rule to network.request of a policy" in done.stderr and b"MILLIBOX_POLICY_DEFAULT" not in done.stderr
+    assert b"MILLIBOX_POLICY_DEFAULT=owner" in run("--allow", "example.org", "-c", "1").stderr
+
+
 def test_a_directory_is_no_program(run, tmp_path):
     done = run(f"{tmp_path}/")
     assert done.returncode == 125 and b"Is a directory; to run a file of it beside all others: 'millibox run --dir DIR DIR/FILE'" in done.stderr, done

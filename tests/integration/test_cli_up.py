@@ -163,6 +163,16 @@ def test_a_daemon_that_does_not_start_shows_its_log(home):
     assert home.log.read_text().startswith("of an earlier one\n")
 
 
+@pytest.mark.phases("user")
+def test_an_ordinary_user_reads_the_remedy_in_the_last_line(home):
+    """Strict is the default, and such a user lacks layers. What the last line says, works."""
+    home.env.pop("MILLIBOX_ISOLATION", None)
+    status, out, err = home.call("up", "-d", "--log", str(home.log))
+    last = err.splitlines()[-1]
+    assert (status, out) == (125, "") and "--isolation best-effort" in last and "MILLIBOX_ISOLATION=best-effort" in last, err
+    assert home.up("--isolation", "best-effort")["isolation"]["mode"] == "best-effort"
+
+
 def test_a_log_behind_a_link_is_not_written(home):
     (home.path / "target").write_text("")
     home.log.symlink_to(home.path / "target")

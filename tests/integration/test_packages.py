@@ -295,6 +295,15 @@ def test_a_registry_with_a_private_address_names_the_setting(registry):
                 failed(other, f"egress.{name}: ")
     rules = json.loads(detail.partition("egress.pypi: ")[2])
     assert rules == [registry.address, f"127.0.0.1:{registry.port}"]
+    # It replaces what the setting had, and so repeats that.
+    for given, listed in ((["files.test:1"], True), ([f"{'x' * 50}.test:{port}" for port in range(1, 4)], False)):
+        with daemon_of(registry, rules=given) as daemon, daemon.client() as client:
+            detail = failed(client.post(f"{V1}/execute", wanted), "egress.pypi: ")["error_detail"]
+        what, _, shown = detail.partition("egress.pypi: ")
+        if listed:
+            assert json.loads(shown) == [registry.address, *given, rules[1]]
+        else:
+            assert what.endswith("the operator adds to ") and shown == rules[1], detail
     with daemon_of(registry, rules=rules) as daemon, daemon.client() as client:
         assert run(client, wanted["code"], packages=wanted["packages"])["result"] == "1.0"
 

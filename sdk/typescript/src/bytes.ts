@@ -30,7 +30,10 @@ export function fromBase64(text: string): Uint8Array {
 }
 
 /** Text as it is; bytes, and text with NUL, as base64. */
-export function encodeData(data: Data): string | { base64: string } {
+export function encodeData(name: string, data: Data): string | { base64: string } {
   if (typeof data === "string" && !data.includes("\0")) return data;
+  // Those of another realm, such as a test's, too.
+  if (typeof data !== "string" && Object.prototype.toString.call(data) !== "[object Uint8Array]")
+    throw new TypeError(`${name}: must be text or a Uint8Array`);
   return { base64: toBase64(typeof data === "string" ? encodeText(data) : data) };
 }

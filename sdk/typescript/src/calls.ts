@@ -77,13 +77,15 @@ function orNothing(fields: JsonObject): JsonObject | undefined {
 
 /** Fields of a program's request. */
 export function program(code: string, options: ProgramOptions): JsonObject {
-  const files = options.files && Object.entries(options.files).map(([name, data]) => [name, encodeData(data)]);
+  if (Array.isArray(options.files)) throw new TypeError("files: must be an object of path: content, not an array");
+  const entries = options.files && Object.entries(options.files);
+  const files = entries?.map(([path, data]) => [path, encodeData(`files.${path}`, data)]);
   return given({
     code,
     language: options.language,
     file_name: options.fileName,
     timeout: options.timeout,
-    stdin: options.stdin === undefined ? undefined : encodeData(options.stdin),
+    stdin: options.stdin === undefined ? undefined : encodeData("stdin", options.stdin),
     args: options.args,
     files: files && Object.fromEntries(files),
     env_vars: options.env,
@@ -220,7 +222,7 @@ export function executionCancel(id: string): Call<JsonObject> {
 }
 
 export function executionStdin(id: string, data: Data, end: boolean): Call<JsonObject> {
-  return post(`${executionUrl(id)}/stdin`, object, { end, ...(data.length ? { data: encodeData(data) } : {}) });
+  return post(`${executionUrl(id)}/stdin`, object, { end, ...(data.length ? { data: encodeData("data", data) } : {}) });
 }
 
 /** Of the WebSocket to an execution. */

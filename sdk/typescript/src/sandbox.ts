@@ -48,6 +48,8 @@ export class Sandbox {
   readonly commands: Commands;
 
   private constructor(client: Client, info: SandboxInfo, ownsClient: boolean, ownsSession: boolean) {
+    // JavaScript lets a program call it.
+    if (!(client instanceof Client)) throw new TypeError("a sandbox is made with: await Sandbox.create()");
     this.#runner = new Runner(client.transport, info.id);
     this.#made = info;
     this.#ownClient = ownsClient ? client : null;

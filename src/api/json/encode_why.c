@@ -30,8 +30,8 @@ static const struct clue {
 	"none",                                                                                    \
 		"Rule network.mode: the box has no network, and the error output looks like a "    \
 		"network failure.",                                                                \
-		"Use a policy with network.mode allowlist that allows the host "                   \
-		"(docs/network.md)."
+		"Name the hosts in network_allow of the request ('millibox run --allow HOST'), "   \
+		"or use a policy with network.mode allowlist (docs/network.md)."
 	{"Temporary failure in name resolution", NO_NETWORK},
 	{"Name or service not known", NO_NETWORK},
 	{"Could not resolve host", NO_NETWORK},

@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "cli/client/own_daemon.h"
 #include "daemon/exit_status.h"
 
 /*
@@ -160,12 +161,15 @@ static int wait_for_end(struct launch *l)
 
 static int report_exit(struct launch *l, struct error *err)
 {
-	int status = wait_for_end(l);
-	bool no_engine = WIFEXITED(status) && WEXITSTATUS(status) == DAEMON_NO_ENGINE;
+	int status = wait_for_end(l), code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 
 	show_log(l);
+	if (code == DAEMON_NOT_STRICT)
+		return error_set(err, ERR_UNAVAILABLE, 0, DAEMON_NOT_STRICT_REMEDY);
 	return error_set(err, ERR_UNAVAILABLE, 0, "milliboxd did not start%s",
-	                 no_engine ? "; run 'millibox doctor' to see what the host lacks" : "");
+	                 code == DAEMON_NO_ENGINE
+	                         ? "; run 'millibox doctor' to see what the host lacks"
+	                         : "");
 }
 
 static int wait_until_ready(struct launch *l, struct error *err)

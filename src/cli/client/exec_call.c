@@ -62,8 +62,9 @@ static void prepare(struct exec_call *call, struct millibox_client *client,
 /* All but the streams, which are printed already and may be long. */
 static json_t *read_fields(const struct exec_call *call, const struct millibox_result *result)
 {
-	static const char *const names[] = {"status",   "exit_code",     "limit",  "denials",
-	                                    "warnings", "session_reset", "result", "error"};
+	static const char *const names[] = {"status",  "exit_code", "limit",
+	                                    "denials", "warnings",  "session_reset",
+	                                    "result",  "error",     "why"};
 	json_t *object = json_object();
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {

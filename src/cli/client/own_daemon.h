@@ -12,6 +12,12 @@
 
 struct own_daemon;
 
+/* Of a milliboxd that ends with DAEMON_NOT_STRICT. */
+#define DAEMON_NOT_STRICT_REMEDY                                                                   \
+	"milliboxd did not start: this host lacks what isolation strict requires, see above; "     \
+	"to accept the loss: --isolation best-effort, or MILLIBOX_ISOLATION=best-effort in the "   \
+	"environment"
+
 /* What the host lacks. */
 enum own_daemon_lack {
 	OWN_DAEMON_LACKS_NOTHING, /* it failed for another reason */

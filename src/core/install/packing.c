@@ -53,6 +53,8 @@
 #define REPORT_PAUSE_US 2000
 #define REPORT_TIME_US  USEC_PER_SEC
 #define DENIALS_BATCH   8
+/* As much of a list as a message holds. */
+#define RULES_LISTED_LEN 128
 
 static void on_turn(void *ctx);
 
@@ -469,15 +471,34 @@ static bool find_private(struct packing *b, struct box_denial *ret_denial,
 	return found;
 }
 
-/* A setting of hosts replaces the built-in ones: it names the registry, too. */
+/* What the box may reach, and @more. Return: whether all of it fits. */
+static bool list_rules(const struct box_rules *rules, const char *more, char ret[RULES_LISTED_LEN])
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i <= rules->count; i++) {
+		const char *text = i < rules->count ? rules->texts[i] : more;
+		int n = snprintf(ret + len, RULES_LISTED_LEN - len, "%s\"%s\"", i > 0 ? ", " : "",
+		                 text);
+
+		if (n < 0 || (size_t)n >= RULES_LISTED_LEN - len)
+			return false;
+		len += (size_t)n;
+	}
+	return true;
+}
+
+/* A setting of hosts replaces the built-in ones: it names them and the registry, too. */
 static void fail_private(struct packing *b, const struct box_denial *denial, const char *rule)
 {
-	char what[2 * BOX_HOST_LEN];
+	char what[2 * BOX_HOST_LEN], all[RULES_LISTED_LEN];
+	bool fits = list_rules(b->decision.spec.rules, rule, all);
 
-	(void)snprintf(what, sizeof(what),
-	               "%.60s has an address that is not public; the operator opens it: "
-	               "egress.%s: [\"%.60s:%u\", \"%.60s\"]",
-	               denial->host, b->wanted.manager->set, denial->host, denial->port, rule);
+	(void)snprintf(
+		what, sizeof(what),
+		"%.60s has an address that is not public; the operator %s egress.%s%s%.127s%s",
+		denial->host, fits ? "opens it:" : "adds to", b->wanted.manager->set,
+		fits ? ": [" : ": ", fits ? all : rule, fits ? "]" : "");
 	fail_with(b, ERR_INSTALL_FAILED, what);
 }
 

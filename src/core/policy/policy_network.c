@@ -388,6 +388,11 @@ static int check_word(struct policy_deciding *in, const char *word)
 		rule = rule_in(refusing, &refusing->network_request.by, "network.request");
 		rule.by = POLICY_BY_POLICY;
 	}
+	if (rules_have_address(rules))
+		return policy_refuse(in, ERR_DENIED, NAMED, &rule,
+		                     "requests may not name the address '%s'; only a policy "
+		                     "that has this very rule opens it",
+		                     policy_quote(word, quoted));
 	return policy_refuse(in, ERR_DENIED, NAMED, &rule,
 	                     "requests may not name '%s'; the policy \"owner\" lets them name "
 	                     "public hosts",

@@ -36,7 +36,7 @@ def langchain():
             tool = python_tool(box)
             await tool.ainvoke({"code": "x = 41"})
             message = await tool.ainvoke(call(tool, 7, "x + 1"))
-            return [message.content, message.artifact.json, *refusals(tool.invoke, {"code": "x"})]
+            return [message.content, message.artifact.json, await tool.ainvoke({"cod": "1"}), *refusals(tool.invoke, {"code": "x"})]
 
     with millibox.Sandbox() as box:
         tool = python_tool(box)
@@ -45,7 +45,7 @@ def langchain():
         later = asyncio.run(tool.ainvoke({"code": "x"}))
         return {"schema": sorted(tool.args), "texts": [message.content for message in messages], "later": later,
                 "value": messages[1].artifact.json, "ids": [message.tool_call_id for message in messages],
-                "refused": tool.invoke({"code": ""}), "async": asyncio.run(hold_async()),
+                "refused": [tool.invoke(given) for given in ({"code": ""}, {}, {"cod": "1"}, {"code": 1})], "async": asyncio.run(hold_async()),
                 "wrong": refusals(python_tool, millibox.Client(), millibox.Sandbox, None)}
 
 
@@ -345,6 +345,8 @@ CELLS = [
     "if True:\n    %pip install tinypkg",
     "%pip install --index-url http://x y",
     "%%time\nprint('counted')",
+    "display('shown'); x;  # and no more",
+    "';'",
 ]
 
 

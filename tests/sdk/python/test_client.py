@@ -30,6 +30,22 @@ def test_everything_that_a_program_is_given(sdk):
     assert sdk.run_code("echo $0", language="shell").ok
 
 
+def test_one_argument_alone_is_a_list(sdk):
+    assert sdk.run_code("import sys; print(sys.argv[1:])", args="abc").stdout == "['abc']\n"
+
+
+@pytest.mark.parametrize("given, text", [
+    ({"stdin": 5}, "stdin: must be text or bytes, not int"),
+    ({"files": {"a.bin": [1, 2]}}, "files.a.bin: must be text or bytes, not list"),
+    ({"files": ["a.txt"]}, "files: must be a mapping of names to values, not list"),
+    ({"env": ["A=1"]}, "env: must be a mapping of names to values, not list"),
+    ({"options": "x"}, "options: must be a mapping of names to values, not str"),
+], ids=lambda value: next(iter(value)) if isinstance(value, dict) else None)  # fmt: skip
+def test_a_value_of_another_type_is_refused(sdk, given, text):
+    with pytest.raises(TypeError, match=f"^{text}$"):
+        sdk.run_code("1", **given)
+
+
 def test_a_guessed_language(sdk):
     for code, language in (("import sys; from os import path; print(path.sep)", "python"), ("console.log(6 * 7)", "javascript"), ("6 * 7", "python")):
         assert sdk.run_code(code).raw["language"] == language
@@ -170,7 +186,7 @@ def test_over_tcp(kind, daemon):
 
 def test_no_daemon(kind, tmp_path):
     with kind.Client(socket=str(tmp_path / "sock"), retries=1) as client:
-        with pytest.raises(millibox.ConnectError, match="could not reach the daemon"):
+        with pytest.raises(millibox.ConnectError, match="could not reach the daemon.*millibox up -d.*starts one"):
             client.health()
 
 

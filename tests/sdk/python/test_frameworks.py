@@ -54,8 +54,11 @@ def test_langchain(hold):
     assert seen["schema"] == ["code"] and seen["ids"] == ["0", "1", "2"]
     assert seen["texts"][:2] == ["(no output)", "42"] and seen["value"] == 42
     assert seen["texts"][2].startswith("out\n[stderr]") and "ZeroDivisionError" in seen["texts"][2]
-    assert seen["later"] == "41" and seen["refused"].startswith("[refused]")
-    *shown, sync = seen["async"]
+    assert seen["later"] == "41" and all(said.startswith("[refused] ") for said in seen["refused"])
+    for said, text in zip(seen["refused"], ("code: must not be empty", "code: is missing", "cod: no such argument", "code: must be a string")):
+        assert text in said
+    *shown, misnamed, sync = seen["async"]
+    assert "cod: no such argument" in misnamed
     assert shown == ["42", 42] and "AsyncSandbox" in sync and "ainvoke" in sync
     needs = "python_tool of LangChain needs a millibox.Sandbox or millibox.AsyncSandbox, and got"
     assert seen["wrong"] == [f"{needs} Client", f"{needs} the class Sandbox", f"{needs} NoneType"]
@@ -112,6 +115,7 @@ def test_jupyter_magics(hold):
     for (kind, text), said in zip((cell[0] for cell in shown[13:]), ("there is no magic %nonsense", "outside of blocks", "--index-url has no meaning here")):
         assert kind == "error" and said in text
     [[kind, timed]] = shown[16]
+    assert shown[17:] == [[["display_data", "'shown'"]], [["execute_result", "';'"]]]
     assert kind == "stdout" and timed.startswith("counted\nCPU time: ") and "wall time" in timed
 
 

@@ -26,6 +26,13 @@ test('everything that a program is given', async () => {
   assert.ok((await client.runCode('echo $0', { language: 'shell' })).ok);
 });
 
+test('a value of another type is refused', async () => {
+  await assert.rejects(async () => client.runCode('1', { stdin: 5 }), { name: 'TypeError', message: 'stdin: must be text or a Uint8Array' });
+  await assert.rejects(async () => client.runCode('1', { files: ['a'] }), { name: 'TypeError', message: /^files: must be an object of path: content/ });
+  await assert.rejects(async () => client.runCode('1', { files: { a: 5 } }), { name: 'TypeError', message: 'files.a: must be text or a Uint8Array' });
+  assert.throws(() => new millibox.Sandbox(), { name: 'TypeError', message: /await Sandbox\.create\(\)/ });
+});
+
 test('a guessed language', async () => {
   const guessed = { 'import sys; from os import path; print(path.sep)': 'python', 'console.log(6 * 7)': 'javascript', '6 * 7': 'python' };
   for (const [code, language] of Object.entries(guessed)) assert.equal((await client.runCode(code)).language, language);

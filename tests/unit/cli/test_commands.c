@@ -79,6 +79,8 @@ static void unknown_commands_get_a_suggestion(void **state)
 		{"ps", "", "did you mean 'top'?"},
 		{"logs2", "", "did you mean 'logs'?"},
 		{"zzz", "", "unknown command 'zzz'"},
+		{"--url", "http://h", "'--url' stands before a command: options follow it"},
+		{"-v", "", "'-v' stands before a command: options follow it"},
 		{"", "", "unknown command ''"},
 	};
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import abc
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Generic, Iterable, List, Mapping, Optional, Sequence, TypeVar, Union
 from urllib.parse import quote, urlencode
@@ -98,10 +99,13 @@ def _given(**fields: Any) -> JsonObject:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def encode_bytes(data: Data) -> Union[str, Dict[str, str]]:
+def encode_bytes(name: str, data: Data) -> Union[str, Dict[str, str]]:
     """Text as it is; bytes, and text with NUL, as base64."""
     if isinstance(data, str) and "\0" not in data:
         return data
+    # bytes(5) would be five NULs.
+    if not isinstance(data, (str, bytes, bytearray, memoryview)):
+        raise TypeError(f"{name}: must be text or bytes, not {type(data).__name__}")
     exact = data.encode() if isinstance(data, str) else bytes(data)
     return {"base64": base64.b64encode(exact).decode()}
 
@@ -120,6 +124,13 @@ def resources(
 def words(given: Union[None, str, Sequence[str]]) -> Optional[List[str]]:
     """A list of names; one name alone is a list, too."""
     return None if given is None else [given] if isinstance(given, str) else list(given)
+
+
+def mapping(name: str, given: Optional[Mapping[str, T]]) -> Optional[Dict[str, T]]:
+    """A copy of it; None stays None."""
+    if given is not None and not isinstance(given, abc.Mapping):
+        raise TypeError(f"{name}: must be a mapping of names to values, not {type(given).__name__}")
+    return None if given is None else dict(given)
 
 
 def box(
@@ -162,16 +173,17 @@ def program(
     receipt: Optional[str] = None,
 ) -> JsonObject:
     """The fields of a request that runs code."""
+    given = mapping("files", files)
     return _given(
         code=code,
         language=language,
         file_name=file_name,
-        options=None if options is None else dict(options),
+        options=mapping("options", options),
         timeout=timeout,
-        stdin=None if stdin is None else encode_bytes(stdin),
-        args=None if args is None else list(args),
-        files=None if files is None else {name: encode_bytes(data) for name, data in files.items()},
-        env_vars=None if env is None else dict(env),
+        stdin=None if stdin is None else encode_bytes("stdin", stdin),
+        args=words(args),
+        files=None if given is None else {path: encode_bytes(f"files.{path}", data) for path, data in given.items()},
+        env_vars=mapping("env", env),
         receipt=receipt,
     )
 
@@ -217,7 +229,7 @@ def session_body(
         mode="persistent",
         id=id,
         language=language,
-        env_vars=None if env is None else dict(env),
+        env_vars=mapping("env", env),
         timeout=idle_timeout,
         lifetime=lifetime,
     )
@@ -305,7 +317,7 @@ def execution_cancel(id: str) -> Call[JsonObject]:
 def execution_stdin(id: str, data: Data, end: bool) -> Call[JsonObject]:
     body: JsonObject = {"end": end}
     if data:
-        body["data"] = encode_bytes(data)
+        body["data"] = encode_bytes("data", data)
     return _post(f"{_execution(id)}/stdin", _object, body)
 
 

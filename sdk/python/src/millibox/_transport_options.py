@@ -80,7 +80,7 @@ def translate(error: httpx.TransportError, endpoint: Endpoint) -> MilliboxError:
     reason = str(error) or type(error).__name__
     if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout)):
         return ConnectError(
-            f"could not reach the daemon at {endpoint}: {reason}; 'milliboxd' starts one, millibox.local() its own"
+            f"could not reach the daemon at {endpoint}: {reason}; 'millibox up -d' starts one, millibox.local() its own"
         )
     if isinstance(error, httpx.TimeoutException):
         return ConnectionLost(f"the daemon at {endpoint} did not answer in time ({reason})")

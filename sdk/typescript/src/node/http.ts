@@ -150,7 +150,7 @@ class Link {
     const reason = error instanceof Error ? error.message : String(error);
     const name = nameOf(this.endpoint);
     if (!this.#isConnected) {
-      const text = `could not reach the daemon at ${name}: ${reason}; 'milliboxd' starts one`;
+      const text = `could not reach the daemon at ${name}: ${reason}; 'millibox up -d' starts one, local() its own`;
       return new ConnectError(text, { cause: error });
     }
     const late = `the daemon at ${name} did not answer in time`;

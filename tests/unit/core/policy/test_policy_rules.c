@@ -317,7 +317,7 @@ static void requests_name_hosts_that_policies_grant(void **state)
 		{REQUEST "[a.example]}", NULL, "b.example", "policy own: network.request: "},
 		{REQUEST "['*']}", NULL, "b.example:8443", NULL},
 		{REQUEST "['*']}", NULL, "TCP b.example:22", NULL},
-		{REQUEST "['*']}", NULL, "10.0.0.0/8", "policy own: network.request: "},
+		{REQUEST "['*']}", NULL, "10.0.0.0/8", "policy own: network.request: requests may not name the address '10.0.0.0/8'; only a policy"},
 		{REQUEST "['*']}", NULL, "10.1.2.3", "policy own: network.request: "},
 		{REQUEST "['*', 10.1.2.3]}", NULL, "10.1.2.3", NULL},
 		{REQUEST "[10.0.0.0/8]}", NULL, "10.1.2.3", "policy own: network.request: "},

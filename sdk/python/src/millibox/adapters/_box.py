@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any, List, Optional, Tuple, Type, Union
+from typing import Any, List, Mapping, Optional, Tuple, Type, Union
 
 from .. import errors
 from .._async._sandbox import AsyncSandbox
@@ -29,9 +29,19 @@ def check_box(adapter: str, box: Any, kinds: Tuple[Type[Any], ...], reason: str 
     raise TypeError(f"{adapter} needs a {wanted}, and got {given}{reason and ': '}{reason}")
 
 
-def run(box: Sandbox, code: str, timeout: Optional[float], limit: int) -> Tuple[str, Optional[Result]]:
-    """What a model reads, and the result."""
+def refuse_others(others: Mapping[str, Any]) -> None:
+    """Raise one of REFUSALS where a model gives arguments that the tool does not have."""
+    for name in others:
+        text = f"{name}: no such argument; the tool has one: code"
+        raise errors.InvalidParameterError(400, {"error_detail": text, "field": name})
+
+
+def run(
+    box: Sandbox, code: Any, timeout: Optional[float], limit: int, others: Optional[Mapping[str, Any]] = None
+) -> Tuple[str, Optional[Result]]:
+    """What a model reads, and the result. @others: arguments that the tool does not have."""
     try:
+        refuse_others(others or {})
         result = box.run_code(code, language="python", timeout=timeout)
     except REFUSALS as e:
         return f"[refused] {e}", None
@@ -39,10 +49,11 @@ def run(box: Sandbox, code: str, timeout: Optional[float], limit: int) -> Tuple[
 
 
 async def run_async(
-    box: AnySandbox, code: str, timeout: Optional[float], limit: int
+    box: AnySandbox, code: Any, timeout: Optional[float], limit: int, others: Optional[Mapping[str, Any]] = None
 ) -> Tuple[str, Optional[Result]]:
     """The same for a framework with an event loop. A caller that is cancelled cancels the program."""
     try:
+        refuse_others(others or {})
         if isinstance(box, AsyncSandbox):
             result = await box.run_code(code, language="python", timeout=timeout)
         else:

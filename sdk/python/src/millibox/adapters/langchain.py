@@ -26,13 +26,14 @@ def python_tool(
     `astream`). An asynchronous agent that is cancelled cancels the program."""
     check_box("python_tool of LangChain", box, (Sandbox, AsyncSandbox))
 
-    async def run_later(code: str) -> Tuple[str, Optional[Result]]:
-        return await run_async(box, code, timeout, limit)
+    # LangChain does not check a model's arguments against a schema of this kind.
+    async def run_later(code: Any = None, **others: Any) -> Tuple[str, Optional[Result]]:
+        return await run_async(box, code, timeout, limit, others)
 
-    def run_now(code: str) -> Tuple[str, Optional[Result]]:
+    def run_now(code: Any = None, **others: Any) -> Tuple[str, Optional[Result]]:
         if isinstance(box, AsyncSandbox):
             raise TypeError(f"{name} has a millibox.AsyncSandbox: use ainvoke or astream, or a millibox.Sandbox")
-        return run(box, code, timeout, limit)
+        return run(box, code, timeout, limit, others)
 
     schema: Dict[str, Any] = {
         "type": "object",

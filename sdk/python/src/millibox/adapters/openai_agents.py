@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from agents import function_tool
+from agents import ModelBehaviorError, RunContextWrapper, function_tool
 
 from .._async._sandbox import AsyncSandbox
 from .._sync._sandbox import Sandbox
@@ -24,6 +24,11 @@ def python_tool(
     cancelled cancels the program. A lost sandbox or daemon is an exception of the run: a model cannot help it."""
     check_box("python_tool of the OpenAI Agents SDK", box, (Sandbox, AsyncSandbox))
 
+    def explain(context: RunContextWrapper[Any], error: Exception) -> str:
+        if isinstance(error, ModelBehaviorError):
+            return f"[refused] {error}"
+        raise error
+
     async def run(code: str) -> str:
         return (await run_async(box, code, timeout, limit))[0]
 
@@ -32,5 +37,5 @@ def python_tool(
         name_override=name,
         description_override=DESCRIPTION,
         use_docstring_info=False,
-        failure_error_function=None,
+        failure_error_function=explain,
     )

@@ -5,8 +5,10 @@ are the daemon's work, so a cell is cut at them."""
 from __future__ import annotations
 
 import ast
+import io
 import re
 import shlex
+import tokenize
 from dataclasses import dataclass, field
 from typing import Iterator, List, Optional, Union
 
@@ -26,6 +28,8 @@ _IDLE = (
     "-v",
 )
 
+#: What may follow the last word of a program.
+_BLANK = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.DEDENT, tokenize.ENDMARKER)
 _transformer = TransformerManager()
 
 
@@ -74,6 +78,15 @@ def _translate(cell: str) -> str:
         return str(_transformer.transform_cell(cell))
     except SyntaxError:  # the sandbox says what is wrong
         return cell
+
+
+def hides_value(code: str) -> bool:
+    """Whether it ends with a semicolon, as IPython lets a cell hide its value."""
+    try:
+        found = [token for token in tokenize.generate_tokens(io.StringIO(code).readline) if token.type not in _BLANK]
+    except (tokenize.TokenError, SyntaxError):
+        return False
+    return bool(found) and found[-1].string == ";"
 
 
 def check_complete(code: str) -> "tuple[str, Optional[int]]":

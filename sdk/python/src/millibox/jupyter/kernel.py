@@ -16,7 +16,7 @@ from .._local import local
 from .._models import Result, _shown
 from .._sync._sandbox import Sandbox
 from .._version import __version__
-from ._cell import Installation, Piece, Program, UsageError, check_complete, pieces
+from ._cell import Installation, Piece, Program, UsageError, check_complete, hides_value, pieces
 
 #: What defines get_ipython() in the sandbox, and leaves no other name there.
 _PRELUDE = "exec(compile({source!r}, 'millibox_notebook', 'exec'), {{'__name__': 'millibox_notebook'}})"
@@ -136,7 +136,7 @@ class MilliboxKernel(Kernel):  # type: ignore[misc]  # the framework is not type
             )
         finally:
             stderr.end(result.error.traceback if result and result.error else [])
-        self._show(result, silent)
+        self._show(result, silent, piece.language == "python" and hides_value(piece.code))
         if piece.is_timed:
             used = {name: (result.metrics.get(name) or 0) / 1000 for name in ("cpu_time_ms", "duration_ms")}
             text = "CPU time: {cpu_time_ms:.3g} s, wall time: {duration_ms:.3g} s\n"
@@ -181,13 +181,15 @@ class MilliboxKernel(Kernel):  # type: ignore[misc]  # the framework is not type
         if not silent:
             self.send_response(self.iopub_socket, "stream", {"name": name, "text": text})
 
-    def _show(self, result: Result, silent: bool) -> None:
-        """What was displayed and figures, in their order; the value of the cell is the last one."""
+    def _show(self, result: Result, silent: bool, is_hidden: bool) -> None:
+        """What was displayed and figures, in their order; the value of the cell comes last, unless it is hidden."""
         results = [] if silent else result.results
         for bundle in results:
             data = {media: _shown(media, content) for media, content in bundle.items()}
             content = {"data": data, "metadata": {}}
             if bundle is results[-1] and result.value is not None:
+                if is_hidden:
+                    continue
                 content["execution_count"] = self.execution_count
                 self.send_response(self.iopub_socket, "execute_result", content)
             else:
