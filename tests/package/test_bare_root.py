@@ -25,6 +25,9 @@ PORT = 8000
 LONG_S = 1800
 #: How this host reaches registries.
 REACH = ("PIP_", "SSL_CERT", "REQUESTS_CA", "http_proxy", "https_proxy", "no_proxy")
+CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+#: Where no package of the root puts its own: apt brings ca-certificates along.
+OWN_CERTIFICATES = "etc/host-certificates.crt"
 BEST_EFFORT = {"MILLIBOX_ISOLATION": "best-effort"}
 
 
@@ -43,10 +46,9 @@ def bare_tar():
 def bare_root(bare_tar, tmp_path_factory):
     with unpacked(bare_tar, tmp_path_factory.mktemp("bare")) as path:
         # Names and certificates of servers are the host's.
-        for name in ("etc/resolv.conf", "etc/hosts", "etc/ssl/certs/ca-certificates.crt"):
-            if os.path.exists(f"/{name}"):
-                (path / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(f"/{name}", path / name)
+        for source, name in (("/etc/resolv.conf", "etc/resolv.conf"), ("/etc/hosts", "etc/hosts"), (CERTIFICATES, OWN_CERTIFICATES)):
+            if os.path.exists(source):
+                shutil.copy(source, path / name)
         yield path
 
 
@@ -66,6 +68,8 @@ class Reader:
         self.port = free_port()
         self.env = {"MILLIBOX_LISTEN": f"127.0.0.1:{self.port}", "HOME": "/root" if user == "root" else f"/home/{user}", **env,
                     **{name: value for name, value in os.environ.items() if name.startswith(REACH)}}
+        if os.path.exists(CERTIFICATES):
+            self.env.update(dict.fromkeys(("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT"), f"/{OWN_CERTIFICATES}"))
 
     def words(self, text):
         text = text.replace(f"127.0.0.1:{PORT}", f"127.0.0.1:{self.port}")
