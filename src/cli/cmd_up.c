@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/install_paths.h"
 #include "base/size.h"
 #include "base/str.h"
 #include "cli/client/background.h"
@@ -60,17 +61,28 @@ static void add_flag(struct up *up, const char *flag, const char *value)
 	up->argv[up->argc++] = value;
 }
 
+/* An installed daemon of root is that of the system: it has the settings that the unit would give
+ * it. What is there and cannot be read is the daemon's error. Return: NULL: none. */
+static const char *system_settings(const struct up *up)
+{
+	if (geteuid() != 0 || !str_equal(up->program, MILLIBOX_BINDIR "/milliboxd"))
+		return NULL;
+	return access(MILLIBOX_SETTINGS, F_OK) < 0 && errno == ENOENT ? NULL : MILLIBOX_SETTINGS;
+}
+
 static int make_argv(struct up *up, struct error *err)
 {
 	const struct up_options *o = up->options;
+	const char *config;
 
 	up->program = program_find("milliboxd", err);
 	if (!up->program)
 		return -1;
-	if (o->config)
-		up->config = realpath(o->config, NULL);
-	if (o->config && !up->config)
-		return error_set(err, ERR_INVALID, errno, "--config: %s", o->config);
+	config = o->config ? o->config : system_settings(up);
+	if (config)
+		up->config = realpath(config, NULL);
+	if (config && !up->config)
+		return error_set(err, ERR_INVALID, errno, "--config: %s", config);
 	up->argv[up->argc++] = up->program;
 	add_flag(up, "--config", up->config);
 	add_flag(up, "--listen", o->listen);
@@ -228,7 +240,7 @@ static const struct option_row rows[] = {
 	{"detach",    'd', OPTION_FLAG, AT(detach),    NULL,        "start it in the background, and return when it is ready"},
 	{"isolation", 0,   OPTION_TEXT, AT(isolation), "MODE",      "strict (the default) or best-effort"},
 	{"listen",    0,   OPTION_TEXT, AT(listen),    "ADDR:PORT", "TCP address of the API; \"\" for none; default: 127.0.0.1:8000"},
-	{"config",    0,   OPTION_TEXT, AT(config),    "FILE",      "settings file of the daemon"},
+	{"config",    0,   OPTION_TEXT, AT(config),    "FILE",      "settings file of the daemon; default for root, of an installed daemon: that of the systemd unit, if it exists"},
 	{"socket",    0,   OPTION_TEXT, AT(socket),    "PATH",      "the daemon's Unix socket"},
 	{"log",       0,   OPTION_TEXT, AT(log),       "FILE",      "append its log to this file; default: milliboxd.log in its state directory, or " ROOT_LOG " for root"},
 	{"json",      0,   OPTION_FLAG, AT(json),      NULL,        "print the daemon's status as JSON"},
@@ -239,4 +251,5 @@ COMMAND(up, "up", "", "Start a daemon for the commands of this user", run_up, ro
         struct up_options,
         .text = "Without --detach it runs in this terminal, until Ctrl-C. With it, the daemon "
                 "outlives the command; if one runs already, its status is shown. Settings come "
-                "from --config and the environment (MILLIBOX_...), see millibox.yaml(5).\n");
+                "from --config and the environment (MILLIBOX_...), see millibox.yaml(5). "
+                "--config /dev/null means no file.\n");
