@@ -5,6 +5,11 @@
 #include "cli/message.h"
 #include "client/millibox.h"
 
+static bool has_packages(const struct run_options *options)
+{
+	return options->packages.count || options->package_names || options->lock;
+}
+
 struct run_options own_session_options(const struct run_options *options)
 {
 	struct run_options session = *options;
@@ -13,7 +18,7 @@ struct run_options own_session_options(const struct run_options *options)
 	 * it are to be installed. */
 	session.timeout_us = session.output_bytes = 0;
 	session.receipt = NULL;
-	if (!options->packages.count && !options->package_names && !options->lock)
+	if (!has_packages(options))
 		session.language = NULL;
 	return session;
 }
@@ -29,6 +34,8 @@ struct run_options own_session_program(const struct run_options *options)
 	program.network_allow = program.secrets = program.mcp = program.packages =
 		(struct option_list){0};
 	program.in_session = true;
+	/* A template may choose the language, and packages are those of the session's. */
+	program.guess = !options->template_id && !has_packages(options);
 	return program;
 }
 

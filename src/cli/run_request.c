@@ -288,8 +288,8 @@ static int set_language(struct millibox_request *request, const struct run_optio
 		return millibox_request_set(request, "language", input->language) < 0
 		               ? error_set(err, ERR_INVALID, 0, "--language: not UTF-8 text")
 		               : 0;
-	/* A session has its own. */
-	if (!options->in_session)
+	/* A session has its own, but for the one that is made for this program. */
+	if (!options->in_session || options->guess)
 		(void)millibox_request_set(request, "default_language", "python");
 	return 0;
 }

@@ -45,6 +45,7 @@ struct run_options {
 	struct option_list language_options;
 	bool json;
 	bool in_session; /* the session has a default language */
+	bool guess;      /* ... which counts only if the code tells none */
 	const char *dir; /* its copy is the workspace; NULL: none */
 	bool diff, apply;
 	bool interactive; /* on a terminal, which is ours */

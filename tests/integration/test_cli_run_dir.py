@@ -76,6 +76,17 @@ os.unlink('link'); os.symlink('run.sh', 'link')
 """
 
 
+@pytest.mark.parametrize(("code", "flags", "output"), [
+    ("for f in src/*.py; do echo \"$f\"; done", [], b"src/b.py\n"),
+    ("x = 6 * 7\nprint(x)", [], b"42\n"),
+    # A template's language counts, as in its other sessions.
+    ("echo *.txt", ["--template", "shell"], b"a.txt\n"),
+])
+def test_the_language_of_code_is_guessed(daemon, repo, code, flags, output):
+    done = millibox("run", "--socket", daemon.socket, "--dir", str(repo), *flags, "-c", code)
+    assert (done.returncode, done.stdout) == (0, output), done
+
+
 def test_changes_are_shown_and_not_made(run, repo):
     before = tree(repo)
     out = run(repo, CHANGES, "--diff").stdout.decode()

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import shutil
 import socket
 import threading
 
@@ -95,6 +96,18 @@ def test_a_program_reads_what_is_typed(daemon, terminal):
     run.wait_for(r"name\?")
     run.type("bob", "Enter")
     run.wait_for(r"name\? bob\nhello bob")
+    assert run.status() == 7
+    daemon.settle()
+
+
+def test_the_language_of_an_interactive_program_is_guessed(daemon, terminal):
+    """As without --interactive."""
+    code = "#include <stdio.h>\nint main(void) { char s[9]; puts(\"name?\"); scanf(\"%8s\", s); printf(\"hello %s\\n\", s); return 7; }"
+    if not shutil.which("gcc"):
+        code = "read name; echo \"hello $name\"; exit 7"
+    run = terminal(BUILD / "millibox", "run", "--socket", daemon.socket, "-i", "-c", code)
+    run.type("bob", "Enter")
+    run.wait_for("(?m)^hello bob")
     assert run.status() == 7
     daemon.settle()
 

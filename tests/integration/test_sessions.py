@@ -281,6 +281,17 @@ def test_the_exit_status_of_a_shell_is_reported(sh):
     assert sh.run("(exit 5)")["exit_code"] == 5
 
 
+def test_a_default_language_lets_the_code_choose(py):
+    """Without it only file_name and a #! line do: code of a session is in the session's language."""
+    code = "for i in 1 2; do echo $i; done"
+    assert py.run(code, default_language="python")["stdout"] == "1\n2\n"
+    assert py.run("echo = 'x'; print(echo)", default_language="shell", language="python")["stdout"] == "x\n"
+    assert py.run("id", default_language="shell")["stdout"].startswith("uid=")
+    assert py.run(code)["exit_code"] == 1
+    refused = py.client.post(f"{py.path}/execute", {"code": "id", "default_language": "none"})
+    assert (refused.status, refused.json["field"]) == (400, "default_language")
+
+
 def test_two_languages_share_the_files(py):
     py.run("open('a', 'w').write('from python')")
     assert py.run("cat a", language="shell")["stdout"] == "from python"

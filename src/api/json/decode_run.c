@@ -405,6 +405,7 @@ const struct fields decode_run_fields = {
 	.rows = (const struct field[]){
 		PROGRAM_ROWS,
 		{"language", FIELD_STRING, AT(struct decoded_run, request.language), .min = 1, .schema = NAME_SCHEMA, .description = "Default: that of `file_name` or of a `#!` line, else that of the session."},
+		{"default_language", FIELD_STRING, AT(struct decoded_run, default_language), .min = 1, .schema = "{\"minLength\": null}", .description = "Instead of the session's: the language is that of typical text in the code, or this one if that is not certain."},
 		{"stdin_open", FIELD_BOOL, AT(struct decoded_run, request.stdin_open), .schema = "{\"default\": false}", .description = "Keep standard input open for `/executions/{id}/stdin`."},
 		{"timeout", FIELD_SECONDS, AT(struct decoded_run, request.timeout_us), .min = 1, .max = DECODE_RUN_MAX, .schema = "{\"default\": 30}", .description = "Seconds. In the background the default is limits.background_time, or the rest of the session's lifetime."},
 		{"background", FIELD_BOOL, AT(struct decoded_run, request.background), .schema = "{\"default\": false}",

@@ -94,7 +94,9 @@ static int start_run(struct router *r, struct http_request *req, const struct ro
 
 	if (!start.session || decode_run(body, len, &limits, decoded, err) < 0)
 		return -1;
-	(void)op_language_take_stated(r->parts.runners, decoded);
+	if (!op_language_take_stated(r->parts.runners, decoded) && decoded->default_language &&
+	    op_language_choose(r, decoded, decoded->default_language, err) < 0)
+		return -1;
 	complete_program(r, start.session, decoded);
 	decoded->wait |= wait;
 	if (decoded->wait && !is_stream(req, decoded) && op_run_is_paused(start.session))
