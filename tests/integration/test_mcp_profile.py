@@ -103,7 +103,7 @@ def test_the_full_profile_lists_everything_that_the_host_has(make_daemon, daemon
     for tool in tools.values():
         rows = tool["inputSchema"]["properties"]
         assert rows.get("language", {}).get("enum", languages) == languages
-        assert rows.get("network_mode", {}).get("enum", ["none"]) == ["none"]
+        assert rows.get("network_mode", {}).get("enum", ["none"]) == ["none"] and "network_allow" not in rows
     with daemon.client() as client:  # REST lists them in either profile
         assert {t["name"] for t in client.get("/mcp/tools").json["tools"]} == set(tools)
 
@@ -120,6 +120,7 @@ def test_what_tools_say_of_the_network_is_what_the_policy_grants(make_daemon, mc
             (mcp, "without network", "none", False),
         ):
             assert words in found.initialized["instructions"]
+            assert ("network_allow" in text(found.call("more_tools", query="create_sandbox"))) == proxy
             made = found.call("manage_session", action="create")
             assert f"network {network}" in text(made)
             session_id = good(made)["session_id"]

@@ -18,6 +18,7 @@ import zipfile
 import pytest
 
 from support import host
+from support.mcp import Mcp
 from support.registry import needs_pip
 from support.sessions import Session
 from support.sites import daemon_with, files_of, make_certificate, policy, resolver, serve
@@ -409,6 +410,33 @@ def test_a_request_names_fewer_hosts_than_its_policy(client, server):
     assert (refused.status, refused.json["field"]) == (403, "network_allow") and "network.request" in refused.json["error_detail"]
     both = client.post("/api/v1/execute", {"language": "python", "code": "1", "network_allow": [site], "network": "none"})
     assert (both.status, both.json["field"]) == (400, "network_allow")
+
+
+def test_a_tool_names_fewer_hosts_than_its_policy(daemon, server):
+    site, address = f"{HOST}:{server}", f"127.0.0.1/32:{server}"
+    code = {"language": "python", "code": ASK.format(site)}
+
+    def printed(m, **more):
+        result = m.call("execute_code", **code, **more)
+        assert not result["isError"], result
+        return result["structuredContent"]["output"]
+
+    with Mcp(daemon.socket) as m:
+        assert printed(m) == printed(m, network_allow=[site, address]) == "b'200'\n"
+        assert printed(m, network_allow=[address]) == "b'403'\n"
+        for tool in ("manage_session", "create_sandbox"):
+            more = {"action": "create"} if tool == "manage_session" else {}
+            for hosts, status in (([site, address], "200"), ([address], "403")):
+                session = m.call(tool, network_allow=hosts, **more)["structuredContent"]["session_id"]
+                assert printed(m, session_id=session) == f"b'{status}'\n", hosts
+                # The box has its hosts already; to ignore the request would give more than it names.
+                for late in (m.call("execute_code", **code, session_id=session, network_allow=[site]),
+                             m.call("exec_command", command="true", session_id=session, network_allow=[])):
+                    assert late["isError"] and late["structuredContent"]["field"] == "network_allow", late
+                m.call("manage_session", action="end", session_id=session)
+            refused = m.call(tool, network_allow=["other.test"], **more)
+            assert refused["isError"] and refused["structuredContent"]["field"] == "network_allow", refused
+        assert "network_allow" in m.call("more_tools", query="execute_code")["structuredContent"]["output"]
 
 
 def test_a_session_keeps_the_hosts_that_it_named(server):

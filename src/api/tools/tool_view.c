@@ -85,6 +85,17 @@ static json_t *network_words(const struct router *r, const struct principal *who
 	return words;
 }
 
+/* Those of its policy, or those that its policy lets requests name. */
+static bool may_name_hosts(const struct router *r, const struct principal *who)
+{
+	const struct policy *policy = r->runs ? run_service_policy_of(r->runs, who->tenant) : NULL;
+
+	return policy &&
+	       (policy->network_mode.value >= BOX_NETWORK_ALLOWLIST ||
+	        policy->network_request.items) &&
+	       run_service_driver(r->runs)->caps.networks & BOX_NETWORK_BIT(BOX_NETWORK_ALLOWLIST);
+}
+
 static json_t *template_words(const struct router *r, const struct principal *who)
 {
 	const struct templates *all = r->parts.templates;
@@ -108,6 +119,8 @@ static void add_choices(json_t *schema, const struct tool_reader *reader)
 
 	if (!r || catalog_count(r->parts.catalog) == 0)
 		(void)json_object_del(rows, "mcp");
+	if (!r || !may_name_hosts(r, reader->who))
+		(void)json_object_del(rows, "network_allow");
 	if (language && r && r->parts.runners)
 		json_set(language, "enum", language_words(r));
 	if (network && r && r->runs)

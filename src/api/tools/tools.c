@@ -47,6 +47,8 @@
 
 /* tool_view shows it only where servers are configured. */
 #define MCP_TEXT "Servers from search_tools that code may call"
+/* Of a box. tool_view shows it only where the policy has hosts. */
+#define ALLOW(member) {"network_allow", FIELD_STRINGS, ARG(member), .max = 64, FULL, .description = "Hosts that programs reach, and no others, as \"api.example.com\" or \"pypi\"; each must be allowed by the policy"}
 #define IMAGE         {"image", FIELD_STRING, ARG(image), .fallback = "\"ubuntu:22.04\"", .description = "Id of a template (python-basic, python-datascience, shell ...), or a common image name such as ubuntu:22.04 or python:3.11, which selects the template with the same programs; nothing is pulled"}
 #define WORKSPACE_DIR {"workspace_dir", FIELD_STRING, ARG(workspace_dir), .fallback = "\"/workspace\"", FULL, .description = "Files are always in /workspace"}
 #define SESSION_ROWS \
@@ -55,6 +57,7 @@
 	{"memory_limit", FIELD_SIZE, ARG(session.memory_bytes), .not_null = true, .description = "Memory, files included, as \"512Mi\" or \"1G\""}, \
 	{"disk_limit", FIELD_SIZE, ARG(session.disk_bytes), .not_null = true, FULL, .description = "Size of /workspace, as \"256Mi\"; at most half of the memory, which holds it"}, \
 	{"network_mode", FIELD_ENUM, ARG(session.network), GIVEN(struct tool_args, session.network_asked), .words = decode_networks, FULL, .description = "none: no network. By default as much as the policy grants"}, \
+	ALLOW(session.network_allow), \
 	{"timeout", FIELD_SECONDS, ARG(session.idle_timeout_us), .min = 1, .max = DECODE_SESSION_MAX, FULL, .description = "Idle seconds after which the sandbox ends"}, \
 	{"mcp", FIELD_STRINGS, ARG(session.mcp), .description = MCP_TEXT}, \
 	{"policy", FIELD_STRING, ARG(session.policy), .valid = policy_is_name, .what = "1 to 63 of a-z 0-9 _ -", FULL, .description = "A stricter policy to apply as well"}
@@ -115,11 +118,13 @@ static const struct fields execute_in = INPUT(
 	{"event", FIELD_CUSTOM, .check = decode_event, FULL, .schema = "{\"type\": \"object\"}", .description = "Python: the code defines handler(event) or handler(event, context), which is called with this object; return_value is what it returns"},
 	FILES,
 	{"mcp", FIELD_STRINGS, ARG(exec.request.mcp), .description = MCP_TEXT},
+	ALLOW(exec.request.network_allow),
 	{"args", FIELD_STRINGS, ARG(exec.request.args), FULL, .description = "Command-line arguments of the program"},
 	ENVIRONMENT("env_vars"));
 static const struct fields command_in = INPUT(
 	SANDBOX_OPTIONAL, CODE("command", "One or more lines for the shell"),
-	WORKING_DIR, ENVIRONMENT("environment"), STDIN_TEXT, TIMEOUT(300, 30));
+	WORKING_DIR, ENVIRONMENT("environment"), STDIN_TEXT, TIMEOUT(300, 30),
+	ALLOW(exec.request.network_allow));
 static const struct fields code_in = INPUT(
 	SANDBOX_ID, CODE("code", "The program"), LANGUAGE("Programming language; guessed if not given"),
 	WORKING_DIR, ENVIRONMENT("environment"), STDIN_TEXT, TIMEOUT(300, 30));
