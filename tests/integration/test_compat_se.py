@@ -426,3 +426,32 @@ def test_a_waiter_learns_that_the_session_is_paused(se, client):
         assert answer.status == 409 and f"is paused, so the result would not come: resume it with POST {path}/resume" in answer.json["detail"], answer
     assert client.post(f"{path}/resume", {}).status == 200
     assert ok(se.post("execute_code", {"code": "print(2)"}))["stdout"] == "2\n"
+
+
+@needs_freezer
+def test_a_paused_environment_is_a_conflict_that_is_described(se):
+    """All that use its files or run programs; control: the same requests before."""
+    from support.openapi import Description, check_answer
+
+    calls = {"seStatus": ("GET", "status", "", None), "seFiles": ("GET", "files", "", None), "seFilesBelow": ("GET", "files", "/d", None),
+             "seDownload": ("GET", "download", "/d/a.txt", None), "sePreview": ("GET", "files/preview", "/d/a.txt?sid=x", None),
+             "seReadfile": ("GET", "readfile", "/d/a.txt", None), "seCreate": ("POST", "create", "", {"content": "x", "filename": "d/b"}),
+             "seExecute": ("POST", "execute", "", {"command": "true"}), "seExecuteCode": ("POST", "execute_code", "", {"code": "1"})}
+    operations = {operation.id: operation for operation in Description.of(se.client).operations()}
+    ok(se.post("create", {"content": "hello", "filename": "d/a.txt"}))
+
+    def statuses():
+        answers = {name: se.client.request(method, path_of(verb, rest), body=body) for name, (method, verb, rest, body) in calls.items()}
+        answers["seUpload"] = se.upload("u", b"x")
+        for name, answer in answers.items():
+            if answer.status != 200:
+                check_answer(operations[name], answer)
+        return {answer.status for answer in answers.values()}
+
+    def path_of(verb, rest):
+        return f"{SE}/{verb}/{se.id}{rest}"
+
+    assert statuses() == {200}
+    assert se.client.post(f"{V1}/sessions/{se.id}/pause", {}).status == 200
+    assert statuses() == {409}
+    assert se.client.post(f"{V1}/sessions/{se.id}/resume", {}).status == 200
