@@ -9,7 +9,7 @@ import tempfile
 import pytest
 
 from support import host
-from support.daemon import ROOT, Daemon
+from support.daemon import ROOT
 from support.registry import Registry, daemon_of
 
 V1 = "/api/v1"
