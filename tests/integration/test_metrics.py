@@ -153,6 +153,8 @@ def test_only_counters_are_named_as_counters(client):
 
 
 PROMETHEUS = ROOT / "deploy/prometheus"
+#: Who runs the daemon changes nothing of the sample.
+once = pytest.mark.phases("system")
 
 
 def names_in(expression):
@@ -161,6 +163,7 @@ def names_in(expression):
     return set(re.findall(r"\b([a-z][a-z_]+)\b(?!\s*\()", bare)) - {"without"}
 
 
+@once
 def test_alerts_name_metrics_that_exist_and_are_documented(client):
     (group,) = yaml.safe_load((PROMETHEUS / "millibox.rules.yml").read_text())["groups"]
     known = set(re.findall(r"^# TYPE (\S+) ", client.get("/metrics").body.decode(), re.M)) | {"up"}
@@ -175,6 +178,7 @@ def test_alerts_name_metrics_that_exist_and_are_documented(client):
     assert names_in("rate(nothing_here{a=\"b\"}[5m]) > 0") == {"nothing_here"}, "control"
 
 
+@once
 def test_the_sample_scrapes_with_a_key_over_tls():
     sample = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
     (job,) = sample["scrape_configs"]
@@ -185,6 +189,7 @@ def test_the_sample_scrapes_with_a_key_over_tls():
 PROMTOOL = shutil.which("promtool") or str(ROOT / ".cache/prometheus/promtool")
 
 
+@once
 @pytest.mark.skipif(not shutil.which(PROMTOOL), reason="promtool is not installed: tools/setup test")
 def test_promtool_accepts_the_sample_and_what_the_daemon_serves(client, tmp_path):
     for name in ("prometheus.yml", "millibox.rules.yml"):
