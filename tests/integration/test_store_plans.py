@@ -20,6 +20,7 @@ CLEANED = re.compile(r"SCAN (usage|d|departed)$|SCAN \w+ USING .*INDEX sessions_
 # Once, at the start, before any request: all rows are needed.
 AT_THE_START = (
     r"FROM tenants ORDER BY created_ms, name$", r"^SELECT id, tenant, .* FROM api_keys WHERE \?1 ORDER BY no$",
+    r"^SELECT 1 FROM api_keys WHERE \?1 LIMIT 1$",  # one row, for --check-config
     r"^SELECT name FROM departed$", r"FROM templates ORDER BY root IS NULL", r"FROM package_layers ORDER BY", r"FROM secrets WHERE \?1 ORDER BY",
     r"buckets FROM metrics$",
     r"WHERE (e\.)?completed_ms IS NULL", r"ended_ms IS NULL", r"FROM sqlite_schema$",
