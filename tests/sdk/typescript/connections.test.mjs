@@ -175,6 +175,30 @@ AGAIN.forEach(([method, answers, failure], number) => {
   });
 });
 
+// As the daemon does with a connection that gives way to another.
+test('a kept connection that is answered meanwhile is not used again', async () => {
+  let sockets = 0;
+  let given;
+  const gone = new Promise((resolve) => (given = resolve));
+  const { path, server } = await listen((socket) => {
+    const isFirst = sockets++ === 0;
+    socket.on('error', () => undefined);
+    socket.once('data', () => {
+      socket.write(FINE.replace('Connection: close\r\n', ''));
+      if (!isFirst) return;
+      socket.on('close', given);
+      setImmediate(() => socket.write(BUSY));
+    });
+  });
+  const client = new Client({ socket: path });
+  assert.deepEqual(await client.request('POST', '/x', {}), { a: 1 });
+  await gone;
+  assert.deepEqual(await client.request('POST', '/x', {}), { a: 1 });
+  assert.equal(sockets, 2);
+  await client.close();
+  server.close();
+});
+
 test('a daemon that does not answer', async () => {
   const served = await scripted(['wait']);
   const client = new Client({ socket: served.path, timeout: 0.2, retries: 0 });

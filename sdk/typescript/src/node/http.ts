@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import * as http from "node:http";
 import * as https from "node:https";
+import type { Duplex } from "node:stream";
 import { ConnectError, ConnectionLost, MilliboxError } from "../base_errors.js";
 import type { Content } from "../calls.js";
 import type { Endpoint, Http, HttpAnswer, HttpRequest, UpgradeRequest } from "../platform.js";
@@ -39,6 +40,7 @@ export class NodeHttp implements Http {
     this.#endpoint = endpoint;
     this.#authorities = isTls ? authorities(endpoint) : {};
     this.#agent = isTls ? new https.Agent({ ...kept, ...this.#authorities }) : new http.Agent(kept);
+    closeAnswered(this.#agent);
     this.#request = isTls ? https.request : http.request;
     this.#prefix = url.pathname.replace(/\/+$/, "");
     this.#target =
@@ -98,6 +100,25 @@ export class NodeHttp implements Http {
   close(): void {
     this.#agent.destroy();
   }
+}
+
+/** The daemon answers a kept connection that gives way to another with 429 and closes it. Node.js drops bytes that
+ * arrive before the next request and sends that request into the connection all the same: it would be lost. */
+function closeAnswered(agent: http.Agent): void {
+  const keep = agent.keepSocketAlive.bind(agent);
+  const reuse = agent.reuseSocket.bind(agent);
+
+  function close(this: Duplex): void {
+    this.destroy();
+  }
+  agent.keepSocketAlive = (socket) => {
+    socket.on("data", close);
+    return keep(socket);
+  };
+  agent.reuseSocket = (socket, request) => {
+    socket.removeListener("data", close);
+    reuse(socket, request);
+  };
 }
 
 function authorities(endpoint: Endpoint): { ca?: Buffer } {
