@@ -33,7 +33,7 @@
  * Out of descriptors, microhttpd stops accepting until a connection of the same listener ends,
  * which one idle connection can put off forever. It logs a message that begins like this.
  */
-#define STARVED_LOG      "Hit process or system resource limit"
+#define STARVED_LOG      "Hit process or system resource limit at %u"
 #define STARVED_CHECK_US (USEC_PER_SEC / 5)
 
 static void listener_run(void *arg)
