@@ -120,6 +120,7 @@ struct config {
 	char *egress_resolver;  /* "": the host's name servers */
 	char *egress_ca_file;   /* authorities of the servers that the proxy talks to with TLS */
 	char *secrets_key_file; /* "": a credential of the service, or state_dir/secrets.key */
+	uint64_t egress_memory_bytes;
 	uint64_t egress_connections, egress_connections_tenant, egress_opened_tenant;
 	uint64_t egress_idle_us, egress_bytes, egress_rate, egress_rate_tenant;
 	char **egress_pypi, **egress_npm, **egress_crates, **egress_golang, **egress_maven,
@@ -132,6 +133,7 @@ struct config {
 	/* outside MCP servers */
 	struct server_spec **servers; /* owned, NULL-terminated; NULL: none */
 	uint64_t gateway_timeout_us, gateway_calls, gateway_calls_tenant, gateway_calls_server;
+	uint64_t gateway_memory_bytes;
 	uint64_t gateway_bytes, gateway_bytes_tenant;
 	uint64_t io_bytes, io_ops; /* of a tenant per second and disk; 0: unlimited */
 	/* installed packages */

@@ -138,6 +138,7 @@ static const struct setting table[] = {
 
 	{"egress.resolver", SETTING_TEXT, AT(egress_resolver), "", 0, 0, "Name servers for boxes with network allowlist, ADDRESS[:PORT] with commas between; \"\" for the host's"},
 	{"egress.ca_file", SETTING_TEXT, AT(egress_ca_file), "/etc/ssl/certs/ca-certificates.crt", 0, 0, "Authorities that certificates of hosts with secrets must come from; boxes that use secrets get them too"},
+	{"egress.memory", SETTING_SIZE, AT(egress_memory_bytes), "1Gi", 64 * MIB, 64 * GIB, "Memory of the proxy, which connections of all tenants share; when most of it is used, the tenant that holds most waits"},
 	{"egress.max_connections", SETTING_UINT, AT(egress_connections), "64", 1, 65536, "Concurrent connections of a box to its network; more wait"},
 	{"egress.max_connections_per_tenant", SETTING_UINT, AT(egress_connections_tenant), "512", 1, 65536, "The same for all boxes of a tenant"},
 	{"egress.max_new_connections_per_tenant", SETTING_UINT, AT(egress_opened_tenant), "200", 1, 100000, "New connections per second of all boxes of a tenant, ten times as many at once; more wait. Each keeps a port of this host busy for a minute"},
@@ -160,6 +161,7 @@ static const struct setting table[] = {
 	{"host_network.enabled", SETTING_BOOL, AT(host_network_enabled), "false", 0, 0, "Policies can give network host: the box shares the network of the host, its loopback included, so that one isolation layer is missing. A second engine makes these boxes. Needs root or subordinate ids, and Landlock of Linux 6.12"},
 	{"host_network.resolvers", SETTING_LIST, AT(host_network_resolvers), "", 0, 0, "Name servers of boxes with network host, addresses; none: no names, only addresses"},
 	{"gateway.call_timeout", SETTING_DURATION, AT(gateway_timeout_us), "30s", 100 * MSEC, HOUR, "Time of one call of a tool of an outside MCP server, if the server has no other (gateway.servers, docs/gateway.md)"},
+	{"gateway.memory", SETTING_SIZE, AT(gateway_memory_bytes), "2Gi", 256 * MIB, 64 * GIB, "Memory of the gateway; a quarter of it is for requests and results. When most of that is used, the tenant that holds most waits"},
 	{"gateway.max_calls", SETTING_UINT, AT(gateway_calls), "16", 1, 4096, "Concurrent calls of a box; more wait"},
 	{"gateway.max_calls_per_tenant", SETTING_UINT, AT(gateway_calls_tenant), "128", 1, 65536, "The same for all boxes of a tenant together"},
 	{"gateway.max_calls_per_server", SETTING_UINT, AT(gateway_calls_server), "64", 1, 1024, "Concurrent calls of one server, if it has no other number; more wait"},
