@@ -324,6 +324,7 @@ static int read_http(struct client *c)
 	c->path = strndup(head.path, head.path_len);
 	c->is_chunked = head.chunked;
 	c->body_left = head.length;
+	head.is_judged = !c->is_inner && rules_look_inside(c->box->rules, &head.target);
 	r = c->path ? rewrite_head(c, &head) : -ENOMEM;
 	if (r >= 0)
 		return 1;

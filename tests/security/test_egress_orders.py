@@ -139,6 +139,19 @@ def test_a_thousand_idle_connections_cost_little(place):
     server.take()
 
 
+@pytest.mark.parametrize("rule, passes", [("a.test:PORT", True), ("GET a.test:PORT", False), ("a.test:PORT/a/*", False)])
+def test_a_header_does_not_change_what_a_rule_has_seen(place, rule, passes):
+    """A server may take a header for the method or the path; where rules look at them, it gets none."""
+    proxy, server = place
+    address = proxy.open(1, [rule.replace("PORT", str(server.port)), f"{OPEN}/32:{server.port}"])
+    headers = b"X-HTTP-Method-Override: DELETE\r\nx_original_url: /admin\r\nX-Other: 1\r\n"
+    request = get(f"http://a.test:{server.port}/a/b").replace(b"\r\n\r\n", b"\r\n" + headers + b"\r\n")
+    assert ask(address, request).endswith(b"reached")
+    ((_, seen),) = server.take()
+    assert b"X-Other: 1" in seen, "control"
+    assert (b"DELETE" in seen) == (b"/admin" in seen) == passes, seen
+
+
 @pytest.fixture
 def small():
     """A proxy with 32 MiB and a server that it may reach."""
