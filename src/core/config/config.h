@@ -91,6 +91,7 @@ struct config {
 	uint64_t session_queue;
 	uint64_t session_survive_us; /* 0: sessions end with the daemon */
 	bool sessions_keep_on_stop;
+	uint64_t background_output_bytes; /* of all tenants; half of it for one */
 	uint64_t executions_keep;
 	uint64_t executions_keep_bytes;
 	/* store */

@@ -89,6 +89,7 @@ static const struct setting table[] = {
 	{"sessions.survive",      SETTING_DURATION, AT(session_survive_us),  "60s",  0, HOUR, "How long persistent sessions wait for a new daemon if theirs dies; 0: they end with it"},
 	{"sessions.keep_on_stop", SETTING_BOOL,     AT(sessions_keep_on_stop), "false", 0, 0, "When stopped, the daemon leaves its persistent sessions to the next one, as if it had died"},
 
+	{"executions.background_output", SETTING_SIZE, AT(background_output_bytes), "256Mi", 1 * MIB, 64 * GIB, "Output of background runs and terminals that is kept while they run; one tenant gets half of it. Beyond that, terminals keep the latest 16 KiB or more, and other runs what they have"},
 	{"executions.keep",       SETTING_UINT, AT(executions_keep),       "10000", 1, 1000000, "Ended executions kept in memory; others are read from the store"},
 	{"executions.keep_bytes", SETTING_SIZE, AT(executions_keep_bytes), "256Mi", 1 * MIB, 64 * GIB, "Code and output of all of those"},
 
