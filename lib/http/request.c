@@ -16,6 +16,15 @@
 #define REQUEST_ID_MAX (sizeof(((struct http_request *)0)->id) - 1)
 #define REQUEST_ID_LEN 20
 
+/* What needs no decoding: enough to answer a refused request in the words of its path. */
+static char *path_begin(const char *target)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789/_-.:";
+
+	return xstrndup(target, strspn(target, plain));
+}
+
 struct http_request *request_new(struct http_conn *c, const char *target)
 {
 	struct http_request *req = NEW(struct http_request);
@@ -23,6 +32,7 @@ struct http_request *request_new(struct http_conn *c, const char *target)
 	req->conn = c;
 	req->method = "";
 	req->target_len = strlen(target);
+	req->path = path_begin(target);
 	req->began_us = clock_us();
 	id_random(req->id, REQUEST_ID_LEN);
 	return req;
@@ -165,6 +175,7 @@ int request_check(struct http_request *req, const char *target, struct error *er
 	size_t max = req->conn->server->config.max_header_bytes;
 	const char *id = http_header(req, "X-Request-ID");
 	struct header_census census = {0};
+	cleanup_free char *path = NULL;
 
 	if (id && id_is_valid(id, REQUEST_ID_MAX))
 		(void)snprintf(req->id, sizeof(req->id), "%s", id);
@@ -175,9 +186,11 @@ int request_check(struct http_request *req, const char *target, struct error *er
 	if (census.bytes > max || census.count > HEADERS_MAX)
 		return error_set(err, ERR_TOO_LARGE, 0, "the header exceeds %zu bytes or %d lines",
 		                 max, HEADERS_MAX);
-	req->path = http_decode_path(target);
-	if (!req->path)
+	path = http_decode_path(target);
+	if (!path)
 		return error_set(err, ERR_INVALID, 0, "the path is malformed");
+	free(req->path);
+	req->path = TAKE_PTR(path);
 	return 0;
 }
 
@@ -208,7 +221,7 @@ const char *http_method(const struct http_request *req)
 
 const char *http_path(const struct http_request *req)
 {
-	return req->path ? req->path : "";
+	return req->path;
 }
 
 const char *http_query(const struct http_request *req, const char *name)

@@ -118,7 +118,8 @@ int http_listen_name(int fd, const char *scheme, char *ret_text, size_t size) at
 
 /* Strings are valid as long as the request. */
 const char *http_method(const struct http_request *req);
-const char *http_path(const struct http_request *req); /* decoded once; no query */
+/** http_path - decoded once, without the query; of a request that was refused, its beginning. */
+const char *http_path(const struct http_request *req);
 const char *http_query(const struct http_request *req, const char *name); /* NULL: absent */
 const char *http_header(const struct http_request *req, const char *name);
 /** http_header_count - more than one Host is an attack. */

@@ -5,6 +5,7 @@ javac=$1 artifact=$2
 shift 2
 main=
 flags=
+jvm='-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData'
 path=.
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
 	case $1 in
@@ -13,6 +14,7 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
 		path=$2
 		shift
 		;;
+	-J*) jvm="$jvm ${1#-J}" ;;
 	*) flags="$flags $1" ;; # options have no blanks
 	esac
 	shift
@@ -35,10 +37,6 @@ for jar in /opt/millibox/packages/maven/lib/*.jar /workspace/.local/share/millib
 	printf '\n  file:%s' "$jar" >>.manifest
 done
 mkdir .classes || exit 125
-# Strings are joined by a StringBuilder: a call site that is linked when it runs costs the first one 10 ms.
-# shellcheck disable=SC2086
-"$javac" -XDstringConcat=inline -J-XX:+UseSerialGC -J-XX:TieredStopAtLevel=1 -J-XX:-UsePerfData -encoding UTF-8 -proc:none $flags \
-	-classpath "$path" -d .classes "$@" || exit
 if [ -z "$main" ]; then
 	package=$(sed -n 's/^ *package  *\([A-Za-z0-9_.]*\) *;.*/\1/p' "$first" | head -n 1)
 	if [ -n "$public" ]; then
@@ -51,5 +49,20 @@ if [ -z "$main" ]; then
 	main=${package:+$package.}${main:-Main}
 fi
 printf '\nMain-Class: %s\n' "$main" >>.manifest
-exec "$(dirname "$(readlink -f "$javac")")/jar" -J-XX:+UseSerialGC -J-XX:TieredStopAtLevel=1 --create --no-compress \
-	--file "$artifact" --manifest .manifest -C .classes .
+# Strings are joined by a StringBuilder: a call site that is linked when it runs costs the first one 10 ms.
+# shellcheck disable=SC2086
+set -- -XDstringConcat=inline -encoding UTF-8 -proc:none $flags -classpath "$path" -d .classes "$@"
+pack="--create --no-compress --file $artifact --manifest .manifest -C .classes ."
+bin=$(dirname "$(readlink -f "$javac")")
+ready=/opt/millibox/packages/maven/compiler
+# shellcheck disable=SC2086
+if [ -d $ready ]; then
+	# The name under which its classes were archived (runners/packages/maven.sh).
+	ln -sfn $ready /tmp/java-compiler
+	exec "$bin/java" -Xlog:disable $jvm -XX:SharedArchiveFile=/tmp/java-compiler/classes.jsa -cp /tmp/java-compiler/compile.jar \
+		Compile "$@" --jar $pack
+fi
+# shellcheck disable=SC2046,SC2086
+"$javac" $(printf -- '-J%s ' $jvm) "$@" || exit
+# shellcheck disable=SC2046,SC2086
+exec "$bin/jar" $(printf -- '-J%s ' $jvm) $pack

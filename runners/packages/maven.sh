@@ -1,11 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash source=runners/packages/common.sh
-# Installs artifacts of a Maven repository: see README.md. runners/java/compile.sh uses lib/*.jar.
+# Installs artifacts of a Maven repository: see README.md; "compiler" alone is a compiler that starts quickly.
+# runners/java/compile.sh uses what it leaves:
+#   lib       artifacts
+#   compiler  compile.jar, and classes.jsa: the classes of javac and jar, ready to be mapped
 . "${BASH_SOURCE[0]%/*}/common.sh"
 
 target=/workspace/layer/maven
 here=${BASH_SOURCE[0]%/*}
 { command -v java && command -v javac; } >/dev/null || lacks "a JDK" java
+if [ "$*" = compiler ]; then
+    mkdir -p "$target/compiler" /workspace/work
+    cd /workspace/work || exit 1
+    printf '%s\n' 'import java.util.*; class Main { interface Shape<T> { T area(); } enum Kind { A, B }' \
+        'public static void main(String[] a) { Map<String, List<Integer>> m = new TreeMap<>(); Shape<Double> s = () -> 2.0;' \
+        'for (Kind k : Kind.values()) switch (k) { case A: m.put(k + "", List.of(1, 2)); break; default: m.clear(); }' \
+        'try { System.out.println(s.area() + m.size()); } catch (RuntimeException e) { throw e; } } }' >Main.java
+    # The archive is for this path, and for a jar of this time: 0 is any.
+    ln -sfn "$target/compiler" /tmp/java-compiler
+    logged javac -d classes "$here/Compile.java" || fail "the compiler does not work: $(tail -n 1 "$log")"
+    jar --create --file "$target/compiler/compile.jar" -C classes .
+    touch -d @0 "$target/compiler/compile.jar"
+    logged java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -XX:ArchiveClassesAtExit=/tmp/java-compiler/classes.jsa \
+        -cp /tmp/java-compiler/compile.jar Compile -proc:none -d out Main.java --jar --create --no-compress --file out.jar -C out . ||
+        fail "the JVM makes no archive of classes: $(tail -n 1 "$log")"
+    printf '# %s\n' "$(javac --version)"
+    exit
+fi
+
 libraries=
 for folder in /usr/share/maven/lib /opt/maven/lib "$(dirname "$(dirname "$(readlink -f "$(command -v mvn)")")")/lib"; do
     if compgen -G "$folder/maven-resolver-api*.jar" >/dev/null; then

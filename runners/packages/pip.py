@@ -73,7 +73,7 @@ def explain(text):
 
 
 def find_pip():
-    """The command: a module, or the wheel of Debian's python3-pip-whl, which brings no compilers along. None: there is no pip."""
+    """The command: a module, or the wheel of python3-pip-whl, which brings no compilers along. None: there is none."""
     wheels = sorted(glob.glob("/usr/share/python-wheels/pip-*.whl"), reverse=True)
     for command in ([sys.executable, "-m", "pip"], *([sys.executable, f"{wheel}/pip"] for wheel in wheels)):
         if subprocess.run([*command, "--version"], capture_output=True, check=False).returncode == 0:

@@ -52,6 +52,10 @@ int daemon_status_read(struct millibox_client *client, json_t **ret_status, stru
 		ready = millibox_ready(client);
 	if (ready < 0 && str_equal(millibox_error_code(client), error_text(ERR_UNTRUSTED)))
 		return daemon_fail(client, err);
+	/* A port that speaks TLS, for instance: the user learns why. */
+	if (ready < 0)
+		(void)json_object_set_new(status, "error",
+		                          json_string(millibox_error_message(client)));
 	running = running && ready >= 0;
 	(void)json_object_set_new(status, "running", json_boolean(running));
 	(void)json_object_set_new(status, "ready", json_boolean(ready > 0));
@@ -122,7 +126,7 @@ int daemon_status_show(const json_t *status, bool as_json)
 	else if (json_is_true(json_object_get(status, "running")))
 		print_text(status);
 	else if (json_object_get(status, "url"))
-		message_show("no daemon listens at %s", message_text(status, "url"));
+		message_show("no daemon answers: %s", message_text(status, "error"));
 	else
 		message_show("no daemon listens at %s; 'millibox up -d' starts one",
 		             message_text(status, "socket"));

@@ -60,8 +60,12 @@ void become_alone(struct fill *fill)
 		(void)error_set(&err, ERR_BOX_FAILED, errno, "arrange descriptors");
 		become_refuse(agent < 0 ? fill->agent : agent, &err);
 	}
-	*fill = (struct fill){
-		.msg = fill->msg, .agent = OWN_AGENT, .pidfd = OWN_PIDFD, .pid_ns = -1, .unified = -1, .cpu = -1};
+	*fill = (struct fill){.msg = fill->msg,
+	                      .agent = OWN_AGENT,
+	                      .pidfd = OWN_PIDFD,
+	                      .pid_ns = -1,
+	                      .unified = -1,
+	                      .cpu = -1};
 }
 
 struct given {

@@ -35,6 +35,18 @@ def test_every_body_has_a_type_that_generators_of_clients_know(bench):
         assert not content or known & content.keys(), operation
 
 
+def test_a_malformed_path_or_query_is_refused_as_described(bench, daemon):
+    """In the form of the path's errors, which differ between systems."""
+    bad = 0
+    with daemon.client() as client:
+        for operation in bench.description.operations():
+            for path in (operation.path.replace("{id}", "%07").replace("{path}", "%zz"), f"{operation.path.replace('{id}', 'x')}?a=%0"):
+                if "%" in path and "{" not in path and (answer := client.request(operation.method, path)).status == 400:
+                    check_answer(operation, answer)
+                    bad += 1
+    assert bad > 250
+
+
 def is_generated(operation):
     """Bodies that are not JSON, and MCP sessions, have their own tests."""
     if operation.path == "/mcp":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The library of a compiler: made once from a toolchain, in the background, for all tenants; and that of Go."""
+"""The library of a compiler: made once from a toolchain, in the background, for all tenants; those of Go and Java."""
 
 import json
 import pathlib
@@ -247,3 +247,31 @@ def test_the_standard_library_of_go_is_compiled_once(make_daemon, folder):
         ident = client.post(f"{V1}/sessions", {"language": "go"}).json["session_id"]
         done = client.post(f"{V1}/sessions/{ident}/execute", {"code": HTTP, "wait": True, "timeout": 60})
         assert done.json["stdout"] == "42\n", done
+
+
+# Java's
+
+
+def compile_java(client, text):
+    """A program that does not compile, so that the result has what the compiler's JVM says. Return: where it has javac from."""
+    code = f"class Main {{ public static void main(String[] a) {{ {text} }} }}"
+    answer = client.post(f"{V1}/execute", {"language": "java", "code": code, "options": {"extra_flags": "-J-Xlog:class+load:stderr"}})
+    assert answer.json["phase"] == "compile" and answer.json["exit_code"] == 1 and "cannot find symbol" in answer.json["stderr"], answer
+    assert answer.json["diagnostics"][0]["line"] == 1, answer
+    [line] = [line for line in answer.json["stderr"].splitlines() if "com.sun.tools.javac.main.JavaCompiler source:" in line]
+    return line.partition("source: ")[2]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not pathlib.Path("/usr/bin/javac").exists(), reason="needs javac")
+def test_the_compiler_of_java_starts_from_an_archive(make_daemon):
+    d = make_daemon().start()
+    with d.client() as client:
+        assert compile_java(client, "x();") == "jrt:/jdk.compiler"
+        layer = made(client)
+        assert (layer["manager"], layer["packages"]) == ("maven", ["compiler"])
+        assert compile_java(client, "y();").startswith("shared objects file")
+        files = {"Other.java": 'package p; public class Other { public static String say() { return "hello"; } }'}
+        done = client.execute("java", 'import p.Other;\npublic class Start { public static void main(String[] a) { System.out.println(Other.say() + a.length); } }',
+                              files=files)
+        assert done["stdout"] == "hello0\n", done

@@ -277,8 +277,9 @@ def test_the_other_kind_of_address_is_named(served, make_daemon):
     port = int(plain.log().split("http://127.0.0.1:")[1].split()[0].strip('"'))
     said = millibox("session", "list", "--url", f"https://127.0.0.1:{port}")
     assert said.returncode != 0 and "starts with http://" in said.stderr, said
-    said = millibox("session", "list", "--url", f"http://127.0.0.1:{served.port}")
-    assert said.returncode != 0 and "starts with https://" in said.stderr, said
+    for command in (("session", "list"), ("status",)):
+        said = millibox(*command, "--url", f"http://127.0.0.1:{served.port}")
+        assert said.returncode != 0 and "starts with https://" in said.stderr, said
     # A request with a body, which the server does not read.
     said = millibox("run", "--url", f"http://127.0.0.1:{served.port}", "-c", "1 # " + "x" * 100000)
     assert said.returncode != 0 and "starts with https://" in said.stderr, said
