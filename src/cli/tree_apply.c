@@ -74,17 +74,17 @@ static mode_t execute_bits(mode_t mode, mode_t wanted)
 /* Return: the permissions that the entry gets. */
 static mode_t choose_mode(const struct tree_change *change, const struct tree_wishes *wishes)
 {
-	mode_t old = change->old_mode, new = change->new_mode;
+	mode_t old = change->old_mode, wanted = change->new_mode;
 
 	if (wishes->modes)
-		return new &TREE_PERMISSIONS;
-	if ((old & S_IFMT) != (new &S_IFMT))
-		return new &TREE_PERMISSIONS & ~own_umask();
+		return wanted & TREE_PERMISSIONS;
+	if ((old & S_IFMT) != (wanted & S_IFMT))
+		return wanted & TREE_PERMISSIONS & ~own_umask();
 	if (S_ISDIR(old))
 		return old & TREE_PERMISSIONS;
-	if (!(old & 0111) == !(new & 0111))
+	if (!(old & 0111) == !(wanted & 0111))
 		return old & TREE_PERMISSIONS;
-	return (old & TREE_PERMISSIONS & ~0111U) | execute_bits(old, new);
+	return (old & TREE_PERMISSIONS & ~0111U) | execute_bits(old, wanted);
 }
 
 static int copy_bytes(int from, int to)

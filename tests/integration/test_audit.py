@@ -462,7 +462,8 @@ def audit(*words, **env):
 
 def test_the_log_is_that_of_the_daemon_that_answers(audited, client):
     log = log_of(audited)
-    wait_for(audited, "daemon.start")  # a thread of the daemon writes the log
+    wait_for(audited, "daemon.start")  # a thread of the daemon writes the log, and its head later
+    host.wait_until(lambda: audit("verify", str(log)).returncode == 0, 10, "the head of the log")
     for words, env in ((["--socket", audited.socket], {}), ([], {"MILLIBOX_SOCKET": audited.socket})):
         said = audit("tail", *words, **env)
         assert said.returncode == 0 and said.stdout.splitlines()[-1] in log.read_text().splitlines(), said

@@ -17,20 +17,32 @@
 
 #define SHOWN_LEAST (16 * KIB)
 
+/* A tenant gets half of all at most; what is left when there are many is shared equally. */
 static bool is_full(const struct run *r)
 {
-	uint64_t most = r->service->config.config->background_output_bytes;
+	const struct run_service *s = r->service;
+	uint64_t most = s->config.config->background_output_bytes;
+	bool is_over = s->shown_bytes > most;
 
-	/* Half of it is for others. */
-	return r->service->shown_bytes > most || (r->tenant && r->tenant->shown_bytes > most / 2);
+	if (!r->tenant || r->tenant->shown_bytes == 0)
+		return !r->tenant && is_over;
+	return r->tenant->shown_bytes > most / 2 ||
+	       (is_over && r->tenant->shown_bytes > most / s->showing);
 }
 
 static void set_shown(struct run *r, size_t bytes)
 {
-	r->service->shown_bytes += bytes - r->shown_bytes;
-	if (r->tenant)
-		r->tenant->shown_bytes += bytes - r->shown_bytes;
+	struct run_service *s = r->service;
+	struct tenant *t = r->tenant;
+	size_t more = bytes - r->shown_bytes; /* wraps around for less */
+
 	r->shown_bytes = bytes;
+	s->shown_bytes += more;
+	if (!t)
+		return;
+	s->showing -= t->shown_bytes > 0;
+	t->shown_bytes += more;
+	s->showing += t->shown_bytes > 0;
 }
 
 size_t run_beside_room(struct run *r, enum output_stream stream, size_t len)

@@ -28,6 +28,7 @@ struct run_service {
 	struct list all;    /* struct run.node: in a fresh box or waiting for one */
 	size_t boxes;       /* fresh boxes not yet gone */
 	size_t shown_bytes; /* output of runs beside queues, while they run */
+	size_t showing;     /* tenants that have some of it */
 	bool draining;
 	void (*on_drained)(void *ctx); /* NULL: no drain, or already called */
 	void *drained_ctx;

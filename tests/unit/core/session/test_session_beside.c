@@ -9,7 +9,7 @@
 
 #define BESIDE_MAX 16
 
-static int set_up(void **state, const char *output)
+static int set_up(void **state, const char *output, bool has_tenants)
 {
 	const struct config_override settings[] = {
 		{"admission.max_running", "2"}, {"admission.max_queued", "2"},
@@ -28,6 +28,7 @@ static int set_up(void **state, const char *output)
 	f->config = config_load(NULL, settings, ARRAY_SIZE(settings), &f->err);
 	if (!f->config)
 		return -1;
+	f->tenants = has_tenants ? tenants_new(f->config) : NULL;
 	make_services(f, 0);
 	return 0;
 }
@@ -37,17 +38,31 @@ static int set_up(void **state, const char *output)
 
 static int setup_crowd(void **state)
 {
-	return set_up(state, "4Mi");
+	return set_up(state, "4Mi", false);
+}
+
+static int setup_tenants(void **state)
+{
+	return set_up(state, "4Mi", true);
+}
+
+static int teardown_tenants(void **state)
+{
+	struct tenants *tenants = ((struct fixture *)*state)->tenants;
+	int r = teardown(state);
+
+	tenants_free(tenants);
+	return r;
 }
 
 static int setup_small(void **state)
 {
-	return set_up(state, "8");
+	return set_up(state, "8", false);
 }
 
 static int setup_large(void **state)
 {
-	return set_up(state, "256Mi");
+	return set_up(state, "256Mi", false);
 }
 
 static struct run_record *start_beside(struct fixture *f, struct session *session, uint64_t rows)
@@ -295,6 +310,41 @@ static void their_output_is_bounded_together(void **state)
 	assert_int_equal(f->runs->shown_bytes, 0);
 }
 
+/* Two tenants have used up all of it. */
+static void a_tenant_within_its_share_of_the_output_loses_nothing(void **state)
+{
+	static const char *const names[] = {"greedy", "eager", "modest"};
+	static char page[64 * 1024];
+	struct fixture *f = *state;
+	struct run_record *e;
+	uint32_t id;
+
+	memset(page, 'x', sizeof(page));
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const struct tenant_settings settings = {.name = names[i]};
+		struct session *session;
+
+		assert_non_null(tenants_add(f->tenants, &settings, &f->err));
+		f->request.tenant = names[i];
+		session = ready(f);
+		for (size_t k = 0; k < 10 && i < 2; k++) {
+			e = beside(f, session, 0, &id);
+			fake_output(box_of(f, session), id, OUTPUT_STDOUT, page, sizeof(page));
+			fake_output(box_of(f, session), id, OUTPUT_STDOUT, page, sizeof(page));
+		}
+		if (i < 2)
+			assert_in_range(tenants_find(f->tenants, names[i])->shown_bytes,
+			                SHOWN_MAX / 2, SHOWN_MAX);
+		if (i < 2)
+			continue;
+		assert_true(f->runs->shown_bytes > SHOWN_MAX);
+		e = beside(f, session, 0, &id);
+		fake_output(box_of(f, session), id, OUTPUT_STDOUT, page, sizeof(page));
+		fake_output(box_of(f, session), id, OUTPUT_STDOUT, page, sizeof(page));
+		assert_int_equal(run_record_printed(e, OUTPUT_STDOUT)->len, 2 * sizeof(page));
+	}
+}
+
 static void they_wait_for_the_box_and_for_its_resumption(void **state)
 {
 	struct fixture *f = *state;
@@ -476,6 +526,9 @@ int main(void)
 	                                        setup_large, teardown),
 		cmocka_unit_test_setup_teardown(their_output_is_bounded_together, setup_crowd,
 	                                        teardown),
+		cmocka_unit_test_setup_teardown(
+			a_tenant_within_its_share_of_the_output_loses_nothing, setup_tenants,
+			teardown_tenants),
 		TEST(they_take_no_place),
 		TEST(cancelling_one_in_a_pause_leaves_the_places_of_others),
 		TEST(cancelling_the_only_one_in_a_pause_wakes_the_session),
