@@ -325,13 +325,15 @@ static struct driver_caps caps_of(const struct engine_probe *probe, bool strict,
 	return (struct driver_caps){
 		.layers = probe->layers,
 		.required_layers = strict ? LAYERS_STRICT : LAYERS_BEST_EFFORT,
-		.networks = probe->bridge ? BOX_NETWORK_BIT(BOX_NETWORK_BRIDGE) : 0,
+		.networks = (probe->features & ENGINE_CAN_BRIDGE)
+		                    ? BOX_NETWORK_BIT(BOX_NETWORK_BRIDGE)
+		                    : 0,
 		.landlock_abi = probe->landlock_abi,
 		.boxes_max = probe->boxes_max,
 		.daemon_uid = probe->daemon_uid,
-		.can_freeze = probe->cgroup != ENGINE_CGROUP_NONE,
-		.can_keep = keeps,
-		.has_roots = probe->images != 0,
+		.can_freeze = (probe->features & ENGINE_CAN_FREEZE) != 0,
+		.can_keep = keeps && (probe->features & ENGINE_CAN_KEEP) != 0,
+		.has_roots = (probe->features & ENGINE_CAN_IMAGE) != 0,
 		.counts_usage = (probe->layers & LAYER_BIT(LAYER_CGROUP_MEMORY)) != 0,
 		.cgroup = cgroups[probe->cgroup],
 		.ids = ids[probe->ids],
@@ -361,7 +363,7 @@ struct driver *native_new(const struct native_config *config, int sock, pid_t pi
 	n->seq = NATIVE_PROBE_SEQ;
 	n->counted_max = boxes_to_keep_counted();
 	n->by_id = map_new();
-	n->has_zygotes = probe->zygotes != 0;
+	n->has_zygotes = (probe->features & ENGINE_CAN_ZYGOTE) != 0;
 	n->on_engine_lost = config->on_engine_lost;
 	n->ctx = config->ctx;
 	list_init(&n->boxes);
