@@ -52,6 +52,7 @@
 #include "http/tcp_owner.h"
 #include "io/loop.h"
 #include "seal/seal.h"
+#include "service/services.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -96,6 +97,7 @@ struct daemon {
 	struct install_parts packing;
 	struct helpers helpers;
 	struct catalog *catalog;
+	struct services *services;
 	char **bases; /* owned, NULL-terminated */
 	struct loop *loop;
 	struct metrics *metrics;
@@ -452,6 +454,26 @@ static void start_metrics(struct daemon *d)
 	loop_lag_start(&d->lag, d->loop, d->metrics);
 }
 
+static void on_services(void *ctx)
+{
+	const struct daemon *d = ctx;
+
+	driver_serve(d->driver, d->services);
+}
+
+static void start_services(struct daemon *d)
+{
+	d->services =
+		services_new(&(struct services_config){.loop = d->loop,
+	                                               .egress = TAKE_FD(d->helpers.egress.sock),
+	                                               .gateway = TAKE_FD(d->helpers.gateway.sock),
+	                                               .gateway_events = catalog_events(d->catalog),
+	                                               .on_change = on_services,
+	                                               .ctx = d});
+	driver_serve(d->driver, d->services);
+	secret_setup_attach(&d->secrets, d->config, d->services, d->sessions, d->loop);
+}
+
 static int start_http(struct daemon *d, struct error *err)
 {
 	const struct config *c = d->config;
@@ -498,10 +520,7 @@ static int start_http(struct daemon *d, struct error *err)
 		return -1;
 	if (native_attach_loop(d->driver, d->loop, err) < 0)
 		return -1;
-	native_attach_egress(d->driver, TAKE_FD(d->helpers.egress.sock));
-	secret_setup_attach(&d->secrets, c, d->driver, d->sessions, d->loop);
-	native_attach_gateway(d->driver, TAKE_FD(d->helpers.gateway.sock),
-	                      catalog_events(d->catalog));
+	start_services(d);
 	session_service_restore(d->sessions, d->saved);
 	session_saved_free(TAKE_PTR(d->saved));
 	/* Now it is known which roots have boxes. */
@@ -742,6 +761,7 @@ static void take_down(struct daemon *d)
 	audit_close(d->audit);
 	if (d->driver)
 		driver_free(d->driver); /* waits for the engine's cleanup */
+	services_free(d->services);
 	catalog_free(d->catalog);
 	helpers_end(&d->helpers);
 	secret_setup_done(&d->secrets);

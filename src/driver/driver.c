@@ -71,6 +71,38 @@ int box_adopt(struct driver *d, const struct box_spec *spec, const struct box_ev
 	return d->ops->adopt(d, spec, events, ret_box, ret_frozen, err);
 }
 
+void driver_serve(struct driver *d, const struct services *services)
+{
+	const uint32_t allowlist = BOX_NETWORK_BIT(BOX_NETWORK_ALLOWLIST);
+
+	d->services = services;
+	d->caps.networks &= ~allowlist;
+	if (d->caps.can_egress && services_have_egress(services))
+		d->caps.networks |= allowlist;
+	d->caps.has_mcp = d->caps.can_gateway && services_have_gateway(services);
+	if (d->ops->serve)
+		d->ops->serve(d, services);
+}
+
+void box_open_egress(struct box *box, int listener)
+{
+	const struct box_spec *spec = &box->spec;
+
+	if (listener >= 0 && spec->network == BOX_NETWORK_ALLOWLIST)
+		box->egress = services_open_egress(box->driver->services, listener, spec->tenant,
+		                                   spec->rules);
+}
+
+void box_open_gateway(struct box *box, int listener)
+{
+	const struct box_spec *spec = &box->spec;
+	const struct gateway_caller who = {spec->tenant, spec->id, spec->request_id};
+
+	if (listener >= 0 && spec->tools)
+		box->gateway =
+			services_open_gateway(box->driver->services, listener, &who, spec->tools);
+}
+
 void driver_settle(struct driver *d)
 {
 	if (d->ops->settle)
@@ -345,7 +377,7 @@ void box_set_tools(struct box *box, struct box_rules *tools)
 	box_rules_unref(box->spec.tools);
 	box->spec.tools = box_rules_ref(tools);
 	if (box->gateway)
-		gateway_port_change(box->gateway);
+		gateway_port_change(box->gateway, tools);
 }
 
 size_t box_tool_denials(struct box *box, struct box_tool_denial *ret, size_t max)

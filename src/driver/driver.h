@@ -13,7 +13,7 @@
 #include "driver/box_exec.h"
 #include "driver/box_spec.h"
 #include "driver/counters.h"
-#include "driver/helper_group.h"
+#include "service/helper_group.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +21,7 @@
 struct loop;
 struct driver;
 struct box;
+struct services;
 
 #define BOX_NETWORK_BIT(network) (1u << (network))
 
@@ -32,6 +33,8 @@ struct driver_caps {
 	uint32_t networks;        /* mask of enum box_network, besides none */
 	bool can_mount;           /* host directories in a box */
 	bool has_mcp;             /* MCP servers' tools for code in a box */
+	bool can_egress;          /* with a proxy: BOX_NETWORK_ALLOWLIST */
+	bool can_gateway;         /* with a gateway: has_mcp */
 	uint32_t landlock_abi;
 	uint32_t boxes_max;
 	uint32_t daemon_uid; /* reserved for the daemon; 0: none */
@@ -89,6 +92,8 @@ struct driver_ops {
 	/* NULL: no box outlives a daemon. */
 	int (*adopt)(struct driver *d, const struct box_spec *spec, const struct box_events *events,
 	             struct box **ret_box, bool *ret_frozen, struct error *err);
+	/* May be NULL. See driver_serve; @d has them. */
+	void (*serve)(struct driver *d, const struct services *services);
 	/* May be NULL. End kept boxes not adopted. */
 	void (*settle)(struct driver *d);
 	/* May be NULL. Kept boxes survive the free that follows. */
@@ -116,6 +121,7 @@ struct driver_ops {
 struct driver {
 	const struct driver_ops *ops;
 	struct driver_caps caps;
+	const struct services *services;  /* borrowed; NULL: none yet */
 	struct helper_group import_group; /* for millibox-import; owned */
 };
 
@@ -129,6 +135,11 @@ int box_create(struct driver *d, const struct box_spec *spec, const struct box_e
  */
 int box_adopt(struct driver *d, const struct box_spec *spec, const struct box_events *events,
               struct box **ret_box, bool *ret_frozen, struct error *err) attr_must_check;
+/**
+ * driver_serve - boxes get the proxy and the gateway of @services. Again when one of them is gone
+ * for good: requests that need it are refused from then on.
+ */
+void driver_serve(struct driver *d, const struct services *services);
 /** driver_settle - adoption is complete: end other kept boxes. */
 void driver_settle(struct driver *d);
 /** driver_leave - before driver_free: kept boxes outlive the daemon. */

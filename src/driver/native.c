@@ -266,9 +266,6 @@ static void free_engine(struct native *n)
 	stays = n->leaving && has_kept(n);
 	LIST_FOREACH (b, &n->boxes, struct native_box, node)
 		native_box_free(b);
-	egress_link_free(n->egress);
-	if (!n->is_host_network)
-		gateway_link_free(n->gateway);
 	if (!stays && n->sock >= 0 && n->base.caps.can_keep)
 		send_shutdown(n);
 	/* EOF makes the engine end all boxes, clean up and exit. */
@@ -283,6 +280,13 @@ static void free_engine(struct native *n)
 	free(n);
 }
 
+/* A box of the second engine knows that one. */
+static void native_serve(struct driver *d, const struct services *services)
+{
+	if (native(d)->host_network)
+		driver_serve(&native(d)->host_network->base, services);
+}
+
 static void native_free(struct driver *d)
 {
 	if (native(d)->host_network)
@@ -294,6 +298,7 @@ static const struct driver_ops native_ops = {
 	.name = "native",
 	.create = native_box_create,
 	.adopt = native_box_adopt,
+	.serve = native_serve,
 	.settle = native_settle,
 	.leave = native_leave,
 	.freeze = native_box_freeze,
@@ -326,11 +331,13 @@ static struct driver_caps caps_of(const struct engine_probe *probe, bool strict,
 		.layers = probe->layers,
 		.required_layers = strict ? LAYERS_STRICT : LAYERS_BEST_EFFORT,
 		.networks = (probe->features & ENGINE_CAN_BRIDGE)
-		                    ? BOX_NETWORK_BIT(BOX_NETWORK_BRIDGE)
-		                    : 0,
+	                            ? BOX_NETWORK_BIT(BOX_NETWORK_BRIDGE)
+	                            : 0,
 		.landlock_abi = probe->landlock_abi,
 		.boxes_max = probe->boxes_max,
 		.daemon_uid = probe->daemon_uid,
+		.can_egress = (probe->features & ENGINE_CAN_EGRESS) != 0,
+		.can_gateway = (probe->features & ENGINE_CAN_GATEWAY) != 0,
 		.can_freeze = (probe->features & ENGINE_CAN_FREEZE) != 0,
 		.can_keep = keeps && (probe->features & ENGINE_CAN_KEEP) != 0,
 		.has_roots = (probe->features & ENGINE_CAN_IMAGE) != 0,
@@ -435,7 +442,6 @@ static int spawn_host_network(const struct native_config *config, struct native 
 	if (spawn_engine(&second, &d, err) < 0)
 		return error_wrap(err, "network host");
 	n->host_network = native(d);
-	n->host_network->is_host_network = true;
 	n->base.caps.networks |= BOX_NETWORK_BIT(BOX_NETWORK_HOST);
 	return 0;
 }
@@ -453,45 +459,6 @@ int native_spawn(const struct native_config *config, struct driver **ret_driver,
 	driver_free(*ret_driver);
 	*ret_driver = NULL;
 	return -1;
-}
-
-void native_attach_gateway(struct driver *d, int starter, const struct gateway_events *events)
-{
-	if (starter < 0)
-		return;
-	native(d)->gateway = gateway_link_new(native(d)->loop, starter, events, &d->caps.has_mcp);
-	if (native(d)->host_network)
-		native(d)->host_network->gateway = native(d)->gateway;
-}
-
-int native_gateway_starter(struct driver *d)
-{
-	return gateway_link_starter(native(d)->gateway);
-}
-
-/* Requests that need a network are refused from now on. */
-static void on_egress_lost(void *ctx)
-{
-	struct driver *d = ctx;
-
-	d->caps.networks &= ~BOX_NETWORK_BIT(BOX_NETWORK_ALLOWLIST);
-}
-
-void native_attach_egress(struct driver *d, int starter)
-{
-	native(d)->egress = egress_link_new(native(d)->loop, starter, on_egress_lost, d);
-	d->caps.networks |= BOX_NETWORK_BIT(BOX_NETWORK_ALLOWLIST);
-}
-
-void native_set_secrets(struct driver *d, const struct egress_source *source)
-{
-	egress_link_set_source(native(d)->egress, source);
-}
-
-void native_secrets_changed(struct driver *d, const char *tenant)
-{
-	if (native(d)->egress)
-		egress_link_refresh(native(d)->egress, tenant);
 }
 
 static int attach_engine(struct native *n, struct loop *loop, struct error *err)

@@ -9,7 +9,6 @@
 
 struct driver;
 struct error;
-struct gateway_events;
 struct loop;
 
 struct native_config {
@@ -59,15 +58,3 @@ struct native_config {
 int native_spawn(const struct native_config *config, struct driver **ret_driver,
                  struct error *err) attr_must_check;
 int native_attach_loop(struct driver *d, struct loop *loop, struct error *err) attr_must_check;
-/** native_attach_gateway - likewise (gateway_link.h); @starter -1: no MCP server is configured. */
-void native_attach_gateway(struct driver *d, int starter, const struct gateway_events *events);
-/** native_gateway_starter - as gateway_link_starter. */
-int native_gateway_starter(struct driver *d);
-/** native_attach_egress - after native_attach_loop; takes @starter (egress_link.h). */
-void native_attach_egress(struct driver *d, int starter);
-
-struct egress_source;
-/** native_set_secrets - after native_attach_egress. */
-void native_set_secrets(struct driver *d, const struct egress_source *source);
-/** native_secrets_changed - boxes of @tenant get their secrets again. */
-void native_secrets_changed(struct driver *d, const char *tenant);

@@ -131,16 +131,6 @@ static void on_overdue(void *ctx)
 	lose_box(b, &err);
 }
 
-/* Earlier the socket does not listen. */
-static void open_gateway(struct native_box *b)
-{
-	struct gateway_link *l = native_of(b)->gateway;
-	int listener = b->fds[ENGINE_FD_GATEWAY];
-
-	if (l && listener >= 0 && b->base.spec.tools)
-		b->base.gateway = gateway_port_open(l, listener, &b->base.spec);
-}
-
 static void on_hello(void *ctx, const struct msg_hello *hello)
 {
 	struct native_box *b = ctx;
@@ -152,7 +142,8 @@ static void on_hello(void *ctx, const struct msg_hello *hello)
 		return;
 	}
 	timer_stop(b->timer);
-	open_gateway(b);
+	/* Earlier the socket does not listen. */
+	box_open_gateway(&b->base, b->fds[ENGINE_FD_GATEWAY]);
 	set_state(b, NATIVE_READY);
 	b->base.events.on_ready(b->base.events.ctx);
 }
@@ -504,16 +495,6 @@ static struct msg_setup setup_of(const struct native_box *b, const struct engine
 
 static_assert(ENGINE_EGRESS_PORT == BOX_PROXY_PORT, "the variables of programs name the port");
 
-static void open_egress(struct native_box *b)
-{
-	struct egress_link *l = native_of(b)->egress;
-	int listener = b->fds[ENGINE_FD_NETWORK];
-
-	if (l && listener >= 0 && b->base.spec.network == BOX_NETWORK_ALLOWLIST)
-		b->base.egress =
-			egress_port_open(l, listener, b->base.spec.tenant, b->base.spec.rules);
-}
-
 void native_box_created(struct native_box *b, const struct engine_created *created,
                         const int fds[ENGINE_FD_COUNT])
 {
@@ -535,7 +516,7 @@ void native_box_created(struct native_box *b, const struct engine_created *creat
 		lose_box(b, &err);
 		return;
 	}
-	open_egress(b);
+	box_open_egress(&b->base, b->fds[ENGINE_FD_NETWORK]);
 	link_open(b->base.link, TAKE_FD(b->fds[ENGINE_FD_AGENT]), &setup);
 }
 
@@ -574,7 +555,7 @@ int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct
 	b->freeze_asked = b->freeze_wanted = *ret_frozen = kept->created.frozen;
 	native_kept_free(kept);
 	set_state(b, NATIVE_BUILDING);
-	open_egress(b);
+	box_open_egress(&b->base, b->fds[ENGINE_FD_NETWORK]);
 	/* A run that ended before would otherwise count everything since the box was made. */
 	if (spec->network == BOX_NETWORK_BRIDGE)
 		(void)!traffic_read(b->fds[ENGINE_FD_NETWORK], &b->traffic_before);

@@ -13,8 +13,8 @@
 #include "base/list.h"
 #include "driver/internal.h"
 #include "driver/native.h"
-#include "driver/refusals.h"
 #include "engine/engine.h"
+#include "service/refusals.h"
 #include <sys/types.h>
 
 struct map;
@@ -58,11 +58,7 @@ struct native {
 	struct list waiting; /* struct native_waiting: requests the socket had no room for, owned */
 	uint32_t seq;
 	struct native
-		*host_network;      /* makes boxes with network host; owned; NULL: there are none */
-	bool is_host_network;       /* it is that one */
-	struct egress_link *egress; /* owned; NULL: boxes have no network */
-	struct gateway_link *gateway; /* owned, in .host_network borrowed; NULL: no MCP server is
-	                               * configured */
+		*host_network; /* makes boxes with network host; owned; NULL: there are none */
 	struct native_zygote zygotes[ENGINE_ZYGOTES_MAX];
 	bool has_zygotes;
 	void (*on_engine_lost)(void *ctx, const struct error *err);

@@ -242,7 +242,6 @@ static int add_host_network(struct native_rig *rig)
 	assert_int_equal(fd_socketpair(SOCK_SEQPACKET, pair), 0);
 	second = native_new(&rig->config, pair[0], 0, &rig->probe);
 	n->host_network = CONTAINER_OF(second, struct native, base);
-	n->host_network->is_host_network = true;
 	n->base.caps.networks |= BOX_NETWORK_BIT(BOX_NETWORK_HOST);
 	assert_int_equal(native_attach_loop(second, rig->loop, &rig->err), 0);
 	return pair[1];

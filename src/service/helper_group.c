@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/helper_group.h"
+#include "service/helper_group.h"
 
 #include "base/fd.h"
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/egress_link.h"
+#include "service/egress_link.h"
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "driver/service_link.h"
 #include "egress/order.h"
+#include "service/service_link.h"
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>

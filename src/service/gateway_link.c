@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/gateway_link.h"
+#include "service/gateway_link.h"
 
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "driver/service_link.h"
+#include "service/service_link.h"
 #include <assert.h>
 #include <string.h>
 
@@ -17,12 +17,14 @@ static_assert(GATEWAY_SERVER_LEN <= BOX_TOOL_LEN && GATEWAY_TOOL_LEN <= BOX_TOOL
 struct gateway_link {
 	struct service_link service;
 	struct gateway_events events;
-	bool *is_there; /* borrowed */
+	void (*on_lost)(void *ctx);
+	void *ctx;
 };
 
 struct gateway_port {
 	struct service_port port;
-	const struct box_spec *spec; /* borrowed; NULL: closed */
+	struct gateway_caller who; /* borrowed */
+	struct box_rules *tools;   /* a reference; NULL: closed */
 	struct box_tool_denial denials[DENIALS_MAX];
 	size_t denials_count;
 };
@@ -35,7 +37,7 @@ static struct gateway_limits limits_of(const struct box_network_limits *limits)
 static int send_order(const struct service_port *port)
 {
 	const struct gateway_port *p = CONTAINER_OF(port, struct gateway_port, port);
-	const struct box_rules *tools = p->spec ? p->spec->tools : NULL;
+	const struct box_rules *tools = p->tools;
 	struct gateway_order order = {
 		.op = port->due, .box = port->number, .tenant = service_port_tenant(port)};
 	cleanup_buf struct buf message = BUF_INIT(GATEWAY_MESSAGE_MAX);
@@ -56,7 +58,10 @@ static int send_order(const struct service_port *port)
 
 static void free_port(struct service_port *port)
 {
-	free(CONTAINER_OF(port, struct gateway_port, port));
+	struct gateway_port *p = CONTAINER_OF(port, struct gateway_port, port);
+
+	box_rules_unref(p->tools);
+	free(p);
 }
 
 static void add_denial(struct gateway_port *p, const struct gateway_event *event)
@@ -80,14 +85,12 @@ static void take_call(struct gateway_link *l, const struct gateway_event *event)
 {
 	struct service_port *port = service_link_find(&l->service, event->box);
 	struct gateway_port *p = port ? CONTAINER_OF(port, struct gateway_port, port) : NULL;
-	struct gateway_caller who = {.tenant = ""};
 
-	if (!p || !p->spec || event->outcome >= GATEWAY_OUTCOME_COUNT) /* closed meanwhile */
+	if (!p || !p->tools || event->outcome >= GATEWAY_OUTCOME_COUNT) /* closed meanwhile */
 		return;
 	if (event->outcome == GATEWAY_DENIED)
 		add_denial(p, event);
-	who = (struct gateway_caller){port->tenant, p->spec->id, p->spec->request_id};
-	l->events.on_called(l->events.ctx, &who, event);
+	l->events.on_called(l->events.ctx, &p->who, event);
 }
 
 static void on_event(struct service_link *service, void *data, int fd)
@@ -108,14 +111,16 @@ static void on_event(struct service_link *service, void *data, int fd)
 
 static void on_ended(struct service_link *service, bool is_last)
 {
-	struct gateway_link *l = CONTAINER_OF(service, struct gateway_link, service);
+	const struct gateway_link *l = CONTAINER_OF(service, struct gateway_link, service);
 
-	*l->is_there = !is_last;
 	l->events.on_lost(l->events.ctx, is_last);
+	if (is_last)
+		l->on_lost(l->ctx);
 }
 
 struct gateway_link *gateway_link_new(struct loop *loop, int starter,
-                                      const struct gateway_events *events, bool *is_there)
+                                      const struct gateway_events *events,
+                                      void (*on_lost)(void *ctx), void *ctx)
 {
 	static const struct service_ops ops = {
 		.program = "millibox-gateway",
@@ -130,8 +135,7 @@ struct gateway_link *gateway_link_new(struct loop *loop, int starter,
 	};
 	struct gateway_link *l = NEW(struct gateway_link);
 
-	*l = (struct gateway_link){.events = *events, .is_there = is_there};
-	*is_there = true;
+	*l = (struct gateway_link){.events = *events, .on_lost = on_lost, .ctx = ctx};
 	service_link_init(&l->service, &ops, loop, starter);
 	return l;
 }
@@ -150,17 +154,21 @@ int gateway_link_starter(const struct gateway_link *l)
 }
 
 struct gateway_port *gateway_port_open(struct gateway_link *l, int listener,
-                                       const struct box_spec *spec)
+                                       const struct gateway_caller *who, struct box_rules *tools)
 {
 	struct gateway_port *p = NEW(struct gateway_port);
 
-	*p = (struct gateway_port){.spec = spec};
-	service_port_open(&p->port, &l->service, listener, spec->tenant);
+	*p = (struct gateway_port){.who = *who, .tools = box_rules_ref(tools)};
+	service_port_open(&p->port, &l->service, listener, who->tenant);
 	return p;
 }
 
-void gateway_port_change(struct gateway_port *p)
+void gateway_port_change(struct gateway_port *p, struct box_rules *tools)
 {
+	struct box_rules *old = p->tools;
+
+	p->tools = box_rules_ref(tools);
+	box_rules_unref(old);
 	service_port_order(&p->port, GATEWAY_ALLOW);
 }
 
@@ -170,7 +178,7 @@ void gateway_port_close(struct gateway_port *p)
 		return;
 	/* What it did is known before it is gone. */
 	service_link_receive_all(p->port.link);
-	p->spec = NULL;
+	box_rules_unref(TAKE_PTR(p->tools));
 	service_port_close(&p->port);
 }
 

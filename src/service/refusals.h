@@ -9,7 +9,7 @@
 
 #include "base/attr.h"
 #include "bridge/order.h"
-#include "driver/box_spec.h"
+#include "service/reach.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/refusals.h"
+#include "service/refusals.h"
 #include "unit.h"
 
 #include <arpa/inet.h>

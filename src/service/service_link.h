@@ -14,7 +14,7 @@
  */
 
 #include "base/list.h"
-#include "driver/box_spec.h"
+#include "service/reach.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -8,8 +8,9 @@
  */
 
 #include "base/attr.h"
-#include "driver/box_spec.h"
 #include "gateway/order.h"
+#include "service/reach.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 struct gateway_link;
@@ -36,11 +37,12 @@ struct gateway_events {
 
 void gateway_link_free(struct gateway_link *l);
 /**
- * gateway_link_new - takes @starter: each message carries the socket of a new gateway. *is_there is
- * true until there will be none.
+ * gateway_link_new - takes @starter: each message carries the socket of a new gateway. @on_lost:
+ * there is no gateway and will be none; after events->on_lost.
  */
 struct gateway_link *gateway_link_new(struct loop *loop, int starter,
-                                      const struct gateway_events *events, bool *is_there)
+                                      const struct gateway_events *events,
+                                      void (*on_lost)(void *ctx), void *ctx)
 	attr_owned(gateway_link_free);
 
 /** gateway_link_starter - where servers can be sent anew (gateway/order.h); -1: none. Borrowed. */
@@ -48,11 +50,13 @@ int gateway_link_starter(const struct gateway_link *l);
 
 /** gateway_port_close - calls of the box are cancelled. */
 void gateway_port_close(struct gateway_port *p);
-/** gateway_port_open - @listener is borrowed as long as the port; @spec too, with its tools. */
+/** gateway_port_open - @listener and the texts of @who are borrowed as long as the port; @tools is
+ * referenced. */
 struct gateway_port *gateway_port_open(struct gateway_link *l, int listener,
-                                       const struct box_spec *spec) attr_owned(gateway_port_close);
-/** gateway_port_change - the tools of its spec have changed. */
-void gateway_port_change(struct gateway_port *p);
+                                       const struct gateway_caller *who, struct box_rules *tools)
+	attr_owned(gateway_port_close);
+/** gateway_port_change - calls of others are refused from now on. */
+void gateway_port_change(struct gateway_port *p, struct box_rules *tools);
 /**
  * gateway_port_denials - receives what the gateway has sent, then moves up to @max denied calls to
  * @ret. Return: their number.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/service_link.h"
+#include "service/service_link.h"
 
 #include "base/alloc.h"
 #include "base/fd.h"

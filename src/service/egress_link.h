@@ -8,7 +8,7 @@
  */
 
 #include "base/attr.h"
-#include "driver/box_spec.h"
+#include "service/reach.h"
 #include <stddef.h>
 
 struct buf;
