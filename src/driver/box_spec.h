@@ -15,6 +15,20 @@
 #define BOX_ROOT_LEN    65  /* [a-z0-9._-]{1,64}, not starting with a dot, and NUL */
 #define BOX_ZYGOTE_LEN  64  /* FOLDER/FILE of the runners, and NUL */
 #define BOX_MODULES_LEN 512 /* separated by spaces, and NUL */
+#define BOX_ENGINE_LEN  32  /* name of an engine: [a-z0-9-]{1,31}, a letter first, and NUL */
+
+/* What stands between a program and the host's kernel, in ascending order. */
+enum box_grade {
+	BOX_GRADE_NAMESPACE, /* the kernel is shared */
+	BOX_GRADE_GVISOR,    /* a kernel in user space */
+	BOX_GRADE_VM,        /* a kernel of its own, in a virtual machine */
+	BOX_GRADE_COUNT
+};
+
+/** box_grade_name - "namespace", "gvisor", "vm"; a literal. */
+const char *box_grade_name(enum box_grade grade);
+/** box_grade_find - Return: BOX_GRADE_COUNT: there is no such word. */
+enum box_grade box_grade_find(const char *name);
 
 struct box_limits {
 	uint64_t memory_bytes;
@@ -46,6 +60,7 @@ const char *box_network_name(enum box_network network);
 
 struct box_spec {
 	char id[BOX_ID_LEN];
+	char engine[BOX_ENGINE_LEN];      /* that makes it; "": the default */
 	char request_id[BOX_REQUEST_LEN]; /* for logs; "": none */
 	char root[BOX_ROOT_LEN];          /* a root of the driver's; "": the host's */
 	char packages[BOX_ROOT_LEN];      /* a root of the driver's, mounted read-only; "": none */

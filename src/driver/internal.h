@@ -16,7 +16,8 @@ struct box {
 	struct link *link; /* owned; as long as the box */
 	struct box_events events;
 	struct box_spec spec;
-	uint32_t layers; /* mask of enum wire_layer; grows until HELLO */
+	uint32_t layers;  /* mask of enum wire_layer; grows until HELLO */
+	uint32_t vouched; /* of those, what only the runtime's word shows */
 	enum box_start start;
 	bool has_started;
 	bool has_bundle;               /* BOX_BUNDLE_PATH was written */

@@ -239,7 +239,8 @@ enum engine_fd {
 struct engine_created {
 	uint32_t fds;      /* mask of enum engine_fd */
 	uint32_t layers;   /* mask of enum wire_layer that the engine applied */
-	uint32_t vouched;  /* of those, the ones that only the runtime's word shows */
+	uint32_t vouched;  /* those that only the runtime's word shows, unless the agent measures
+	                    * them; the agent's own may be among them */
 	uint32_t host_uid; /* of the payload, on the host */
 	uint32_t pid;      /* of the box's PID 1, on the host */
 	uint32_t uid;      /* of the payload, in the box */

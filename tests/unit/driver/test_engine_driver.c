@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "native_rig.h"
+#include "engine_rig.h"
 
 /* How many of the next sends fail with a full socket. */
 static unsigned full_for;
@@ -21,6 +21,10 @@ int __wrap_fd_send(int sock, const void *data, size_t len, const int *fds, size_
 	return __real_fd_send(sock, data, len, fds, count);
 }
 
+static void ignore_loss(void *ctx attr_unused, const struct error *err attr_unused)
+{
+}
+
 static void required_layers_do_not_depend_on_who_starts(void **state)
 {
 	static const enum engine_ids ids[] = {ENGINE_IDS_RANGE, ENGINE_IDS_SUBID,
@@ -29,24 +33,59 @@ static void required_layers_do_not_depend_on_who_starts(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
 		const struct engine_probe probe = {.ids = ids[i]};
-		struct native_config config = {.strict = true, .agent_path = "/nonexistent/agent"};
-		struct driver *d = native_new(&config, -1, 0, &probe);
+		struct engine_config config = {.is_native = true,
+		                               .strict = true,
+		                               .agent_path = "/nonexistent/agent",
+		                               .on_engine_lost = ignore_loss};
+		struct driver *d = engine_driver_new(&config, -1, 0, &probe);
 
 		assert_int_equal(d->caps.required_layers, LAYERS_STRICT);
 		driver_free(d);
 		config.strict = false;
-		d = native_new(&config, -1, 0, &probe);
+		d = engine_driver_new(&config, -1, 0, &probe);
 		assert_int_equal(d->caps.required_layers, LAYERS_BEST_EFFORT);
+		driver_free(d);
+	}
+}
+
+/* Of an engine that is not native: what it promised, and where the kernel is shared no less than
+ * what makes a box. */
+static void another_engine_is_held_to_its_word(void **state)
+{
+	const uint32_t least = LAYER_BIT(LAYER_PID) | LAYER_BIT(LAYER_MNT) | LAYER_BIT(LAYER_NET) |
+	                       LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS);
+	const struct {
+		enum engine_grade grade;
+		uint32_t promised, required;
+		bool is_used;
+	} rows[] = {
+		{ENGINE_GRADE_NAMESPACE, least, least, true},
+		{ENGINE_GRADE_NAMESPACE, LAYERS_ALL, LAYERS_ALL, true},
+		{ENGINE_GRADE_NAMESPACE, least & ~LAYER_BIT(LAYER_NET), least, false},
+		{ENGINE_GRADE_GVISOR, LAYER_BIT(LAYER_PID), LAYER_BIT(LAYER_PID), true},
+		{ENGINE_GRADE_VM, 0, 0, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct engine_probe probe = {.layers = rows[i].promised,
+		                                   .grade = rows[i].grade};
+		const struct engine_config config = {.name = "other",
+		                                     .agent_path = "/nonexistent/agent"};
+		struct driver *d = engine_driver_new(&config, -1, 0, &probe);
+
+		assert_int_equal(d->caps.required_layers, rows[i].required);
+		assert_int_equal(d->breaker.state == BREAKER_CLOSED, rows[i].is_used);
 		driver_free(d);
 	}
 }
 
 static void capabilities_come_from_the_probe(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	const struct driver_caps *caps = &rig->driver->caps;
 
-	assert_string_equal(rig->driver->ops->name, "native");
+	assert_string_equal(rig->driver->name, "native");
 	assert_int_equal(caps->layers, LAYERS_ALL);
 	assert_int_equal(caps->required_layers, LAYERS_STRICT);
 	assert_int_equal(caps->landlock_abi, 4);
@@ -60,7 +99,7 @@ static void capabilities_come_from_the_probe(void **state)
 
 static void the_end_of_the_engine_is_the_end_of_all_boxes(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box_spec spec = sample_spec("d");
 	struct box *ready, *asked, *destroying, *none = NULL;
 
@@ -89,7 +128,7 @@ static void the_end_of_the_engine_is_the_end_of_all_boxes(void **state)
 
 static void a_box_requested_after_the_engines_death_is_refused(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box_spec spec = sample_spec("a");
 	struct box *box = NULL;
 
@@ -101,7 +140,7 @@ static void a_box_requested_after_the_engines_death_is_refused(void **state)
 
 static void a_box_destroyed_after_the_engines_death_goes(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box;
 
 	(void)rig_ready(rig, "a", &box);
@@ -114,7 +153,7 @@ static void a_box_destroyed_after_the_engines_death_goes(void **state)
 
 static void a_full_socket_delays_requests_and_keeps_their_order(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_request request;
 	struct box *box;
 
@@ -133,7 +172,7 @@ static void a_full_socket_delays_requests_and_keeps_their_order(void **state)
 	assert_int_equal(full_for, 0);
 }
 
-static struct box *ready_with_bridge(struct native_rig *rig, const char *id)
+static struct box *ready_with_bridge(struct engine_rig *rig, const char *id)
 {
 	struct box_spec spec = sample_spec(id);
 	struct engine_request request;
@@ -152,7 +191,7 @@ static struct box *ready_with_bridge(struct native_rig *rig, const char *id)
 
 static void of_changes_of_a_network_that_wait_the_last_is_sent(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box = ready_with_bridge(rig, "a");
 	struct engine_request request;
 
@@ -181,7 +220,7 @@ static void of_changes_of_a_network_that_wait_the_last_is_sent(void **state)
 /* At once, or after it waited. */
 static void a_box_whose_network_cannot_be_changed_is_lost(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 
 	for (unsigned waits = 0; waits < 2; waits++) {
 		struct box *box = ready_with_bridge(rig, waits ? "b" : "a");
@@ -206,7 +245,7 @@ static void a_box_whose_network_cannot_be_changed_is_lost(void **state)
 
 static void requests_that_wait_go_with_the_driver(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 
 	full_for = 1;
 	(void)rig_create(rig, "a");
@@ -218,7 +257,7 @@ static void requests_that_wait_go_with_the_driver(void **state)
 
 static void freeing_kills_what_is_left_without_a_callback(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box;
 	char c;
 
@@ -233,23 +272,23 @@ static void freeing_kills_what_is_left_without_a_callback(void **state)
 }
 
 /* Return: the test's end of a second engine, for boxes with network host. */
-static int add_host_network(struct native_rig *rig)
+static int add_host_network(struct engine_rig *rig)
 {
-	struct native *n = CONTAINER_OF(rig->driver, struct native, base);
+	struct engine_driver *n = CONTAINER_OF(rig->driver, struct engine_driver, base);
 	struct driver *second;
 	int pair[2];
 
 	assert_int_equal(fd_socketpair(SOCK_SEQPACKET, pair), 0);
-	second = native_new(&rig->config, pair[0], 0, &rig->probe);
-	n->host_network = CONTAINER_OF(second, struct native, base);
+	second = engine_driver_new(&rig->config, pair[0], 0, &rig->probe);
+	n->host_network = CONTAINER_OF(second, struct engine_driver, base);
 	n->base.caps.networks |= BOX_NETWORK_BIT(BOX_NETWORK_HOST);
-	assert_int_equal(native_attach_loop(second, rig->loop, &rig->err), 0);
+	assert_int_equal(engine_driver_attach_loop(second, rig->loop, &rig->err), 0);
 	return pair[1];
 }
 
 static void boxes_with_network_host_are_the_second_engines(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	cleanup_close int second = add_host_network(rig);
 	struct box_spec spec = sample_spec("h");
 	struct engine_request request = {0};
@@ -271,7 +310,7 @@ static void boxes_with_network_host_are_the_second_engines(void **state)
 
 static void without_a_second_engine_no_box_has_network_host(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box_spec spec = sample_spec("h");
 	struct box *box = NULL;
 	bool frozen;
@@ -292,7 +331,7 @@ static void without_a_second_engine_no_box_has_network_host(void **state)
 
 static void the_end_of_the_second_engine_is_reported_too(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	int second = add_host_network(rig);
 
 	(void)fd_close(second);
@@ -306,6 +345,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(required_layers_do_not_depend_on_who_starts),
+		TEST(another_engine_is_held_to_its_word),
 		TEST(capabilities_come_from_the_probe),
 		TEST(the_end_of_the_engine_is_the_end_of_all_boxes),
 		TEST(a_box_requested_after_the_engines_death_is_refused),
@@ -320,5 +360,5 @@ int main(void)
 		TEST(the_end_of_the_second_engine_is_reported_too),
 	};
 
-	return cmocka_run_group_tests_name("driver/native", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("driver/engine_driver", tests, NULL, NULL);
 }

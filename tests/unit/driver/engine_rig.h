@@ -10,7 +10,7 @@
 #include "recorder.h"
 
 #include "base/fd.h"
-#include "driver/native_internal.h"
+#include "driver/engine_internal.h"
 #include "io/loop.h"
 #include <dirent.h>
 #include <errno.h>
@@ -19,15 +19,16 @@
 
 #define RIG_ENGINE_LAYERS (LAYERS_ALL & ~LINK_AGENT_LAYERS)
 
-struct native_rig {
+struct engine_rig {
 	struct loop *loop;
 	struct driver *driver;
 	int engine; /* the test's end */
 	struct recorder rec;
 	struct box_events events;
 	struct engine_probe probe;
-	struct native_config config;
+	struct engine_config config;
 	int engine_losses;
+	uint32_t vouched; /* of the boxes that rig_created answers */
 	struct error engine_err;
 	struct error err;
 	size_t fds_before;
@@ -52,7 +53,7 @@ static inline size_t count_fds(void)
 
 static inline void rig_on_engine_lost(void *ctx, const struct error *err)
 {
-	struct native_rig *rig = ctx;
+	struct engine_rig *rig = ctx;
 
 	rig->engine_losses++;
 	rig->engine_err = *err;
@@ -61,10 +62,10 @@ static inline void rig_on_engine_lost(void *ctx, const struct error *err)
 
 static inline int rig_setup(void **state)
 {
-	static struct native_rig rig;
+	static struct engine_rig rig;
 	int pair[2];
 
-	rig = (struct native_rig){.fds_before = count_fds(), .agent = -1, .kill_file = -1};
+	rig = (struct engine_rig){.fds_before = count_fds(), .agent = -1, .kill_file = -1};
 	rig.loop = loop_new();
 	recorder_init(&rig.rec);
 	rig.events = recorder_events(&rig.rec);
@@ -75,20 +76,24 @@ static inline int rig_setup(void **state)
 	                                  .ids = ENGINE_IDS_RANGE,
 	                                  .landlock_abi = 4,
 	                                  .daemon_uid = 77,
+	                                  .features = ENGINE_CAN_ALL & ~ENGINE_CAN_BRIDGE,
+	                                  .runtime = "native",
 	                                  .boxes_max = 3};
-	rig.config = (struct native_config){.strict = true,
+	rig.config = (struct engine_config){.name = "native",
+	                                    .is_native = true,
+	                                    .strict = true,
 	                                    .agent_path = "/nonexistent/agent",
 	                                    .on_engine_lost = rig_on_engine_lost,
 	                                    .ctx = &rig};
-	rig.driver = native_new(&rig.config, pair[0], 0, &rig.probe);
-	assert_int_equal(native_attach_loop(rig.driver, rig.loop, &rig.err), 0);
+	rig.driver = engine_driver_new(&rig.config, pair[0], 0, &rig.probe);
+	assert_int_equal(engine_driver_attach_loop(rig.driver, rig.loop, &rig.err), 0);
 	*state = &rig;
 	return 0;
 }
 
 static inline int rig_teardown(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 
 	driver_free(rig->driver);
 	loop_free(rig->loop);
@@ -101,13 +106,13 @@ static inline int rig_teardown(void **state)
 }
 
 /* Let everything in flight arrive. */
-static inline void rig_run(struct native_rig *rig)
+static inline void rig_run(struct engine_rig *rig)
 {
 	for (int i = 0; i < 4; i++)
 		loop_run_once(rig->loop, false);
 }
 
-static inline struct box *rig_create(struct native_rig *rig, const char *id)
+static inline struct box *rig_create(struct engine_rig *rig, const char *id)
 {
 	struct box_spec spec = sample_spec(id);
 	struct box *box = NULL;
@@ -118,7 +123,7 @@ static inline struct box *rig_create(struct native_rig *rig, const char *id)
 }
 
 /* The next request must be @op. */
-static inline struct engine_request rig_hear(struct native_rig *rig, enum engine_op op)
+static inline struct engine_request rig_hear(struct engine_rig *rig, enum engine_op op)
 {
 	struct engine_request request = {0};
 
@@ -129,7 +134,7 @@ static inline struct engine_request rig_hear(struct native_rig *rig, enum engine
 	return request;
 }
 
-static inline void rig_hear_nothing(struct native_rig *rig)
+static inline void rig_hear_nothing(struct engine_rig *rig)
 {
 	char c;
 
@@ -145,13 +150,13 @@ static inline struct engine_reply reply_to(enum engine_op op, const struct engin
 	return reply;
 }
 
-static inline void rig_reply(struct native_rig *rig, const struct engine_reply *reply)
+static inline void rig_reply(struct engine_rig *rig, const struct engine_reply *reply)
 {
 	assert_int_equal(fd_send(rig->engine, reply, sizeof(*reply), NULL, 0), 0);
 	rig_run(rig);
 }
 
-static inline void rig_failed(struct native_rig *rig, const struct engine_request *request,
+static inline void rig_failed(struct engine_rig *rig, const struct engine_request *request,
                               uint32_t seq, const char *msg)
 {
 	struct engine_reply reply = reply_to(ENGINE_FAILED, request);
@@ -161,7 +166,7 @@ static inline void rig_failed(struct native_rig *rig, const struct engine_reques
 	rig_reply(rig, &reply);
 }
 
-static inline void rig_gone(struct native_rig *rig, const struct engine_request *request,
+static inline void rig_gone(struct engine_rig *rig, const struct engine_request *request,
                             uint32_t seq)
 {
 	struct engine_reply reply = reply_to(ENGINE_GONE, request);
@@ -173,7 +178,7 @@ static inline void rig_gone(struct native_rig *rig, const struct engine_request 
 }
 
 /* CREATED with a socket, a file in place of cgroup.kill, and / in place of cgroup directories. */
-static inline void rig_created(struct native_rig *rig, const struct engine_request *request,
+static inline void rig_created(struct engine_rig *rig, const struct engine_request *request,
                                uint32_t layers)
 {
 	struct engine_reply reply = reply_to(ENGINE_CREATED, request);
@@ -192,6 +197,7 @@ static inline void rig_created(struct native_rig *rig, const struct engine_reque
 		(struct engine_created){.fds = 1U << ENGINE_FD_AGENT | 1U << ENGINE_FD_KILL |
 	                                       1U << ENGINE_FD_MEMORY | 1U << ENGINE_FD_CPU,
 	                                .layers = layers,
+	                                .vouched = rig->vouched,
 	                                .uid = 1000,
 	                                .gid = 1001};
 	assert_int_equal(fd_send(rig->engine, &reply, sizeof(reply), fds, 4), 0);
@@ -201,7 +207,7 @@ static inline void rig_created(struct native_rig *rig, const struct engine_reque
 	rig_run(rig);
 }
 
-static inline bool rig_was_killed(struct native_rig *rig)
+static inline bool rig_was_killed(struct engine_rig *rig)
 {
 	char c = 0;
 
@@ -209,7 +215,7 @@ static inline bool rig_was_killed(struct native_rig *rig)
 }
 
 /* Messages of the agent. */
-static inline void rig_hello(struct native_rig *rig, uint32_t layers)
+static inline void rig_hello(struct engine_rig *rig, uint32_t layers)
 {
 	cleanup_buf struct buf b = BUF_INIT(FRAME_MAX_LEN);
 	struct msg_hello hello = {.version = WIRE_VERSION, .layers = layers};
@@ -220,7 +226,7 @@ static inline void rig_hello(struct native_rig *rig, uint32_t layers)
 }
 
 /* What the agent received; the frame is borrowed until the next call. */
-static inline struct frame rig_agent_hear(struct native_rig *rig, unsigned type)
+static inline struct frame rig_agent_hear(struct engine_rig *rig, unsigned type)
 {
 	static char payload[4096];
 	struct frame frame = {0};
@@ -236,7 +242,7 @@ static inline struct frame rig_agent_hear(struct native_rig *rig, unsigned type)
 }
 
 /* A box that is ready; its CREATE request is returned. */
-static inline struct engine_request rig_ready(struct native_rig *rig, const char *id,
+static inline struct engine_request rig_ready(struct engine_rig *rig, const char *id,
                                               struct box **ret_box)
 {
 	struct engine_request request;

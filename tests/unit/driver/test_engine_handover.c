@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "native_rig.h"
+#include "engine_rig.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -27,18 +27,22 @@ enum manner {
 
 struct old_engine {
 	char dir[64];
-	struct native_config config;
+	struct engine_config config;
 	pid_t pid;
 };
 
-static struct native_config config_in(const char *dir)
+static struct engine_config config_in(const char *dir)
 {
-	return (struct native_config){.engine_path = "/proc/self/exe",
+	static const struct engine_option options[] = {
+		{.name = "--agent", .word = "/proc/self/exe", .is_file = true},
+		{.name = "--runners", .word = "/runners"},
+	};
+
+	return (struct engine_config){.program = "/proc/self/exe",
+	                              .options = options,
+	                              .options_count = ARRAY_SIZE(options),
 	                              .agent_path = "/proc/self/exe",
-	                              .runners_dir = "/runners",
 	                              .runtime_dir = dir,
-	                              .log_level = "info",
-	                              .log_format = "text",
 	                              .handover = NAME,
 	                              .lease_us = 1000000};
 }
@@ -57,7 +61,7 @@ static void tell_of_past(int sock)
 static void attr_noreturn play(int listener, const struct old_engine *c, enum manner manner)
 {
 	struct engine_request request = {0};
-	struct engine_reply reply = {.op = ENGINE_PROBED, .seq = NATIVE_PROBE_SEQ};
+	struct engine_reply reply = {.op = ENGINE_PROBED, .seq = ENGINE_PROBE_SEQ};
 	int sock = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	ssize_t n;
 
@@ -68,7 +72,7 @@ static void attr_noreturn play(int listener, const struct old_engine *c, enum ma
 		_exit(STATUS_BAD);
 	reply.probe = (struct engine_probe){.layers = LAYERS_ALL,
 	                                    .boxes_max = 3,
-	                                    .identity = native_identity(&c->config) +
+	                                    .identity = engine_identity(&c->config) +
 	                                                (manner == STRANGE)};
 	if (manner == NONSENSE)
 		reply.op = ENGINE_KEPT;
@@ -143,17 +147,17 @@ static int teardown_old_engine(void **state)
 static void old_engine_that_is_ours_is_taken_over(void **state)
 {
 	struct old_engine *c = *state;
-	struct native_engine engine = {.sock = -1, .pidfd = -1};
+	struct engine_process engine = {.sock = -1, .pidfd = -1};
 
 	appoint(c, WORKS);
-	assert_true(native_handover_find(&c->config, &engine));
+	assert_true(engine_handover_find(&c->config, &engine));
 	assert_int_equal(engine.pid, 0);
 	assert_int_equal(engine.probe.boxes_max, 3);
 	assert_true(engine.sock >= 0 && engine.pidfd >= 0);
 	(void)fd_close(engine.sock);
 	assert_int_equal(status_of(c), STATUS_EOF);
 	/* The descriptor refers to that process, which has exited. */
-	assert_int_equal(native_wait_readable(engine.pidfd, 0), 0);
+	assert_int_equal(engine_wait_readable(engine.pidfd, 0), 0);
 	(void)fd_close(engine.pidfd);
 }
 
@@ -161,10 +165,10 @@ static void old_engine_that_is_ours_is_taken_over(void **state)
 static void old_engine_with_late_replies_is_taken_over(void **state)
 {
 	struct old_engine *c = *state;
-	struct native_engine engine = {.sock = -1, .pidfd = -1};
+	struct engine_process engine = {.sock = -1, .pidfd = -1};
 
 	appoint(c, BUSY);
-	assert_true(native_handover_find(&c->config, &engine));
+	assert_true(engine_handover_find(&c->config, &engine));
 	assert_int_equal(engine.probe.boxes_max, 3);
 	(void)fd_close(engine.sock);
 	(void)fd_close(engine.pidfd);
@@ -174,10 +178,10 @@ static void old_engine_with_late_replies_is_taken_over(void **state)
 static void old_engine_of_other_settings_is_told_to_end(void **state)
 {
 	struct old_engine *c = *state;
-	struct native_engine engine = {.sock = -1, .pidfd = -1};
+	struct engine_process engine = {.sock = -1, .pidfd = -1};
 
 	appoint(c, STRANGE);
-	assert_false(native_handover_find(&c->config, &engine));
+	assert_false(engine_handover_find(&c->config, &engine));
 	assert_int_equal(status_of(c), STATUS_END);
 	assert_int_equal(engine.sock, -1);
 }
@@ -185,43 +189,43 @@ static void old_engine_of_other_settings_is_told_to_end(void **state)
 static void old_engine_that_ends_meanwhile_is_not_used(void **state)
 {
 	struct old_engine *c = *state;
-	struct native_engine engine = {.sock = -1, .pidfd = -1};
+	struct engine_process engine = {.sock = -1, .pidfd = -1};
 
 	appoint(c, SILENT);
-	assert_false(native_handover_find(&c->config, &engine));
+	assert_false(engine_handover_find(&c->config, &engine));
 	assert_int_equal(status_of(c), 0);
 }
 
 static void old_engine_that_sends_garbage_is_not_used(void **state)
 {
 	struct old_engine *c = *state;
-	struct native_engine engine = {.sock = -1, .pidfd = -1};
+	struct engine_process engine = {.sock = -1, .pidfd = -1};
 
 	appoint(c, NONSENSE);
-	assert_false(native_handover_find(&c->config, &engine));
+	assert_false(engine_handover_find(&c->config, &engine));
 	assert_int_equal(status_of(c), 0);
 }
 
 static void without_a_listener_there_is_no_old_engine(void **state)
 {
 	struct old_engine *c = *state;
-	struct native_engine engine = {.sock = -1, .pidfd = -1};
+	struct engine_process engine = {.sock = -1, .pidfd = -1};
 	cleanup_free char *path = xasprintf("%s/" NAME, c->dir);
 
-	assert_false(native_handover_find(&c->config, &engine));
+	assert_false(engine_handover_find(&c->config, &engine));
 	assert_int_equal(fd_close(fd_open(path, O_CREAT | O_WRONLY, 0600)), -1);
-	assert_false(native_handover_find(&c->config, &engine)); /* a file is not an engine */
+	assert_false(engine_handover_find(&c->config, &engine)); /* a file is not an engine */
 	c->config.handover = NULL;
-	assert_false(native_handover_find(&c->config, &engine));
+	assert_false(engine_handover_find(&c->config, &engine));
 	c->config = config_in("/nonexistent");
-	assert_false(native_handover_find(&c->config, &engine));
+	assert_false(engine_handover_find(&c->config, &engine));
 }
 
 /* Listing boxes: the engine's replies are written before they are read. */
 
-static struct native *native_of_rig(struct native_rig *rig)
+static struct engine_driver *engine_of_rig(struct engine_rig *rig)
 {
-	return CONTAINER_OF(rig->driver, struct native, base);
+	return CONTAINER_OF(rig->driver, struct engine_driver, base);
 }
 
 static struct engine_reply kept_reply(const char *id)
@@ -237,7 +241,7 @@ static struct engine_reply kept_reply(const char *id)
 }
 
 /* @reply, with one end of a stream; the other is the rig's agent. */
-static void say_kept(struct native_rig *rig, const struct engine_reply *reply)
+static void say_kept(struct engine_rig *rig, const struct engine_reply *reply)
 {
 	int pair[2];
 
@@ -248,29 +252,29 @@ static void say_kept(struct native_rig *rig, const struct engine_reply *reply)
 	(void)fd_close(pair[0]);
 }
 
-static void say(struct native_rig *rig, enum engine_op op)
+static void say(struct engine_rig *rig, enum engine_op op)
 {
 	struct engine_reply reply = {.op = op};
 
 	assert_int_equal(fd_send(rig->engine, &reply, sizeof(reply), NULL, 0), 0);
 }
 
-static void say_of_another(struct native_rig *rig, enum engine_op op)
+static void say_of_another(struct engine_rig *rig, enum engine_op op)
 {
 	struct engine_reply reply = {.op = op, .box_id = "b9"};
 
 	assert_int_equal(fd_send(rig->engine, &reply, sizeof(reply), NULL, 0), 0);
 }
 
-static int ask(struct native_rig *rig)
+static int ask(struct engine_rig *rig)
 {
 	error_clear(&rig->err);
-	return native_handover_list(native_of_rig(rig), &rig->err);
+	return engine_handover_list(engine_of_rig(rig), &rig->err);
 }
 
 static void boxes_are_listed_adopted_and_unclaimed_ones_end(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_reply first = kept_reply("b1"), second = kept_reply("b2");
 	struct box_spec spec = sample_spec("b2");
 	struct engine_request request;
@@ -299,7 +303,7 @@ static void boxes_are_listed_adopted_and_unclaimed_ones_end(void **state)
 
 static void box_that_lacks_what_is_required_now_is_not_adopted(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_reply reply = kept_reply("b1");
 	struct box_spec spec = sample_spec("b1");
 	struct box *box = NULL;
@@ -316,7 +320,7 @@ static void box_that_lacks_what_is_required_now_is_not_adopted(void **state)
 /* Any invalid reply makes the engine unusable, and no descriptor leaks (see the rig). */
 static void bad_descriptions_are_refused(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_reply cases[5];
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
@@ -330,13 +334,13 @@ static void bad_descriptions_are_refused(void **state)
 		say_kept(rig, &cases[i]);
 		assert_int_equal(ask(rig), -1);
 		assert_int_equal(rig->err.code, ERR_PROTOCOL);
-		assert_true(list_is_empty(&native_of_rig(rig)->kept));
+		assert_true(list_is_empty(&engine_of_rig(rig)->kept));
 	}
 }
 
 static void other_answers_are_refused(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 
 	say(rig, ENGINE_FAILED);
 	assert_int_equal(ask(rig), -1);
@@ -353,40 +357,45 @@ static void identity_follows_the_contents_of_the_programs(void **state)
 {
 	char path[] = "/tmp/millibox-test-XXXXXX";
 	int fd = mkstemp(path);
-	struct native_config config = config_in("/run");
+	struct engine_config config = config_in("/run");
 	uint64_t before, after;
 
 	(void)state;
 	assert_int_equal(write(fd, "one", 3), 3);
-	config.engine_path = path;
-	before = native_identity(&config);
-	assert_true(before == native_identity(&config));
+	config.program = path;
+	before = engine_identity(&config);
+	assert_true(before == engine_identity(&config));
 	assert_int_equal(pwrite(fd, "two", 3, 0), 3);
-	after = native_identity(&config);
+	after = engine_identity(&config);
 	assert_true(before != after);
 	(void)fd_close(fd);
 	assert_int_equal(unlink(path), 0);
 	/* What cannot be read is never the same. */
-	before = native_identity(&config);
+	before = engine_identity(&config);
 	(void)usleep(10);
-	assert_true(before != native_identity(&config));
+	assert_true(before != engine_identity(&config));
 }
 
 /* The second engine lives on when the first gets other ids. */
 static void identity_does_not_follow_the_id_of_the_daemon(void **state)
 {
-	struct native_config config = config_in("/run");
+	struct engine_option options[] = {
+		{.name = "--host-network", .number = 1},
+		{.name = "--log-level", .word = "info", .may_differ = true},
+	};
+	struct engine_config config = config_in("/run");
 	uint64_t before;
 
 	(void)state;
-	config.engine_path = config.agent_path = "/proc/self/exe";
-	config.host_network = true;
+	config.options = options;
+	config.options_count = ARRAY_SIZE(options);
 	config.daemon_uid = 1;
-	before = native_identity(&config);
+	before = engine_identity(&config);
 	config.daemon_uid = 2;
-	assert_true(before == native_identity(&config));
-	config.host_network = false;
-	assert_true(before != native_identity(&config));
+	options[1].word = "debug";
+	assert_true(before == engine_identity(&config));
+	options[0].number = 0;
+	assert_true(before != engine_identity(&config));
 }
 
 #define FIND(fn) cmocka_unit_test_setup_teardown(fn, setup_old_engine, teardown_old_engine)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "native_rig.h"
+#include "engine_rig.h"
 
 /* After a protocol violation the engine is given up. */
-static void expect_given_up(struct native_rig *rig)
+static void expect_given_up(struct engine_rig *rig)
 {
 	rig_run(rig);
 	assert_int_equal(rig->engine_losses, 1);
@@ -10,7 +10,7 @@ static void expect_given_up(struct native_rig *rig)
 	recorder_expect(&rig->rec, "lost(PROTOCOL) engine_lost(PROTOCOL) ");
 }
 
-static void send_with_fds(struct native_rig *rig, const struct engine_reply *reply, size_t count)
+static void send_with_fds(struct engine_rig *rig, const struct engine_reply *reply, size_t count)
 {
 	int fds[FD_PASS_MAX] = {0};
 
@@ -25,7 +25,7 @@ static void send_with_fds(struct native_rig *rig, const struct engine_reply *rep
 
 static void an_answer_of_the_wrong_size(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 
 	(void)rig_create(rig, "a");
 	assert_int_equal(fd_send(rig->engine, "x", 1, NULL, 0), 0);
@@ -34,7 +34,7 @@ static void an_answer_of_the_wrong_size(void **state)
 
 static void an_answer_that_is_too_long(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	char data[sizeof(struct engine_reply) + 1] = "";
 
 	(void)rig_create(rig, "a");
@@ -48,7 +48,7 @@ static void an_operation_that_is_not_a_reply(void **state)
 	                               ENGINE_OP_COUNT, UINT32_MAX};
 
 	for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
-		struct native_rig *rig;
+		struct engine_rig *rig;
 		struct engine_reply reply = {.op = ops[i], .box_id = "a"};
 
 		if (i > 0)
@@ -64,7 +64,7 @@ static void an_operation_that_is_not_a_reply(void **state)
 
 static void a_name_without_an_end(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_reply reply = {.op = ENGINE_GONE};
 
 	memset(reply.box_id, 'a', sizeof(reply.box_id));
@@ -75,7 +75,7 @@ static void a_name_without_an_end(void **state)
 
 static void descriptors_where_none_belong(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_reply reply = {.op = ENGINE_GONE, .box_id = "a"};
 
 	(void)rig_create(rig, "a");
@@ -99,7 +99,7 @@ static void a_box_described_badly(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct engine_request request;
 		struct engine_reply reply;
-		struct native_rig *rig;
+		struct engine_rig *rig;
 
 		if (i > 0)
 			assert_int_equal(rig_setup(state), 0);
@@ -118,7 +118,7 @@ static void a_box_described_badly(void **state)
 
 static void a_box_made_twice(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box;
 	struct engine_request request = rig_ready(rig, "a", &box);
 	struct engine_reply reply = reply_to(ENGINE_CREATED, &request);
@@ -130,7 +130,7 @@ static void a_box_made_twice(void **state)
 
 static void an_unrequested_created_reply(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_reply reply = {.op = ENGINE_CREATED, .seq = 2, .box_id = "other"};
 
 	(void)rig_create(rig, "a");
@@ -141,7 +141,7 @@ static void an_unrequested_created_reply(void **state)
 
 static void an_answer_to_another_request(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_request request;
 	struct engine_reply reply;
 
@@ -156,7 +156,7 @@ static void an_answer_to_another_request(void **state)
 
 static void an_unrequested_frozen_reply(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box;
 	struct engine_request request = rig_ready(rig, "a", &box);
 	struct engine_reply reply = reply_to(ENGINE_FROZEN, &request);
@@ -167,7 +167,7 @@ static void an_unrequested_frozen_reply(void **state)
 
 static void an_error_without_an_end_or_a_code_is_tamed(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_request request;
 	struct engine_reply reply;
 
@@ -199,5 +199,5 @@ int main(void)
 		TEST(an_error_without_an_end_or_a_code_is_tamed),
 	};
 
-	return cmocka_run_group_tests_name("driver/native_reply", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("driver/engine_reply", tests, NULL, NULL);
 }

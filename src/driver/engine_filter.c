@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/native_internal.h"
+#include "driver/engine_internal.h"
 
 #include <fcntl.h>
 #include <sodium.h>
@@ -23,7 +23,7 @@ static void add_program(crypto_hash_sha256_state *state, const char *file, size_
 }
 
 /* The daemon has the same programs; that the agent's file has them is looked up, not assumed. */
-void native_filter_hash(const char *agent_path, char ret_hex[DRIVER_HASH_LEN])
+void engine_filter_hash(const char *agent_path, char ret_hex[DRIVER_HASH_LEN])
 {
 	cleanup_close int fd = fd_open(agent_path, O_RDONLY, 0);
 	unsigned char hash[crypto_hash_sha256_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "native_rig.h"
+#include "engine_rig.h"
 
 /* Deadlines of many seconds become a millisecond; the test sees the requested one. */
 static uint64_t last_delay_us;
@@ -13,7 +13,7 @@ void __wrap_timer_start(struct timer *t, uint64_t delay_us)
 	__real_timer_start(t, hurry ? 1000 : delay_us);
 }
 
-static void run_until(struct native_rig *rig, const char *text)
+static void run_until(struct engine_rig *rig, const char *text)
 {
 	while (!rig->rec.text.data || !strstr(rig->rec.text.data, text))
 		loop_run_once(rig->loop, true);
@@ -22,7 +22,7 @@ static void run_until(struct native_rig *rig, const char *text)
 
 static void the_create_request_matches_the_spec(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box_spec spec = sample_spec("abc");
 	struct engine_request request;
 	struct box *box = NULL;
@@ -46,7 +46,7 @@ static void the_create_request_matches_the_spec(void **state)
 
 static void programs_go_out_before_hello_and_behind_setup(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box = rig_create(rig, "a");
 	struct exec_plan plan = sample_plan(1);
 	struct engine_request request = rig_hear(rig, ENGINE_CREATE);
@@ -75,7 +75,7 @@ static void programs_go_out_before_hello_and_behind_setup(void **state)
 
 static void without_a_cgroup_rlimits_stand_in(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_request request;
 	struct msg_setup setup;
 	struct frame frame;
@@ -93,7 +93,7 @@ static void without_a_cgroup_rlimits_stand_in(void **state)
 
 static void a_box_without_an_engine_layer_is_sent_nothing(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box = rig_create(rig, "a");
 	struct exec_plan plan = sample_plan(1);
 	struct engine_request request = rig_hear(rig, ENGINE_CREATE);
@@ -109,7 +109,7 @@ static void a_box_without_an_engine_layer_is_sent_nothing(void **state)
 
 static void a_box_whose_agent_lacks_a_layer_is_lost(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box = rig_create(rig, "a");
 	struct engine_request request = rig_hear(rig, ENGINE_CREATE);
 
@@ -123,7 +123,7 @@ static void a_box_whose_agent_lacks_a_layer_is_lost(void **state)
 
 static void a_breach_of_the_protocol_kills_the_box(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box;
 	struct engine_request request = rig_ready(rig, "a", &box);
 
@@ -139,7 +139,7 @@ static void a_breach_of_the_protocol_kills_the_box(void **state)
 
 static void destroying_kills_then_sends_destroy_and_waits_for_gone(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_request destroy;
 	struct box *box;
 
@@ -160,7 +160,7 @@ static void destroying_kills_then_sends_destroy_and_waits_for_gone(void **state)
 static void a_box_can_be_destroyed_from_every_callback(void **state)
 {
 	static const char *const callbacks[] = {"ready", "started", "lost", "gone"};
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(callbacks); i++) {
 		struct exec_plan plan = sample_plan(1);
@@ -193,7 +193,7 @@ static void a_box_can_be_destroyed_from_every_callback(void **state)
 
 static void a_box_destroyed_before_created_is_killed_on_arrival(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box = rig_create(rig, "a");
 	struct engine_request create = rig_hear(rig, ENGINE_CREATE);
 	struct engine_request destroy;
@@ -209,7 +209,7 @@ static void a_box_destroyed_before_created_is_killed_on_arrival(void **state)
 
 static void a_refused_box_is_lost_and_then_destroyed(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box = rig_create(rig, "a");
 	struct engine_request create = rig_hear(rig, ENGINE_CREATE);
 
@@ -225,7 +225,7 @@ static void a_refused_box_is_lost_and_then_destroyed(void **state)
 
 static void a_refusal_that_crosses_destroy_is_not_yet_the_end(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box = rig_create(rig, "a");
 	struct engine_request create = rig_hear(rig, ENGINE_CREATE);
 
@@ -238,7 +238,7 @@ static void a_refusal_that_crosses_destroy_is_not_yet_the_end(void **state)
 
 static void answers_about_a_box_that_is_gone_are_in_order(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_request create;
 	struct box *box;
 
@@ -254,7 +254,7 @@ static void answers_about_a_box_that_is_gone_are_in_order(void **state)
 
 static void an_engine_that_cannot_destroy_is_given_up(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_request destroy;
 	struct box *box;
 
@@ -268,7 +268,7 @@ static void an_engine_that_cannot_destroy_is_given_up(void **state)
 
 static void the_engines_reason_is_waited_for(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box = rig_create(rig, "a");
 	struct engine_request create = rig_hear(rig, ENGINE_CREATE);
 
@@ -276,7 +276,7 @@ static void the_engines_reason_is_waited_for(void **state)
 	rig->agent = fd_close(rig->agent);
 	rig_run(rig);
 	recorder_expect(&rig->rec, "");
-	assert_int_equal(last_delay_us, NATIVE_REASON_TIMEOUT_US);
+	assert_int_equal(last_delay_us, ENGINE_REASON_TIMEOUT_US);
 	rig_failed(rig, &create, 0, "mount /proc");
 	recorder_expect(&rig->rec, "lost(BOX_FAILED) ");
 	assert_string_equal(rig->rec.err.msg, "mount /proc");
@@ -288,7 +288,7 @@ static void the_engines_reason_is_waited_for(void **state)
 
 static void waiting_for_the_engines_reason_times_out(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_request create;
 
 	hurry = true;
@@ -303,7 +303,7 @@ static void waiting_for_the_engines_reason_times_out(void **state)
 
 static void gone_while_being_built_is_a_loss(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box = rig_create(rig, "a");
 	struct engine_request create = rig_hear(rig, ENGINE_CREATE);
 
@@ -319,7 +319,7 @@ static void gone_while_being_built_is_a_loss(void **state)
 
 static void last_messages_count_even_if_the_engine_is_faster(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	cleanup_buf struct buf b = BUF_INIT(1000);
 	struct exec_plan plan = sample_plan(1);
 	struct msg_started started = {.pid = 2};
@@ -343,14 +343,14 @@ static void last_messages_count_even_if_the_engine_is_faster(void **state)
 
 static void a_box_that_dies_slowly_delays_no_other(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_request destroy;
 	struct box *box, *other;
 
 	(void)rig_ready(rig, "a", &box);
 	hurry = true;
 	box_destroy(box);
-	assert_int_equal(last_delay_us, NATIVE_GONE_TIMEOUT_US);
+	assert_int_equal(last_delay_us, ENGINE_GONE_TIMEOUT_US);
 	destroy = rig_hear(rig, ENGINE_DESTROY);
 	/* Well past the shortened deadline. */
 	for (int i = 0; i < 20; i++) {
@@ -367,7 +367,7 @@ static void a_box_that_dies_slowly_delays_no_other(void **state)
 /* What the engine has not confirmed is not done. */
 static void one_freeze_request_at_a_time(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct engine_request freeze;
 	struct engine_reply reply;
 	struct box *box;
@@ -398,7 +398,7 @@ static void one_freeze_request_at_a_time(void **state)
 
 static void only_a_ready_box_is_frozen(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box = rig_create(rig, "a");
 
 	assert_int_equal(box_freeze(box, true, &rig->err), -1);
@@ -407,7 +407,7 @@ static void only_a_ready_box_is_frozen(void **state)
 
 static void freezing_without_an_engine_is_refused(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box;
 
 	(void)rig_ready(rig, "a", &box);
@@ -418,7 +418,7 @@ static void freezing_without_an_engine_is_refused(void **state)
 
 static void without_cgroup_kill_the_first_process_is_killed(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box *box = rig_create(rig, "a");
 	struct engine_request create = rig_hear(rig, ENGINE_CREATE);
 	struct engine_reply reply = reply_to(ENGINE_CREATED, &create);
@@ -448,7 +448,7 @@ static void without_cgroup_kill_the_first_process_is_killed(void **state)
 
 static void names_are_unique_and_places_counted(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box_spec spec = sample_spec("a");
 	struct box *box = rig_create(rig, "a");
 
@@ -464,7 +464,7 @@ static void names_are_unique_and_places_counted(void **state)
 
 static void uncounted_values_are_unknown(void **state)
 {
-	struct native_rig *rig = *state;
+	struct engine_rig *rig = *state;
 	struct box_counters counters;
 	struct box *box;
 
@@ -474,11 +474,29 @@ static void uncounted_values_are_unknown(void **state)
 	assert_true(counters.pids_denied == COUNTER_UNKNOWN);
 }
 
+static void what_the_runtime_vouches_for_is_said_apart(void **state)
+{
+	struct engine_rig *rig = *state;
+	struct engine_request request;
+	struct box *box = rig_create(rig, "a");
+
+	rig->vouched = LAYER_BIT(LAYER_PID) | LAYER_BIT(LAYER_CAPS);
+	request = rig_hear(rig, ENGINE_CREATE);
+	rig_created(rig, &request, RIG_ENGINE_LAYERS & ~LAYER_BIT(LAYER_PID));
+	assert_int_equal(box_vouched(box), rig->vouched);
+	rig_hello(rig, LINK_AGENT_LAYERS);
+	recorder_expect(&rig->rec, "ready ");
+	assert_int_equal(box_layers(box), LAYERS_ALL);
+	/* The agent has measured the other. */
+	assert_int_equal(box_vouched(box), LAYER_BIT(LAYER_PID));
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(what_the_runtime_vouches_for_is_said_apart),
 		TEST(the_create_request_matches_the_spec),
 		TEST(programs_go_out_before_hello_and_behind_setup),
 		TEST(without_a_cgroup_rlimits_stand_in),
@@ -505,5 +523,5 @@ int main(void)
 		TEST(uncounted_values_are_unknown),
 	};
 
-	return cmocka_run_group_tests_name("driver/native_box", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("driver/engine_box", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/native_internal.h"
+#include "driver/engine_internal.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -24,7 +24,7 @@
  */
 
 /* Return: the socket, or -1: no engine. */
-static int connect_to_engine(const struct native_config *config)
+static int connect_to_engine(const struct engine_config *config)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	cleanup_close int dir = fd_open(config->runtime_dir, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -54,13 +54,13 @@ static int check_peer(int sock)
 /* Until then it holds its name, lock and boxes. */
 static void wait_for_end(int pidfd)
 {
-	uint64_t deadline = clock_us() + NATIVE_END_TIMEOUT_US;
+	uint64_t deadline = clock_us() + ENGINE_END_TIMEOUT_US;
 
-	if (native_wait_readable(pidfd, deadline) >= 0)
+	if (engine_wait_readable(pidfd, deadline) >= 0)
 		return;
 	log_warn("the engine of an earlier daemon does not exit, killing it");
 	(void)fd_pidfd_kill(pidfd, SIGKILL);
-	(void)native_wait_readable(pidfd, clock_us() + NATIVE_END_TIMEOUT_US);
+	(void)engine_wait_readable(pidfd, clock_us() + ENGINE_END_TIMEOUT_US);
 }
 
 /* Return: pidfd, or a negative errno: another user's process. */
@@ -74,7 +74,7 @@ static int open_peer(int sock)
 /* With its boxes. */
 static void end_engine(int sock, int pidfd)
 {
-	struct engine_request request = {.op = ENGINE_END, .seq = NATIVE_PROBE_SEQ + 1};
+	struct engine_request request = {.op = ENGINE_END, .seq = ENGINE_PROBE_SEQ + 1};
 
 	(void)!fd_send(sock, &request, sizeof(request), NULL, 0);
 	wait_for_end(pidfd);
@@ -85,7 +85,7 @@ static bool probe_engine(int sock, int pidfd, struct engine_probe *ret_probe,
 {
 	struct error err = {0};
 
-	if (native_probe(sock, ret_probe, ret_group, &err) == 0)
+	if (engine_probe(sock, ret_probe, ret_group, &err) == 0)
 		return true;
 	/* It kept no boxes and was exiting. */
 	log_debug("the engine of an earlier daemon: %s", err.msg);
@@ -93,7 +93,7 @@ static bool probe_engine(int sock, int pidfd, struct engine_probe *ret_probe,
 	return false;
 }
 
-bool native_handover_find(const struct native_config *config, struct native_engine *ret_engine)
+bool engine_handover_find(const struct engine_config *config, struct engine_process *ret_engine)
 {
 	cleanup_close int sock = config->handover ? connect_to_engine(config) : -1;
 	cleanup_close int pidfd = sock < 0 ? -1 : open_peer(sock);
@@ -108,13 +108,13 @@ bool native_handover_find(const struct native_config *config, struct native_engi
 	}
 	if (!probe_engine(sock, pidfd, &probe, &group))
 		return false;
-	if (probe.identity != native_identity(config)) {
+	if (probe.identity != engine_identity(config)) {
 		log_warn("the engine of an earlier daemon has another binary or other "
 		         "settings, ending its boxes");
 		end_engine(sock, pidfd);
 		return false;
 	}
-	*ret_engine = (struct native_engine){
+	*ret_engine = (struct engine_process){
 		.sock = TAKE_FD(sock),
 		.pidfd = TAKE_FD(pidfd),
 		.probe = probe,
@@ -123,7 +123,7 @@ bool native_handover_find(const struct native_config *config, struct native_engi
 	return true;
 }
 
-void native_handover_end(const struct native_config *config)
+void engine_handover_end(const struct engine_config *config)
 {
 	cleanup_close int sock = config->handover ? connect_to_engine(config) : -1;
 	cleanup_close int pidfd = sock < 0 ? -1 : open_peer(sock);
@@ -136,7 +136,7 @@ void native_handover_end(const struct native_config *config)
 	end_engine(sock, pidfd);
 }
 
-void native_kept_free(struct native_kept *kept)
+void engine_kept_free(struct engine_kept *kept)
 {
 	list_remove(&kept->node);
 	for (size_t i = 0; i < ENGINE_FD_COUNT; i++)
@@ -144,57 +144,58 @@ void native_kept_free(struct native_kept *kept)
 	free(kept);
 }
 
-static int take_kept(struct native *n, const struct engine_reply *reply, int *fds, size_t count,
-                     struct error *err)
+static int take_kept(struct engine_driver *e, const struct engine_reply *reply, int *fds,
+                     size_t count, struct error *err)
 {
 	const struct engine_created *created = &reply->created;
-	struct native_kept *kept;
+	struct engine_kept *kept;
 
 	if (strnlen(reply->box_id, sizeof(reply->box_id)) == sizeof(reply->box_id))
-		return native_bad_reply(err, "sent an unterminated box id");
-	kept = NEW(struct native_kept);
+		return engine_bad_reply(err, "sent an unterminated box id");
+	kept = NEW(struct engine_kept);
 	if (!(created->fds & (1U << ENGINE_FD_AGENT)) || (created->layers & ~LAYERS_ALL) ||
-	    created->frozen > 1 || native_sort_fds(fds, count, created->fds, kept->fds) < 0) {
+	    (created->vouched & ~LAYERS_ALL) || created->frozen > 1 ||
+	    engine_sort_fds(fds, count, created->fds, kept->fds) < 0) {
 		free(kept);
-		return native_bad_reply(err, "sent an invalid description of a box");
+		return engine_bad_reply(err, "sent an invalid description of a box");
 	}
 	memcpy(kept->id, reply->box_id, sizeof(kept->id));
 	kept->created = *created;
-	list_append(&n->kept, &kept->node);
+	list_append(&e->kept, &kept->node);
 	return 0;
 }
 
 /* Return: 1 for more, 0 at the end, or -1. */
-static int receive_kept(struct native *n, struct error *err)
+static int receive_kept(struct engine_driver *e, struct error *err)
 {
 	struct engine_reply reply;
 	int fds[FD_PASS_MAX];
 	size_t count = 0;
-	int r = native_wait_readable(n->sock, clock_us() + NATIVE_PROBE_TIMEOUT_US);
-	ssize_t len = r < 0 ? r : fd_recv(n->sock, &reply, sizeof(reply), fds, &count);
+	int r = engine_wait_readable(e->sock, clock_us() + ENGINE_PROBE_TIMEOUT_US);
+	ssize_t len = r < 0 ? r : fd_recv(e->sock, &reply, sizeof(reply), fds, &count);
 
 	if (len < 0)
 		return error_set(err, ERR_UNAVAILABLE, (int)-len, "read the list of kept boxes");
 	if (len != sizeof(reply))
-		r = native_bad_reply(err, len ? "sent a reply of the wrong size" : "ended");
+		r = engine_bad_reply(err, len ? "sent a reply of the wrong size" : "ended");
 	else if (reply.op == ENGINE_KEPT)
-		r = take_kept(n, &reply, fds, count, err) < 0 ? -1 : 1;
+		r = take_kept(e, &reply, fds, count, err) < 0 ? -1 : 1;
 	else if (reply.op != ENGINE_ADOPTED)
 		/* Sent before our request; anything else is an error. */
-		r = native_is_of_past(&reply) ? 1 : native_bad_reply(err, "did not list its boxes");
+		r = engine_is_of_past(&reply) ? 1 : engine_bad_reply(err, "did not list its boxes");
 	for (size_t i = 0; i < count; i++)
 		(void)fd_close(fds[i]);
 	return r;
 }
 
-int native_handover_list(struct native *n, struct error *err)
+int engine_handover_list(struct engine_driver *e, struct error *err)
 {
 	struct engine_request request = {.op = ENGINE_ADOPT};
 	int r = 1;
 
-	if (native_send(n, &request) == 0)
+	if (engine_driver_send(e, &request) == 0)
 		return error_set(err, ERR_UNAVAILABLE, 0, "millibox-engine is gone");
 	while (r > 0)
-		r = receive_kept(n, err);
+		r = receive_kept(e, err);
 	return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/native_internal.h"
+#include "driver/engine_internal.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -14,10 +14,10 @@
 
 #define IN_USE_US (60 * USEC_PER_SEC)
 
-static struct native_zygote *find_zygote(struct native *n, const struct box_spec *spec)
+static struct zygote_slot *find_zygote(struct engine_driver *e, const struct box_spec *spec)
 {
 	for (size_t i = 0; i < ENGINE_ZYGOTES_MAX; i++) {
-		struct native_zygote *z = &n->zygotes[i];
+		struct zygote_slot *z = &e->zygotes[i];
 
 		if (str_equal(z->command, spec->zygote) && str_equal(z->modules, spec->modules) &&
 		    str_equal(z->tenant, spec->tenant))
@@ -26,27 +26,27 @@ static struct native_zygote *find_zygote(struct native *n, const struct box_spec
 	return NULL;
 }
 
-static struct native_zygote *find_slot(struct native *n)
+static struct zygote_slot *find_slot(struct engine_driver *e)
 {
-	struct native_zygote *oldest = &n->zygotes[0];
+	struct zygote_slot *oldest = &e->zygotes[0];
 
 	for (size_t i = 0; i < ENGINE_ZYGOTES_MAX; i++) {
-		if (!n->zygotes[i].command[0])
-			return &n->zygotes[i];
-		if (n->zygotes[i].used_us < oldest->used_us)
-			oldest = &n->zygotes[i];
+		if (!e->zygotes[i].command[0])
+			return &e->zygotes[i];
+		if (e->zygotes[i].used_us < oldest->used_us)
+			oldest = &e->zygotes[i];
 	}
 	return clock_us() - oldest->used_us > IN_USE_US ? oldest : NULL;
 }
 
-static uint32_t number_of(const struct native *n, const struct native_zygote *z)
+static uint32_t number_of(const struct engine_driver *e, const struct zygote_slot *z)
 {
-	return (uint32_t)(z - n->zygotes) + 1;
+	return (uint32_t)(z - e->zygotes) + 1;
 }
 
-static struct native_zygote *define_zygote(struct native *n, const struct box_spec *spec)
+static struct zygote_slot *define_zygote(struct engine_driver *e, const struct box_spec *spec)
 {
-	struct native_zygote *z = find_slot(n);
+	struct zygote_slot *z = find_slot(e);
 	struct engine_zygote request = {.op = ENGINE_ZYGOTE};
 
 	static_assert(sizeof(request.command) == sizeof(spec->zygote) &&
@@ -59,10 +59,10 @@ static struct native_zygote *define_zygote(struct native *n, const struct box_sp
 	memcpy(request.command, spec->zygote, strlen(spec->zygote));
 	memcpy(request.modules, spec->modules, strlen(spec->modules));
 	memcpy(request.tenant, spec->tenant, strlen(spec->tenant));
-	request.zygote = number_of(n, z);
-	request.seq = ++n->seq;
+	request.zygote = number_of(e, z);
+	request.seq = ++e->seq;
 	/* Socket full, or engine gone: the next box retries. */
-	if (n->sock < 0 || fd_send(n->sock, &request, sizeof(request), NULL, 0) < 0)
+	if (e->sock < 0 || fd_send(e->sock, &request, sizeof(request), NULL, 0) < 0)
 		return NULL;
 	memcpy(z->command, request.command, sizeof(z->command));
 	memcpy(z->modules, request.modules, sizeof(z->modules));
@@ -70,23 +70,23 @@ static struct native_zygote *define_zygote(struct native *n, const struct box_sp
 	return z;
 }
 
-uint32_t native_zygote(struct native *n, const struct box_spec *spec)
+uint32_t engine_zygote_of(struct engine_driver *e, const struct box_spec *spec)
 {
-	struct native_zygote *z;
+	struct zygote_slot *z;
 
 	/* Only the host's root has zygotes: another root's content is not the operator's. */
-	if (!spec->zygote[0] || !n->has_zygotes)
+	if (!spec->zygote[0] || !e->has_zygotes)
 		return 0;
-	z = find_zygote(n, spec);
+	z = find_zygote(e, spec);
 	if (!z && !spec->root[0])
-		z = define_zygote(n, spec);
+		z = define_zygote(e, spec);
 	if (!z)
 		return 0;
 	z->used_us = clock_us();
-	return number_of(n, z);
+	return number_of(e, z);
 }
 
-enum box_start native_start_of(const struct box_spec *spec, uint32_t start)
+enum box_start engine_start_of(const struct box_spec *spec, uint32_t start)
 {
 	static const enum box_start starts[] = {
 		[ENGINE_START_COLD] = BOX_START_COLD,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The path of fake_engine is the first argument. */
-#include "native_rig.h"
+#include "engine_rig.h"
 
 #include "base/clock.h"
 #include <sys/wait.h>
@@ -17,8 +17,17 @@ uint64_t __wrap_clock_us(void)
 	return __real_clock_us() + clock_ahead_us;
 }
 
+static const struct engine_option options[] = {
+	{.name = "--agent", .word = "ok"},
+	{.name = "--runners", .word = "/run ners"},
+	{.name = "--uid-base", .number = 4294901760},
+	{.name = "--max-cpu"},
+	{.name = "--log-level", .word = "warn", .may_differ = true},
+};
+
 struct fixture {
-	struct native_config config;
+	struct engine_option options[ARRAY_SIZE(options)];
+	struct engine_config config;
 	struct driver *driver;
 	struct error err;
 	size_t fds_before;
@@ -39,19 +48,13 @@ static int setup(void **state)
 	static struct fixture f;
 
 	f = (struct fixture){.fds_before = count_fds()};
-	f.config = (struct native_config){.engine_path = engine_path,
+	memcpy(f.options, options, sizeof(options));
+	f.config = (struct engine_config){.program = engine_path,
+	                                  .options = f.options,
+	                                  .options_count = ARRAY_SIZE(options),
 	                                  .agent_path = "ok",
-	                                  .runners_dir = "/run ners",
 	                                  .runtime_dir = "/run/time",
-	                                  .log_level = "warn",
-	                                  .log_format = "json",
-	                                  .uid_base = 4294901760,
-	                                  .memory_max_bytes = 1099511627776,
-	                                  .disk_max_bytes = 4294967296,
-	                                  .processes_max = 1024,
-	                                  .io_bytes = 1048576,
-	                                  .io_ops = 100,
-	                                  .import_memory_bytes = 268435456,
+	                                  .is_native = true,
 	                                  .strict = true,
 	                                  .on_engine_lost = on_engine_lost,
 	                                  .ctx = &f};
@@ -74,8 +77,8 @@ static int teardown(void **state)
 
 static void expect_failure(struct fixture *f, const char *mode, const char *text)
 {
-	f->config.agent_path = mode;
-	assert_int_equal(native_spawn(&f->config, &f->driver, &f->err), -1);
+	f->options[0].word = mode;
+	assert_int_equal(engine_driver_spawn(&f->config, &f->driver, &f->err), -1);
 	if (!strstr(f->err.msg, text))
 		fail_msg("'%s' does not say '%s'", f->err.msg, text);
 }
@@ -93,7 +96,7 @@ static void an_engine_starts_with_nothing_of_ours(void **state)
 	(void)sigaddset(&block, SIGUSR1);
 	(void)sigprocmask(SIG_BLOCK, &block, &mask);
 	assert_int_equal(setenv("LD_LIBRARY_PATH", "/nowhere", 1), 0);
-	if (native_spawn(&f->config, &f->driver, &f->err) < 0)
+	if (engine_driver_spawn(&f->config, &f->driver, &f->err) < 0)
 		fail_msg("%s", f->err.msg);
 	assert_int_equal(f->driver->caps.boxes_max, 5);
 	assert_int_equal(f->driver->import_group.count, 1);
@@ -111,9 +114,9 @@ static void the_end_of_an_engine_is_reported_with_its_status(void **state)
 	struct fixture *f = *state;
 	struct loop *loop = loop_new();
 
-	f->config.agent_path = "leave";
-	assert_int_equal(native_spawn(&f->config, &f->driver, &f->err), 0);
-	assert_int_equal(native_attach_loop(f->driver, loop, &f->err), 0);
+	f->options[0].word = "leave";
+	assert_int_equal(engine_driver_spawn(&f->config, &f->driver, &f->err), 0);
+	assert_int_equal(engine_driver_attach_loop(f->driver, loop, &f->err), 0);
 	while (!f->losses)
 		loop_run_once(loop, true);
 	assert_non_null(strstr(f->loss.msg, "status 6"));
@@ -126,7 +129,7 @@ static void a_missing_program(void **state)
 {
 	struct fixture *f = *state;
 
-	f->config.engine_path = "/nonexistent/millibox-engine";
+	f->config.program = "/nonexistent/millibox-engine";
 	expect_failure(f, "ok", "cannot execute it");
 	assert_int_equal(f->err.sys, ENOENT);
 	assert_non_null(strstr(f->err.msg, "/nonexistent/millibox-engine"));
@@ -168,7 +171,7 @@ static void waiting_for_a_silent_engine_times_out(void **state)
 {
 	struct fixture *f = *state;
 
-	clock_step_us = NATIVE_PROBE_TIMEOUT_US + 1;
+	clock_step_us = ENGINE_PROBE_TIMEOUT_US + 1;
 	expect_failure(f, "mute", "does not respond");
 	assert_int_equal(f->err.sys, ETIMEDOUT);
 }
@@ -192,5 +195,5 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		return 2;
 	engine_path = argv[1];
-	return cmocka_run_group_tests_name("driver/native_spawn", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("driver/engine_spawn", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "driver/native_internal.h"
+#include "driver/engine_internal.h"
 
 #include "base/alloc.h"
 #include "base/fd.h"
@@ -22,31 +22,32 @@
 
 #define STATE_BIT(state) (1U << (state))
 #define STATES_ALIVE                                                                               \
-	(STATE_BIT(NATIVE_CREATING) | STATE_BIT(NATIVE_BUILDING) | STATE_BIT(NATIVE_READY))
+	(STATE_BIT(ENGINE_BOX_CREATING) | STATE_BIT(ENGINE_BOX_BUILDING) |                         \
+	 STATE_BIT(ENGINE_BOX_READY))
 
-static struct native *native_of(const struct native_box *b)
+static struct engine_driver *engine_of(const struct engine_box *b)
 {
-	return CONTAINER_OF(b->base.driver, struct native, base);
+	return CONTAINER_OF(b->base.driver, struct engine_driver, base);
 }
 
-static struct native_box *native_box(struct box *box)
+static struct engine_box *engine_box(struct box *box)
 {
-	return CONTAINER_OF(box, struct native_box, base);
+	return CONTAINER_OF(box, struct engine_box, base);
 }
 
-static bool is_in(const struct native_box *b, unsigned states)
+static bool is_in(const struct engine_box *b, unsigned states)
 {
 	return (STATE_BIT(b->state) & states) != 0;
 }
 
-static void set_state(struct native_box *b, enum native_state next)
+static void set_state(struct engine_box *b, enum engine_box_state next)
 {
-	static const unsigned before[NATIVE_STATE_COUNT] = {
-		[NATIVE_BUILDING] = STATE_BIT(NATIVE_CREATING),
-		[NATIVE_READY] = STATE_BIT(NATIVE_BUILDING),
-		[NATIVE_LOST] = STATES_ALIVE,
-		[NATIVE_DESTROYING] = STATES_ALIVE | STATE_BIT(NATIVE_LOST),
-		[NATIVE_GONE] = STATE_BIT(NATIVE_DESTROYING),
+	static const unsigned before[ENGINE_BOX_STATE_COUNT] = {
+		[ENGINE_BOX_BUILDING] = STATE_BIT(ENGINE_BOX_CREATING),
+		[ENGINE_BOX_READY] = STATE_BIT(ENGINE_BOX_BUILDING),
+		[ENGINE_BOX_LOST] = STATES_ALIVE,
+		[ENGINE_BOX_DESTROYING] = STATES_ALIVE | STATE_BIT(ENGINE_BOX_LOST),
+		[ENGINE_BOX_GONE] = STATE_BIT(ENGINE_BOX_DESTROYING),
 	};
 
 	assert(is_in(b, before[next]));
@@ -58,7 +59,7 @@ static void set_state(struct native_box *b, enum native_state next)
  * forks in flight. Without it, killing PID 1 ends the pid namespace; the daemon may signal it only
  * as the same user, else the engine's DESTROY does it.
  */
-static void kill_box(struct native_box *b)
+static void kill_box(struct engine_box *b)
 {
 	int kill_fd = b->fds[ENGINE_FD_KILL];
 	int pidfd = b->fds[ENGINE_FD_PIDFD];
@@ -72,25 +73,25 @@ static void kill_box(struct native_box *b)
 
 static void finish_box(void *arg)
 {
-	struct native_box *b = arg;
+	struct engine_box *b = arg;
 
 	b->base.events.on_gone(b->base.events.ctx);
-	native_box_free(b);
+	engine_box_free(b);
 }
 
 /* Never calls on_gone inside box_destroy. */
-static void end_box(struct native_box *b)
+static void end_box(struct engine_box *b)
 {
-	set_state(b, NATIVE_GONE);
+	set_state(b, ENGINE_BOX_GONE);
 	timer_stop(b->timer);
-	loop_defer(native_of(b)->loop, finish_box, b);
+	loop_defer(engine_of(b)->loop, finish_box, b);
 }
 
-static void lose_box(struct native_box *b, const struct error *err)
+static void lose_box(struct engine_box *b, const struct error *err)
 {
 	if (!is_in(b, STATES_ALIVE))
 		return;
-	set_state(b, NATIVE_LOST);
+	set_state(b, ENGINE_BOX_LOST);
 	timer_stop(b->timer);
 	link_close(b->base.link);
 	kill_box(b);
@@ -107,22 +108,22 @@ static void lose_unreached(void *arg)
 
 /* It must not go on with the network that it has. The owner may be walking its boxes: on_lost comes
  * from the loop. */
-void native_box_unreached(struct native_box *b)
+void engine_box_unreached(struct engine_box *b)
 {
 	if (!is_in(b, STATES_ALIVE))
 		return;
 	kill_box(b);
-	loop_cancel(native_of(b)->loop, lose_unreached, b);
-	loop_defer(native_of(b)->loop, lose_unreached, b);
+	loop_cancel(engine_of(b)->loop, lose_unreached, b);
+	loop_defer(engine_of(b)->loop, lose_unreached, b);
 }
 
 static void on_overdue(void *ctx)
 {
-	struct native_box *b = ctx;
+	struct engine_box *b = ctx;
 	struct error err = {0};
 
 	/* A slowly dying program blocks only its own box's place. */
-	if (b->state == NATIVE_DESTROYING) {
+	if (b->state == ENGINE_BOX_DESTROYING) {
 		box_log(&b->base, LOG_LEVEL_WARN, "is slow to end, waiting");
 		return;
 	}
@@ -133,10 +134,11 @@ static void on_overdue(void *ctx)
 
 static void on_hello(void *ctx, const struct msg_hello *hello)
 {
-	struct native_box *b = ctx;
+	struct engine_box *b = ctx;
 	struct error err = {0};
 
 	b->base.layers |= hello->layers;
+	b->base.vouched &= ~hello->layers; /* the agent has measured them */
 	if (driver_check_layers(b->base.layers, b->required, &err) < 0) {
 		lose_box(b, &err);
 		return;
@@ -144,14 +146,14 @@ static void on_hello(void *ctx, const struct msg_hello *hello)
 	timer_stop(b->timer);
 	/* Earlier the socket does not listen. */
 	box_open_gateway(&b->base, b->fds[ENGINE_FD_GATEWAY]);
-	set_state(b, NATIVE_READY);
+	set_state(b, ENGINE_BOX_READY);
 	b->base.events.on_ready(b->base.events.ctx);
 }
 
 /* The first program decides; the engine's reply was a promise. */
 static void on_injected(void *ctx, bool injected)
 {
-	struct native_box *b = ctx;
+	struct engine_box *b = ctx;
 
 	if (b->base.has_started)
 		return;
@@ -168,24 +170,24 @@ static void on_injected(void *ctx, bool injected)
  */
 static void on_link_lost(void *ctx, const struct error *err)
 {
-	struct native_box *b = ctx;
+	struct engine_box *b = ctx;
 
-	if (b->state == NATIVE_BUILDING && !b->adopted && err->code == ERR_AGENT_LOST &&
+	if (b->state == ENGINE_BOX_BUILDING && !b->adopted && err->code == ERR_AGENT_LOST &&
 	    b->engine_has)
-		timer_start(b->timer, NATIVE_REASON_TIMEOUT_US);
+		timer_start(b->timer, ENGINE_REASON_TIMEOUT_US);
 	else
 		lose_box(b, err);
 }
 
-static struct native_box *new_box(struct native *n, const struct box_spec *spec,
+static struct engine_box *new_box(struct engine_driver *e, const struct box_spec *spec,
                                   const struct box_events *events)
 {
-	struct native_box *b = NEW(struct native_box);
+	struct engine_box *b = NEW(struct engine_box);
 
-	b->base = (struct box){.driver = &n->base, .events = *events, .spec = *spec};
+	b->base = (struct box){.driver = &e->base, .events = *events, .spec = *spec};
 	(void)box_rules_ref(b->base.spec.rules);
 	(void)box_rules_ref(b->base.spec.tools);
-	b->required = driver_required(&n->base, spec);
+	b->required = driver_required(&e->base, spec);
 	b->link_events = (struct link_events){.ctx = b,
 	                                      .on_hello = on_hello,
 	                                      .on_injected = on_injected,
@@ -194,25 +196,25 @@ static struct native_box *new_box(struct native *n, const struct box_spec *spec,
 		b->fds[i] = -1;
 	b->refusals.sock = -1;
 	counters_files_init(&b->counters);
-	b->timer = timer_new(n->loop, on_overdue, b);
-	b->base.link = link_new(n->loop, b->base.spec.id, &b->link_events, &b->base.events);
+	b->timer = timer_new(e->loop, on_overdue, b);
+	b->base.link = link_new(e->loop, b->base.spec.id, &b->link_events, &b->base.events);
 	link_set_request(b->base.link, b->base.spec.request_id);
-	list_append(&n->boxes, &b->node);
-	n->boxes_count++;
+	list_append(&e->boxes, &b->node);
+	e->boxes_count++;
 	return b;
 }
 
-void native_box_free(struct native_box *b)
+void engine_box_free(struct engine_box *b)
 {
-	struct native *n = native_of(b);
+	struct engine_driver *e = engine_of(b);
 
-	if (b->engine_has && !(n->leaving && b->base.spec.keep))
+	if (b->engine_has && !(e->leaving && b->base.spec.keep))
 		kill_box(b);
-	loop_cancel(n->loop, finish_box, b);
-	loop_cancel(n->loop, lose_unreached, b);
-	(void)map_remove(n->by_id, b->base.spec.id);
+	loop_cancel(e->loop, finish_box, b);
+	loop_cancel(e->loop, lose_unreached, b);
+	(void)map_remove(e->by_id, b->base.spec.id);
 	list_remove(&b->node);
-	n->boxes_count--;
+	e->boxes_count--;
 	egress_port_close(b->base.egress);
 	gateway_port_close(b->base.gateway);
 	box_rules_unref(b->base.spec.rules);
@@ -225,7 +227,7 @@ void native_box_free(struct native_box *b)
 	free(b);
 }
 
-static struct engine_request request_for(const struct native_box *b, enum engine_op op)
+static struct engine_request request_for(const struct engine_box *b, enum engine_op op)
 {
 	struct engine_request request = {.op = op};
 
@@ -238,7 +240,7 @@ static struct engine_request request_for(const struct native_box *b, enum engine
 static_assert(BOX_RANGES_ALL == ENGINE_RANGES_ALL && BOX_RANGES_NAMED == ENGINE_RANGES_NAMED,
               "passed through");
 
-static struct engine_request create_request(const struct native_box *b)
+static struct engine_request create_request(const struct engine_box *b)
 {
 	const struct box_limits *limits = &b->base.spec.limits;
 	struct engine_request request = request_for(b, ENGINE_CREATE);
@@ -279,47 +281,56 @@ static struct engine_request create_request(const struct native_box *b)
 	memcpy(request.packages, b->base.spec.packages, strlen(b->base.spec.packages));
 	static_assert(sizeof(request.tenant) == sizeof(b->base.spec.tenant), "and tenants");
 	memcpy(request.tenant, b->base.spec.tenant, strlen(b->base.spec.tenant));
-	request.zygote = (uint8_t)native_zygote(native_of(b), &b->base.spec);
+	request.zygote = (uint8_t)engine_zygote_of(engine_of(b), &b->base.spec);
 	return request;
 }
 
-/* The second engine was taken over from an earlier daemon, which had another id: in its boxes,
- * images and packages would belong to an unknown user. */
-static bool knows_owner(const struct driver *first, const struct native *n,
-                        const struct box_spec *spec)
+/* It was taken over from an earlier daemon, which had another id: in its boxes, images and packages
+ * would belong to an unknown user. */
+static bool knows_owner(const struct engine_driver *e, const struct box_spec *spec)
 {
-	return (!spec->root[0] && !spec->packages[0]) ||
-	       n->base.caps.daemon_uid == first->caps.daemon_uid;
+	return (!spec->root[0] && !spec->packages[0]) || !e->owner_uid ||
+	       e->base.caps.daemon_uid == e->owner_uid;
 }
 
-int native_box_create(struct driver *d, const struct box_spec *spec,
+static int refuse_owner(const struct engine_driver *e, const struct box_spec *spec,
+                        struct error *err)
+{
+	bool is_host = spec->network == BOX_NETWORK_HOST;
+
+	return error_set(err, ERR_UNAVAILABLE, 0,
+	                 "%s%s has no images and packages until its sessions have ended and the "
+	                 "daemon was restarted",
+	                 is_host ? "network host" : "engine ", is_host ? "" : e->name);
+}
+
+int engine_box_create(struct driver *d, const struct box_spec *spec,
                       const struct box_events *events, struct box **ret_box, struct error *err)
 {
-	struct native *n = native_maker(CONTAINER_OF(d, struct native, base), spec);
+	struct engine_driver *e =
+		engine_driver_maker(CONTAINER_OF(d, struct engine_driver, base), spec);
 	struct engine_request request;
-	struct native_box *b;
+	struct engine_box *b;
 
-	if (!n)
+	if (!e)
 		return error_set(err, ERR_UNAVAILABLE, 0, "network host is not enabled");
-	if (!knows_owner(d, n, spec))
-		return error_set(err, ERR_UNAVAILABLE, 0,
-		                 "network host has no images and packages until the sessions "
-		                 "with network host have ended and the daemon was restarted");
-	assert(n->loop);
-	if (n->boxes_count >= n->base.caps.boxes_max)
+	if (!knows_owner(e, spec))
+		return refuse_owner(e, spec, err);
+	assert(e->loop);
+	if (e->boxes_count >= e->base.caps.boxes_max)
 		return error_set(err, ERR_BUSY, 0, "all %u boxes are in use",
-		                 n->base.caps.boxes_max);
-	b = new_box(n, spec, events);
-	if (map_put(n->by_id, spec->id, b) < 0) {
+		                 e->base.caps.boxes_max);
+	b = new_box(e, spec, events);
+	if (map_put(e->by_id, spec->id, b) < 0) {
 		/* Another box has this id: keep that one. */
 		b->base.spec.id[0] = '\0';
-		native_box_free(b);
+		engine_box_free(b);
 		return error_set(err, ERR_CONFLICT, 0, "box %s exists", spec->id);
 	}
 	request = create_request(b);
-	b->create_seq = native_send(n, &request);
+	b->create_seq = engine_driver_send(e, &request);
 	if (b->create_seq == 0) {
-		native_box_free(b);
+		engine_box_free(b);
 		return error_set(err, ERR_UNAVAILABLE, 0, "millibox-engine is gone");
 	}
 	b->engine_has = true;
@@ -327,22 +338,22 @@ int native_box_create(struct driver *d, const struct box_spec *spec,
 	return 0;
 }
 
-static void ask_to_freeze(struct native_box *b)
+static void ask_to_freeze(struct engine_box *b)
 {
 	struct engine_request request = request_for(b, ENGINE_FREEZE);
 
 	request.frozen = b->freeze_wanted;
 	b->freeze_asked = b->freeze_wanted;
-	b->freeze_seq = native_send(native_of(b), &request);
+	b->freeze_seq = engine_driver_send(engine_of(b), &request);
 }
 
 /* One request at a time; the reply handles later changes. */
-int native_box_freeze(struct box *box, bool frozen, struct error *err)
+int engine_box_freeze(struct box *box, bool frozen, struct error *err)
 {
-	struct native_box *b = native_box(box);
+	struct engine_box *b = engine_box(box);
 
 	/* A box adopted frozen is ready only once thawed. */
-	if (b->state != NATIVE_READY && !(b->adopted && b->state == NATIVE_BUILDING))
+	if (b->state != ENGINE_BOX_READY && !(b->adopted && b->state == ENGINE_BOX_BUILDING))
 		return error_set(err, ERR_CONFLICT, 0, "box %s is not ready", box->spec.id);
 	b->freeze_wanted = frozen;
 	if (b->freeze_seq)
@@ -353,16 +364,16 @@ int native_box_freeze(struct box *box, bool frozen, struct error *err)
 	return 1;
 }
 
-void native_box_claim(struct box *box)
+void engine_box_claim(struct box *box)
 {
-	struct native_box *b = native_box(box);
+	struct engine_box *b = engine_box(box);
 	struct engine_request request = request_for(b, ENGINE_CLAIM);
 
 	/* 0: the engine just died; reading its socket reports it. */
-	(void)!native_send(native_of(b), &request);
+	(void)!engine_driver_send(engine_of(b), &request);
 }
 
-static void send_reach(struct native_box *b)
+static void send_reach(struct engine_box *b)
 {
 	struct engine_request request = request_for(b, ENGINE_REACH);
 
@@ -370,15 +381,16 @@ static void send_reach(struct native_box *b)
 		request.flags = ENGINE_FLAG_BRIDGE;
 		request.ranges = b->base.spec.ranges;
 	}
-	if (native_send(native_of(b), &request) == 0)
-		native_box_unreached(b);
+	if (engine_driver_send(engine_of(b), &request) == 0)
+		engine_box_unreached(b);
 }
 
-void native_box_reach(struct box *box)
+void engine_box_reach(struct box *box)
 {
-	struct native_box *b = native_box(box);
+	struct engine_box *b = engine_box(box);
 
-	if (!b->engine_has || is_in(b, STATE_BIT(NATIVE_DESTROYING) | STATE_BIT(NATIVE_GONE)))
+	if (!b->engine_has ||
+	    is_in(b, STATE_BIT(ENGINE_BOX_DESTROYING) | STATE_BIT(ENGINE_BOX_GONE)))
 		return;
 	/* The counters go with the interface. */
 	if (box->spec.network != BOX_NETWORK_BRIDGE)
@@ -386,11 +398,11 @@ void native_box_reach(struct box *box)
 	send_reach(b);
 }
 
-void native_box_frozen(struct native_box *b)
+void engine_box_frozen(struct engine_box *b)
 {
 	b->freeze_seq = 0;
-	if (b->adopted && b->state == NATIVE_BUILDING && !b->freeze_wanted)
-		timer_start(b->timer, NATIVE_HELLO_TIMEOUT_US);
+	if (b->adopted && b->state == ENGINE_BOX_BUILDING && !b->freeze_wanted)
+		timer_start(b->timer, ENGINE_HELLO_TIMEOUT_US);
 	if (!is_in(b, STATES_ALIVE))
 		return;
 	/* 0 again: the engine just died. */
@@ -400,39 +412,39 @@ void native_box_frozen(struct native_box *b)
 		b->base.events.on_frozen(b->base.events.ctx);
 }
 
-void native_box_counters(struct box *box, enum counters_for purpose,
+void engine_box_counters(struct box *box, enum counters_for purpose,
                          struct box_counters *ret_counters)
 {
-	struct native_box *b = native_box(box);
-	struct native *n = native_of(b);
+	struct engine_box *b = engine_box(box);
+	struct engine_driver *e = engine_of(b);
 	const int dirs[COUNTERS_DIRS] = {
 		[COUNTERS_MEMORY] = b->fds[ENGINE_FD_MEMORY],
 		[COUNTERS_PIDS] = b->fds[ENGINE_FD_PIDS],
 		[COUNTERS_CPU] = b->fds[ENGINE_FD_CPU],
 	};
 
-	counters_read(dirs, n->boxes_count <= n->counted_max ? &b->counters : NULL, purpose,
-	              &n->absent, ret_counters);
+	counters_read(dirs, e->boxes_count <= e->counted_max ? &b->counters : NULL, purpose,
+	              &e->absent, ret_counters);
 }
 
-void native_box_ask_denials(struct box *box)
+void engine_box_ask_denials(struct box *box)
 {
-	refusals_ask(&native_box(box)->refusals);
+	refusals_ask(&engine_box(box)->refusals);
 }
 
-bool native_box_settle_denials(struct box *box, uint64_t wait_us)
+bool engine_box_settle_denials(struct box *box, uint64_t wait_us)
 {
-	return refusals_settle(&native_box(box)->refusals, wait_us);
+	return refusals_settle(&engine_box(box)->refusals, wait_us);
 }
 
-size_t native_box_denials(struct box *box, struct box_denial *ret, size_t max)
+size_t engine_box_denials(struct box *box, struct box_denial *ret, size_t max)
 {
-	return refusals_take(&native_box(box)->refusals, ret, max);
+	return refusals_take(&engine_box(box)->refusals, ret, max);
 }
 
-bool native_box_traffic(struct box *box, struct box_network_usage *ret)
+bool engine_box_traffic(struct box *box, struct box_network_usage *ret)
 {
-	struct native_box *b = native_box(box);
+	struct engine_box *b = engine_box(box);
 
 	if (b->had_traffic)
 		*ret = b->traffic_last;
@@ -444,16 +456,16 @@ bool native_box_traffic(struct box *box, struct box_network_usage *ret)
 	return true;
 }
 
-void native_box_destroy(struct box *box)
+void engine_box_destroy(struct box *box)
 {
-	struct native_box *b = native_box(box);
+	struct engine_box *b = engine_box(box);
 	struct engine_request request = request_for(b, ENGINE_DESTROY);
 
-	if (is_in(b, STATE_BIT(NATIVE_DESTROYING) | STATE_BIT(NATIVE_GONE)))
+	if (is_in(b, STATE_BIT(ENGINE_BOX_DESTROYING) | STATE_BIT(ENGINE_BOX_GONE)))
 		return;
-	if (b->state != NATIVE_LOST && b->engine_has)
+	if (b->state != ENGINE_BOX_LOST && b->engine_has)
 		kill_box(b);
-	set_state(b, NATIVE_DESTROYING);
+	set_state(b, ENGINE_BOX_DESTROYING);
 	egress_port_close(TAKE_PTR(box->egress));
 	gateway_port_close(TAKE_PTR(box->gateway));
 	/* The open table would keep the namespace, and so the interface. */
@@ -464,8 +476,8 @@ void native_box_destroy(struct box *box)
 		return;
 	}
 	/* 0: the engine just died; reading its socket ends this box too. */
-	b->destroy_seq = native_send(native_of(b), &request);
-	timer_start(b->timer, NATIVE_GONE_TIMEOUT_US);
+	b->destroy_seq = engine_driver_send(engine_of(b), &request);
+	timer_start(b->timer, ENGINE_GONE_TIMEOUT_US);
 }
 
 static uint64_t larger_of(uint64_t a, uint64_t b)
@@ -473,7 +485,7 @@ static uint64_t larger_of(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static struct msg_setup setup_of(const struct native_box *b, const struct engine_created *created)
+static struct msg_setup setup_of(const struct engine_box *b, const struct engine_created *created)
 {
 	const struct box_limits *limits = &b->base.spec.limits;
 	bool counted = created->layers & LAYER_BIT(LAYER_CGROUP_MEMORY);
@@ -495,7 +507,7 @@ static struct msg_setup setup_of(const struct native_box *b, const struct engine
 
 static_assert(ENGINE_EGRESS_PORT == BOX_PROXY_PORT, "the variables of programs name the port");
 
-void native_box_created(struct native_box *b, const struct engine_created *created,
+void engine_box_created(struct engine_box *b, const struct engine_created *created,
                         const int fds[ENGINE_FD_COUNT])
 {
 	struct msg_setup setup = setup_of(b, created);
@@ -504,15 +516,16 @@ void native_box_created(struct native_box *b, const struct engine_created *creat
 	memcpy(b->fds, fds, sizeof(b->fds));
 	b->refusals.sock = b->fds[ENGINE_FD_REFUSALS];
 	b->created = true;
-	if (b->state != NATIVE_CREATING) {
+	if (b->state != ENGINE_BOX_CREATING) {
 		kill_box(b);
 		return;
 	}
-	set_state(b, NATIVE_BUILDING);
-	b->base.layers = created->layers;
-	b->base.start = native_start_of(&b->base.spec, created->start);
+	set_state(b, ENGINE_BOX_BUILDING);
+	b->base.layers = created->layers | created->vouched;
+	b->base.vouched = created->vouched;
+	b->base.start = engine_start_of(&b->base.spec, created->start);
 	/* Send nothing to a box that lacks an engine layer. */
-	if (driver_check_layers(created->layers | LINK_AGENT_LAYERS, b->required, &err) < 0) {
+	if (driver_check_layers(b->base.layers | LINK_AGENT_LAYERS, b->required, &err) < 0) {
 		lose_box(b, &err);
 		return;
 	}
@@ -520,41 +533,43 @@ void native_box_created(struct native_box *b, const struct engine_created *creat
 	link_open(b->base.link, TAKE_FD(b->fds[ENGINE_FD_AGENT]), &setup);
 }
 
-static struct native_kept *find_kept(struct native *n, const char *id)
+static struct engine_kept *find_kept(struct engine_driver *e, const char *id)
 {
-	struct native_kept *kept;
+	struct engine_kept *kept;
 
-	LIST_FOREACH (kept, &n->kept, struct native_kept, node)
+	LIST_FOREACH (kept, &e->kept, struct engine_kept, node)
 		if (strcmp(kept->id, id) == 0)
 			return kept;
 	return NULL;
 }
 
-int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct box_events *events,
+int engine_box_adopt(struct driver *d, const struct box_spec *spec, const struct box_events *events,
                      struct box **ret_box, bool *ret_frozen, struct error *err)
 {
-	struct native *n = native_maker(CONTAINER_OF(d, struct native, base), spec);
-	struct native_kept *kept = n ? find_kept(n, spec->id) : NULL;
-	struct native_box *b;
+	struct engine_driver *e =
+		engine_driver_maker(CONTAINER_OF(d, struct engine_driver, base), spec);
+	struct engine_kept *kept = e ? find_kept(e, spec->id) : NULL;
+	struct engine_box *b;
 
 	if (!kept)
 		return error_set(err, ERR_NOT_FOUND, 0, "box %s is gone", spec->id);
 	/* The requirements may have changed. */
-	if (driver_check_layers(kept->created.layers | LINK_AGENT_LAYERS, driver_required(d, spec),
-	                        err) < 0)
+	if (driver_check_layers(kept->created.layers | kept->created.vouched | LINK_AGENT_LAYERS,
+	                        driver_required(d, spec), err) < 0)
 		return -1;
-	b = new_box(n, spec, events);
-	if (map_put(n->by_id, spec->id, b) < 0)
+	b = new_box(e, spec, events);
+	if (map_put(e->by_id, spec->id, b) < 0)
 		abort(); /* unique in the engine */
 	b->adopted = b->created = b->engine_has = true;
 	memcpy(b->fds, kept->fds, sizeof(b->fds));
 	b->refusals.sock = b->fds[ENGINE_FD_REFUSALS];
 	for (size_t i = 0; i < ENGINE_FD_COUNT; i++)
 		kept->fds[i] = -1;
-	b->base.layers = kept->created.layers;
+	b->base.layers = kept->created.layers | kept->created.vouched;
+	b->base.vouched = kept->created.vouched;
 	b->freeze_asked = b->freeze_wanted = *ret_frozen = kept->created.frozen;
-	native_kept_free(kept);
-	set_state(b, NATIVE_BUILDING);
+	engine_kept_free(kept);
+	set_state(b, ENGINE_BOX_BUILDING);
 	box_open_egress(&b->base, b->fds[ENGINE_FD_NETWORK]);
 	/* A run that ended before would otherwise count everything since the box was made. */
 	if (spec->network == BOX_NETWORK_BRIDGE)
@@ -565,7 +580,7 @@ int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct
 		send_reach(b);
 	link_adopt(b->base.link, TAKE_FD(b->fds[ENGINE_FD_AGENT]));
 	if (!b->freeze_wanted)
-		timer_start(b->timer, NATIVE_HELLO_TIMEOUT_US);
+		timer_start(b->timer, ENGINE_HELLO_TIMEOUT_US);
 	*ret_box = &b->base;
 	return 0;
 }
@@ -574,7 +589,7 @@ int native_box_adopt(struct driver *d, const struct box_spec *spec, const struct
  * The engine may still be working on it: box_destroy requests removal as usual, and GONE comes even
  * if nothing was created.
  */
-void native_box_failed(struct native_box *b, const struct error *err)
+void engine_box_failed(struct engine_box *b, const struct error *err)
 {
 	lose_box(b, err);
 }
@@ -585,7 +600,7 @@ static bool is_fault(int status)
 	return WIFSIGNALED(status) ? WTERMSIG(status) != SIGKILL : WEXITSTATUS(status) > 1;
 }
 
-void native_box_gone(struct native_box *b, const struct engine_gone *gone)
+void engine_box_gone(struct engine_box *b, const struct engine_gone *gone)
 {
 	int status = gone->wait_status;
 	struct error err = {0};
@@ -599,7 +614,7 @@ void native_box_gone(struct native_box *b, const struct engine_gone *gone)
 	/* Even if destroyed: nothing else reports it. */
 	if (is_fault(status))
 		box_log(&b->base, LOG_LEVEL_WARN, "%s", err.msg);
-	if (b->state == NATIVE_DESTROYING) {
+	if (b->state == ENGINE_BOX_DESTROYING) {
 		end_box(b);
 		return;
 	}
@@ -610,12 +625,12 @@ void native_box_gone(struct native_box *b, const struct engine_gone *gone)
 	lose_box(b, &err);
 }
 
-void native_box_orphaned(struct native_box *b, const struct error *err)
+void engine_box_orphaned(struct engine_box *b, const struct error *err)
 {
 	if (is_in(b, STATES_ALIVE))
 		kill_box(b);
 	b->engine_has = false;
-	if (b->state == NATIVE_DESTROYING)
+	if (b->state == ENGINE_BOX_DESTROYING)
 		end_box(b);
 	else
 		lose_box(b, err);
