@@ -228,12 +228,15 @@ const char *http_query(const struct http_request *req, const char *name)
 {
 	/* The decoded copy is a cache. */
 	struct http_request *mut = (struct http_request *)(uintptr_t)req;
-	const char *raw = MHD_lookup_connection_value(req->conn->mhd, MHD_GET_ARGUMENT_KIND, name);
+	const char *raw = NULL;
 	size_t count = req->texts ? str_list_count(req->texts) : 0;
 	char *text;
 
-	if (!raw)
+	if (MHD_lookup_connection_value_n(req->conn->mhd, MHD_GET_ARGUMENT_KIND, name, strlen(name),
+	                                  &raw, NULL) != MHD_YES)
 		return NULL;
+	if (!raw) /* "?name": no value */
+		return "";
 	text = percent_decode(raw, strlen(raw), true);
 	if (!text)
 		return NULL;

@@ -51,6 +51,59 @@ static void add_languages(struct checks *checks, const json_t *list)
 	checks_add(checks, "languages.missing", CHECK_MISSING, missing.data);
 }
 
+/* "runc 1.1.5, grade namespace", or why it is away. */
+static char *describe_engine(const json_t *engine)
+{
+	const json_t *breaker = json_object_get(engine, "breaker");
+	const char *install = message_text(engine, "install");
+
+	if (str_equal(message_text(breaker, "state"), "closed"))
+		return xasprintf("%s %s, grade %s%s", message_text(engine, "runtime"),
+		                 message_text(engine, "release"), message_text(engine, "grade"),
+		                 json_is_true(json_object_get(engine, "default")) ? ", the default"
+		                                                                  : "");
+	return xasprintf("%s is away (breaker %s): %s%s%s", message_text(engine, "runtime"),
+	                 message_text(breaker, "state"), message_text(breaker, "reason"),
+	                 *install ? "; " : "", install);
+}
+
+/* What could be configured besides. */
+static void add_other_engines(struct checks *checks, const json_t *list)
+{
+	cleanup_buf struct buf text = BUF_INIT(LANGUAGES_MAX);
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (list, i, one)
+		(void)!buf_addf(&text, "%s%s (%s)", text.len ? ", " : "",
+		                message_text(one, "runtime"), message_text(one, "install"));
+	(void)!buf_add(&text, "", 1);
+	if (text.len > 1)
+		checks_add(checks, "engines.more", CHECK_INFO, text.data);
+}
+
+static void ask_engines(struct checks *checks, struct millibox_client *client)
+{
+	const struct daemon_call call = {.method = "GET", .path = "/api/v1/runtimes"};
+	json_auto_t *answer = NULL;
+	struct error err = {0};
+	const json_t *engine;
+	int status = 0;
+	size_t i;
+
+	if (daemon_ask(client, &call, &answer, &status, &err) < 0 || status != HTTP_OK)
+		return; /* the check of the languages says why */
+	json_array_foreach (json_object_get(answer, "items"), i, engine) {
+		bool is_up = str_equal(message_text(json_object_get(engine, "breaker"), "state"),
+		                       "closed");
+		cleanup_free char *name = xasprintf("engine.%s", message_text(engine, "id"));
+		cleanup_free char *value = describe_engine(engine);
+
+		checks_add(checks, name, is_up ? CHECK_OK : CHECK_INFO, value);
+	}
+	add_other_engines(checks, json_object_get(answer, "not_configured"));
+}
+
 /* @client: of a daemon that is ready, or not. */
 static void ask_languages(struct checks *checks, struct millibox_client *client, bool ready)
 {
@@ -96,6 +149,8 @@ static int add_daemon(struct checks *checks, const struct doctor_options *option
 		value = xstrdup(millibox_error_message(client));
 	else
 		value = xasprintf("none at %s", where);
+	if (ready == 1)
+		ask_engines(checks, client);
 	ask_languages(checks, client, ready == 1);
 	checks_add(checks, "daemon", CHECK_INFO, value);
 	return 0;

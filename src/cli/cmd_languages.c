@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/str.h"
 #include "base/suggest.h"
 #include "cli/language_install.h"
@@ -30,10 +31,12 @@ static const struct resource languages = {
 struct languages_options {
 	struct common_options common;
 	const char *template_id;
+	const char *engine;
 	bool check, install;
 };
 
-#define AT(member) offsetof(struct languages_options, member)
+#define AT(member)   offsetof(struct languages_options, member)
+#define PATH_MAX_LEN 8192
 
 /* The daemon of one call of this command. */
 struct asked {
@@ -59,18 +62,32 @@ static int find_daemon(struct asked *a, const struct daemon_options *at, struct 
 	return 0;
 }
 
+static void add_query(struct buf *path, const char *name, const char *value)
+{
+	cleanup_free char *escaped = value ? millibox_escape(value) : NULL;
+
+	if (escaped)
+		(void)!buf_addf(path, "%s%s=%s", strchr(path->data, '?') ? "&" : "?", name,
+		                escaped);
+}
+
+/* Return: owned. */
+static char *path_of(const struct languages_options *options)
+{
+	cleanup_buf struct buf path = BUF_INIT(PATH_MAX_LEN);
+
+	(void)!buf_addf(&path, "%s", languages.base);
+	add_query(&path, "check", options->check ? "all" : NULL);
+	add_query(&path, "template_id", options->template_id);
+	add_query(&path, "engine", options->engine);
+	return xstrdup(path.data);
+}
+
 /* Return: as resource_finish. */
 static int ask_daemon(const struct asked *a, const struct languages_options *options,
                       json_t **ret_answer, struct error *err)
 {
-	cleanup_free char *escaped =
-		options->template_id ? millibox_escape(options->template_id) : NULL;
-	cleanup_free char *path =
-		xasprintf("%s%s%s%s%s", languages.base, options->check ? "?check=all" : "",
-	                  !escaped         ? ""
-	                  : options->check ? "&"
-	                                   : "?",
-	                  escaped ? "template_id=" : "", escaped ? escaped : "");
+	cleanup_free char *path = path_of(options);
 	const struct daemon_call call = {.method = "GET", .path = path};
 
 	return resource_finish(&options->common, a->client, daemon_send(a->client, &call),
@@ -274,6 +291,7 @@ static int run_languages(const void *values, const struct args *args, struct err
 
 /* clang-format off */
 static const struct option_row rows[] = {
+	{"engine", 0, OPTION_TEXT, AT(engine), "ENGINE", "languages of boxes of this engine; default: the default engine's"},
 	{"template", 0, OPTION_TEXT, AT(template_id), "TEMPLATE", "languages of boxes of this template; default: the host's"},
 	{"check", 0, OPTION_FLAG, AT(check), NULL, "run a program of each language again, also where the daemon knows the answer; with a key, it needs scope admin"},
 	{"install", 0, OPTION_FLAG, AT(install), NULL, "install these languages, or all that are missing, with apt-get"},

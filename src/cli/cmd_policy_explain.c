@@ -150,6 +150,7 @@ static void print_grants(json_t *grants)
 	             "GRANTED", "RULE");
 	print_group(&w, "", json_object_get(grants, "limits"));
 	print_grant(&w, "", "language", json_object_get(grants, "language"));
+	print_grant(&w, "", "engine", json_object_get(grants, "engine"));
 	print_grant(&w, "", "network", json_object_get(grants, "network"));
 	print_group(&w, "  ", json_object_get(grants, "reach"));
 	print_grant(&w, "", "on_overflow", json_object_get(grants, "on_overflow"));

@@ -37,6 +37,8 @@ struct common_options {
 #define OUTPUT_ROW(AT_) {"max-output", 0, OPTION_SIZE, AT_(output_bytes), "SIZE", "output limit of each stream: 1Mi"}
 #define ENV_ROW(AT_) {"env", 'e', OPTION_LIST, AT_(env), "NAME=VALUE", "set an environment variable; may be repeated"}
 #define POLICY_ROWS(AT_) \
+	{"engine",  0, OPTION_TEXT, AT_(engine),  "NAME", "engine that makes the box, see 'millibox doctor'; auto: the first that will do"}, \
+	{"min-isolation", 0, OPTION_TEXT, AT_(min_isolation), "GRADE", "least grade of isolation: namespace, gvisor or vm"}, \
 	{"policy",  0, OPTION_TEXT, AT_(policy),  "NAME", "apply this policy in addition to your own"}, \
 	{"network", 0, OPTION_TEXT, AT_(network), "MODE", "network of the box: none, allowlist, bridge or host"}, \
 	{"allow",   0, OPTION_LIST, AT_(network_allow), "HOST", "let the program reach this host, or registry (pypi, npm ...), and no other; may be repeated"}, \

@@ -98,6 +98,8 @@ static const struct {
 	{"resources.disk", "--disk"},
 	{"resources.max_processes", "--processes"},
 	{"resources.max_output", "--max-output"},
+	{"engine", "--engine", "'millibox doctor' shows the engines."},
+	{"min_isolation", "--min-isolation", "'millibox doctor' shows the engines."},
 	{"network", "--network"},
 	{"network_allow", "--allow"},
 	{"policy", "--policy"},

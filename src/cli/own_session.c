@@ -30,6 +30,7 @@ struct run_options own_session_program(const struct run_options *options)
 	program.memory_bytes = program.disk_bytes = program.cpu_millicores = 0;
 	program.processes = 0;
 	program.policy = program.network = program.template_id = program.package_names = NULL;
+	program.engine = program.min_isolation = NULL;
 	program.lock = NULL;
 	program.network_allow = program.secrets = program.mcp = program.packages =
 		(struct option_list){0};

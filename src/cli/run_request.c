@@ -245,6 +245,8 @@ static const struct resource_field common_fields[] = {
 	{"max-output", RESOURCE_NUMBER, AT(output_bytes), "max_output", "resources"},
 	{"timeout", RESOURCE_SECONDS, AT(timeout_us), "timeout", NULL},
 	{"receipt", RESOURCE_TEXT, AT(receipt), "receipt", NULL},
+	{"engine", RESOURCE_TEXT, AT(engine), "engine", NULL},
+	{"min-isolation", RESOURCE_TEXT, AT(min_isolation), "min_isolation", NULL},
 	{"policy", RESOURCE_TEXT, AT(policy), "policy", NULL},
 	{"network", RESOURCE_TEXT, AT(network), "network", NULL},
 	{"allow", RESOURCE_LIST, AT(network_allow), "network_allow", NULL},

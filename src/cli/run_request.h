@@ -28,6 +28,7 @@ struct run_options {
 	const char *context;
 	const char *stdin_path;
 	const char *receipt;
+	const char *engine, *min_isolation;
 	const char *policy;
 	const char *network;
 	struct option_list network_allow;

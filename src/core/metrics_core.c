@@ -17,6 +17,18 @@ static void set_usage(struct metrics *m, const char *resource, size_t used, size
 		                (double)used / (double)most);
 }
 
+static void set_engines(struct metrics *m, const struct driver *any)
+{
+	const struct driver *d;
+
+	for (size_t i = 0; (d = driver_at(any, i)); i++) {
+		metrics_set_for(m, METRIC_ENGINE_UP, METRIC_LABELS(d->name),
+		                d->breaker.state == BREAKER_CLOSED);
+		metrics_set_for(m, METRIC_ENGINE_LOSSES, METRIC_LABELS(d->name),
+		                (double)d->breaker.trips);
+	}
+}
+
 void metrics_core(void *ctx, struct metrics *m)
 {
 	const struct metrics_core_parts *p = ctx;
@@ -52,6 +64,7 @@ void metrics_core(void *ctx, struct metrics *m)
 	set_usage(m, "boxes", scheduler->boxes, scheduler->config.boxes_max);
 	set_usage(m, "queue", runs.queued, scheduler->config.waiting_max);
 	set_usage(m, "sessions", sessions.live, p->config->sessions_max);
+	set_engines(m, run_service_driver(p->runs));
 	metrics_set(m, METRIC_FAILURE_RATE, all > 0 ? (all - good) / all : 0);
 	metrics_set(m, METRIC_TIMEOUT_RATE, all > 0 ? late / all : 0);
 	if (p->store) {

@@ -29,8 +29,8 @@
 #include "core/template/packages.h"
 #include "core/template/templates.h"
 #include "core/tenant/tenant.h"
-#include "daemon/bridge_setup.h"
 #include "daemon/dialects.h"
+#include "daemon/engine_setup.h"
 #include "daemon/helper.h"
 #include "daemon/home.h"
 #include "daemon/install_parts.h"
@@ -47,11 +47,11 @@
 #include "daemon/tls_guard.h"
 #include "daemon/tls_reload.h"
 #include "driver/driver.h"
-#include "driver/native.h"
 #include "http/server.h"
 #include "http/tcp_owner.h"
 #include "io/loop.h"
 #include "seal/seal.h"
+#include "service/services.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -83,8 +83,9 @@ static const int stop_signals[] = {SIGTERM, SIGINT};
 
 struct daemon {
 	const struct config *config;
-	struct driver *driver;
-	struct seal_key seal; /* signs receipts */
+	struct engine_setup engines;
+	struct driver *driver; /* the default one of them */
+	struct seal_key seal;  /* signs receipts */
 	struct packages *packages;
 	struct runners *runners;
 	struct policies *policies;
@@ -96,6 +97,7 @@ struct daemon {
 	struct install_parts packing;
 	struct helpers helpers;
 	struct catalog *catalog;
+	struct services *services;
 	char **bases; /* owned, NULL-terminated */
 	struct loop *loop;
 	struct metrics *metrics;
@@ -120,8 +122,8 @@ struct daemon {
 	struct reload reload;
 	struct guard socket_guard, tls_guard;
 	struct tls_reload tls_reload;
-	char handover[HOME_NAME_LEN + 16]; /* engines outlive the daemon under this name */
-	struct tls_files tls;              /* until the server has them */
+	char custody[HOME_NAME_LEN + 16]; /* engines outlive the daemon under this name */
+	struct tls_files tls;             /* until the server has them */
 	int state_lock, tcp_fd, unix_fd;
 	int notify_fd; /* the service manager; -1: none */
 	int diag_fd;   /* who connects over TCP; until the server has it */
@@ -232,56 +234,34 @@ static void on_engine_lost(void *ctx, const struct error *err)
 	router_set_unready(d->router, "engine");
 }
 
+static void on_services(void *ctx)
+{
+	const struct daemon *d = ctx;
+
+	driver_serve(d->driver, d->services);
+}
+
 static int start_engine(struct daemon *d, struct error *err)
 {
-	const struct config *c = d->config;
-	bool has_zygote = c->zygotes_enabled && access(c->zygote_path, R_OK) == 0;
-	cleanup_free char *bridge = bridge_setup_path(c);
 	char name[HOME_NAME_LEN + 1];
-	const struct native_config native = {
-		.engine_path = c->engine_path,
-		.agent_path = c->agent_path,
-		.zygote_path = has_zygote ? c->zygote_path : NULL,
-		.zygote_forks = c->zygotes_children,
-		.zygote_memory_bytes = c->zygotes_memory,
-		.zygote_age_us = c->zygotes_age_us,
-		.addon_path = access(c->addon_path, R_OK) == 0 ? c->addon_path : NULL,
-		.runners_dir = c->runners_dir,
-		.more_runners = c->runner_dirs,
-		.runtime_dir = c->runtime_dir,
-		.roots = (const char *const *)d->bases,
-		.log_level = log_level_name(c->log_level),
-		.log_format = log_format_name(c->log_format),
-		.uid_base = c->uid_base,
-		.memory_max_bytes = c->memory_max_bytes,
-		.disk_max_bytes = c->disk_max_bytes,
-		.processes_max = c->processes_max,
-		.cpu_max_millicores = c->cpu_max_millicores,
-		.io_bytes = c->io_bytes,
-		.io_ops = c->io_ops,
-		.bridge_path = bridge,
-		.bridge_subnet = c->bridge_subnet,
-		.bridge_allow = c->bridge_allow,
-		.bridge_resolvers = c->bridge_resolvers,
-		.host_network = c->host_network_enabled,
-		.host_network_resolvers = c->host_network_resolvers,
-		.import_memory_bytes = c->imports_max * c->import_memory_bytes,
-		.strict = c->isolation == CONFIG_ISOLATION_STRICT,
-		.handover = d->handover,
-		.lease_us = c->session_survive_us,
-		.on_engine_lost = on_engine_lost,
-		.ctx = d,
-	};
 
 	if (home_name(d->state_lock, name, err) < 0)
 		return -1;
-	(void)snprintf(d->handover, sizeof(d->handover), "custody-%s", name);
+	(void)snprintf(d->custody, sizeof(d->custody), "custody-%s", name);
 	/* Boxes of an earlier daemon bring descriptors. */
 	own_process_raise_descriptors();
-	if (native_spawn(&native, &d->driver, err) < 0) {
+	d->engines = (struct engine_setup){.config = d->config,
+	                                   .bases = (const char *const *)d->bases,
+	                                   .custody = d->custody,
+	                                   .on_engine_lost = on_engine_lost,
+	                                   .ctx = d,
+	                                   .guard.link = -1};
+	if (engine_setup_start(&d->engines, err) < 0) {
+		d->driver = d->engines.main;
 		log_warn("'millibox doctor' reports what this host lacks, and the remedy");
-		return error_wrap(err, "start the engine %s", c->engine_path);
+		return -1;
 	}
+	d->driver = d->engines.main;
 	return isolation_check_least(&d->driver->caps, err);
 }
 
@@ -452,6 +432,19 @@ static void start_metrics(struct daemon *d)
 	loop_lag_start(&d->lag, d->loop, d->metrics);
 }
 
+static void start_services(struct daemon *d)
+{
+	d->services =
+		services_new(&(struct services_config){.loop = d->loop,
+	                                               .egress = TAKE_FD(d->helpers.egress.sock),
+	                                               .gateway = TAKE_FD(d->helpers.gateway.sock),
+	                                               .gateway_events = catalog_events(d->catalog),
+	                                               .on_change = on_services,
+	                                               .ctx = d});
+	driver_serve(d->driver, d->services);
+	secret_setup_attach(&d->secrets, d->config, d->services, d->sessions, d->loop);
+}
+
 static int start_http(struct daemon *d, struct error *err)
 {
 	const struct config *c = d->config;
@@ -496,12 +489,9 @@ static int start_http(struct daemon *d, struct error *err)
 	tls_files_done(&d->tls);
 	if (d->unix_fd >= 0 && http_server_listen(d->http, TAKE_FD(d->unix_fd), NULL, err) < 0)
 		return -1;
-	if (native_attach_loop(d->driver, d->loop, err) < 0)
+	if (engine_setup_attach(&d->engines, d->loop, err) < 0)
 		return -1;
-	native_attach_egress(d->driver, TAKE_FD(d->helpers.egress.sock));
-	secret_setup_attach(&d->secrets, c, d->driver, d->sessions, d->loop);
-	native_attach_gateway(d->driver, TAKE_FD(d->helpers.gateway.sock),
-	                      catalog_events(d->catalog));
+	start_services(d);
 	session_service_restore(d->sessions, d->saved);
 	session_saved_free(TAKE_PTR(d->saved));
 	/* Now it is known which roots have boxes. */
@@ -740,8 +730,8 @@ static void take_down(struct daemon *d)
 	audit_stop(d->audit);
 	audit_row_free(d->audit_row);
 	audit_close(d->audit);
-	if (d->driver)
-		driver_free(d->driver); /* waits for the engine's cleanup */
+	engine_setup_done(&d->engines); /* waits for the engines' cleanup */
+	services_free(d->services);
 	catalog_free(d->catalog);
 	helpers_end(&d->helpers);
 	secret_setup_done(&d->secrets);

@@ -9,7 +9,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "driver/helper_group.h"
+#include "service/helper_group.h"
 #include <sys/types.h>
 
 struct config;

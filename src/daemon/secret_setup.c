@@ -10,9 +10,8 @@
 #include "core/secret/secret.h"
 #include "core/session/session.h"
 #include "daemon/gateway_setup.h"
-#include "driver/egress_link.h"
-#include "driver/native.h"
 #include "io/timer.h"
+#include "service/services.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +66,7 @@ static int write_authority(const void *ctx, struct buf *to)
 static void on_renewal(void *ctx)
 {
 	struct secret_setup *s = ctx;
-	int sock = native_gateway_starter(s->driver);
+	int sock = services_gateway_starter(s->services);
 	int r = sock < 0 ? 0 : gateway_setup_send(sock, s->config, s->secrets, &s->renewal_step);
 
 	if (r == -EAGAIN) {
@@ -93,20 +92,21 @@ static void on_change(void *ctx, const char *tenant, const char *name)
 	struct secret_setup *s = ctx;
 
 	session_service_secrets_changed(s->sessions, tenant);
-	native_secrets_changed(s->driver, tenant);
+	services_secrets_changed(s->services, tenant);
 	if (gateway_setup_uses(s->config, tenant, name))
 		renew_servers(s);
 }
 
-void secret_setup_attach(struct secret_setup *s, const struct config *config, struct driver *driver,
-                         struct session_service *sessions, struct loop *loop)
+void secret_setup_attach(struct secret_setup *s, const struct config *config,
+                         const struct services *services, struct session_service *sessions,
+                         struct loop *loop)
 {
 	s->renewal = timer_new(loop, on_renewal, s);
 	s->config = config;
-	s->driver = driver;
+	s->services = services;
 	s->sessions = sessions;
-	native_set_secrets(driver,
-	                   &(struct egress_source){write_secret, write_authority, s->secrets});
+	services_set_secrets(services,
+	                     &(struct egress_source){write_secret, write_authority, s->secrets});
 	secrets_watch(s->secrets, on_change, s);
 }
 

@@ -9,10 +9,10 @@
 #include <stddef.h>
 
 struct config;
-struct driver;
 struct keyring;
 struct loop;
 struct secrets;
+struct services;
 struct session_service;
 struct store;
 struct tenants;
@@ -22,7 +22,7 @@ struct secret_setup {
 	struct keyring *keyring; /* until the secrets have it */
 	struct secrets *secrets;
 	const struct config *config; /* borrowed, as the following */
-	struct driver *driver;
+	const struct services *services;
 	struct session_service *sessions;
 	struct timer *renewal; /* owned: the MCP servers get changed secrets */
 	bool is_renewal_due;
@@ -37,8 +37,9 @@ int secret_setup_read_key(struct secret_setup *s, const struct config *config,
 int secret_setup_load(struct secret_setup *s, const struct config *config, struct tenants *tenants,
                       struct store *store, struct error *err) attr_must_check;
 /** secret_setup_attach - boxes get them, and every change. */
-void secret_setup_attach(struct secret_setup *s, const struct config *config, struct driver *driver,
-                         struct session_service *sessions, struct loop *loop);
+void secret_setup_attach(struct secret_setup *s, const struct config *config,
+                         const struct services *services, struct session_service *sessions,
+                         struct loop *loop);
 /** secret_setup_rotate - a new key in the state directory; the next daemon uses it. */
 int secret_setup_rotate(const struct config *config, struct error *err) attr_must_check;
 void secret_setup_done(struct secret_setup *s);

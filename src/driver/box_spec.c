@@ -75,6 +75,27 @@ const char *box_network_name(enum box_network network)
 	return (unsigned)network < BOX_NETWORK_COUNT ? network_names[network] : "?";
 }
 
+static const char *const grade_names[] = {
+	[BOX_GRADE_NAMESPACE] = "namespace",
+	[BOX_GRADE_GVISOR] = "gvisor",
+	[BOX_GRADE_VM] = "vm",
+};
+static_assert(ARRAY_SIZE(grade_names) == BOX_GRADE_COUNT, "every grade has a name");
+
+const char *box_grade_name(enum box_grade grade)
+{
+	return (unsigned)grade < BOX_GRADE_COUNT ? grade_names[grade] : "?";
+}
+
+enum box_grade box_grade_find(const char *name)
+{
+	unsigned i = 0;
+
+	while (i < BOX_GRADE_COUNT && !str_equal(grade_names[i], name))
+		i++;
+	return (enum box_grade)i;
+}
+
 static const char *const start_reasons[] = {
 	[BOX_START_COLD] = NULL,
 	[BOX_START_ZYGOTE] = NULL,
@@ -149,11 +170,11 @@ static bool has_same_limits(const struct box_limits *a, const struct box_limits 
 bool box_spec_is_like(const struct box_spec *a, const struct box_spec *b)
 {
 	return has_same_limits(&a->limits, &b->limits) && strcmp(a->root, b->root) == 0 &&
-	       strcmp(a->packages, b->packages) == 0 && strcmp(a->tenant, b->tenant) == 0 &&
-	       a->required_layers == b->required_layers && a->network == b->network &&
-	       a->ranges == b->ranges && a->tools == b->tools && a->exec_tmp == b->exec_tmp &&
-	       a->keep == b->keep && strcmp(a->zygote, b->zygote) == 0 &&
-	       strcmp(a->modules, b->modules) == 0;
+	       strcmp(a->engine, b->engine) == 0 && strcmp(a->packages, b->packages) == 0 &&
+	       strcmp(a->tenant, b->tenant) == 0 && a->required_layers == b->required_layers &&
+	       a->network == b->network && a->ranges == b->ranges && a->tools == b->tools &&
+	       a->exec_tmp == b->exec_tmp && a->keep == b->keep &&
+	       strcmp(a->zygote, b->zygote) == 0 && strcmp(a->modules, b->modules) == 0;
 }
 
 void box_spec_make_id(char ret_id[BOX_ID_LEN])
@@ -162,33 +183,4 @@ void box_spec_make_id(char ret_id[BOX_ID_LEN])
 
 	id_random(random, BOX_ID_RANDOM);
 	(void)snprintf(ret_id, BOX_ID_LEN, "b%s", random);
-}
-
-struct box_rules *box_rules_new(const char *const *texts, size_t count)
-{
-	struct box_rules *r = xcalloc(1, sizeof(*r) + count * sizeof(*r->texts));
-
-	r->refs = 1;
-	r->count = count;
-	for (size_t i = 0; i < count; i++)
-		r->texts[i] = xstrdup(texts[i]);
-	return r;
-}
-
-struct box_rules *box_rules_ref(struct box_rules *r)
-{
-	if (r)
-		r->refs++;
-	return r;
-}
-
-void box_rules_unref(struct box_rules *r)
-{
-	if (!r || --r->refs > 0)
-		return;
-	for (size_t i = 0; i < r->count; i++)
-		free(r->texts[i]);
-	str_list_free(r->secrets);
-	str_list_free(r->env);
-	free(r);
 }

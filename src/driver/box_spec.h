@@ -7,14 +7,28 @@
  */
 
 #include "base/error.h"
+#include "service/reach.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 #define BOX_ID_LEN      32  /* [a-z0-9]{1,31} and NUL */
 #define BOX_ROOT_LEN    65  /* [a-z0-9._-]{1,64}, not starting with a dot, and NUL */
-#define BOX_TENANT_LEN  65  /* [A-Za-z0-9_-]{1,64} and NUL */
 #define BOX_ZYGOTE_LEN  64  /* FOLDER/FILE of the runners, and NUL */
 #define BOX_MODULES_LEN 512 /* separated by spaces, and NUL */
+#define BOX_ENGINE_LEN  32  /* name of an engine: [a-z0-9-]{1,31}, a letter first, and NUL */
+
+/* What stands between a program and the host's kernel, in ascending order. */
+enum box_grade {
+	BOX_GRADE_NAMESPACE, /* the kernel is shared */
+	BOX_GRADE_GVISOR,    /* a kernel in user space */
+	BOX_GRADE_VM,        /* a kernel of its own, in a virtual machine */
+	BOX_GRADE_COUNT
+};
+
+/** box_grade_name - "namespace", "gvisor", "vm"; a literal. */
+const char *box_grade_name(enum box_grade grade);
+/** box_grade_find - Return: BOX_GRADE_COUNT: there is no such word. */
+enum box_grade box_grade_find(const char *name);
 
 struct box_limits {
 	uint64_t memory_bytes;
@@ -41,85 +55,12 @@ enum box_network {
 
 const char *box_network_name(enum box_network network);
 
-#define BOX_RULES_MAX   1024 /* rules of a box */
-#define BOX_RULES_BYTES (128u * 1024)
-
-struct box_network_limits {
-	uint32_t connections; /* at the same time */
-	uint32_t idle_ms;     /* a connection without a byte ends */
-	uint32_t opened;      /* new connections per second; 0: no limit */
-	uint64_t bytes;       /* both directions, over the life of the box; 0: no limit */
-	uint64_t rate;        /* bytes per second; 0: no limit */
-};
-
-#define BOX_SECRETS_MAX 8 /* of a box */
-
-/* What a box with BOX_NETWORK_ALLOWLIST may reach (egress/rules.h). Immutable and shared. */
-struct box_rules {
-	unsigned refs;
-	struct box_network_limits limits, tenant_limits;
-	char **secrets;     /* names of its tenant's secrets that it uses; NULL: none */
-	char **env;         /* variables that its programs need for them; NULL: none */
-	const char *bundle; /* certificates for BOX_BUNDLE_PATH; outlives the driver. NULL: none */
-	size_t count;
-	char *texts[];
-};
-
-/* Where the proxy of a box with BOX_NETWORK_ALLOWLIST listens, on its loopback. */
-#define BOX_PROXY_PORT 3128
-
-/* In a box that uses secrets over TLS. */
-#define BOX_BUNDLE_NAME "ca.pem"
-#define BOX_BUNDLE_PATH "/run/millibox/" BOX_BUNDLE_NAME
-
-/** box_rules_new - copies @texts. */
-struct box_rules *box_rules_new(const char *const *texts, size_t count);
-/** box_rules_ref - Return: @r, which may be NULL. */
-struct box_rules *box_rules_ref(struct box_rules *r);
-void box_rules_unref(struct box_rules *r);
-
-/* What refused a connection. */
-enum box_refused_by {
-	BOX_REFUSED_BY_PROXY,
-	/* Rules of network bridge, because the address */
-	BOX_REFUSED_ADDRESS, /* is not public, and not opened for the box */
-	BOX_REFUSED_HOST,    /* is the host's own */
-	BOX_REFUSED_BOX,     /* is of the boxes' subnet */
-};
-
-/* A connection that was refused. */
-#define BOX_HOST_LEN   254
-#define BOX_DETAIL_LEN 256
-struct box_denial {
-	enum box_refused_by by;
-	unsigned reason; /* BOX_REFUSED_BY_PROXY: enum egress_reason */
-	bool is_udp;     /* of network bridge; else TCP */
-	uint16_t port;
-	uint64_t count;
-	char host[BOX_HOST_LEN];      /* "": not even a name. Untrusted */
-	char detail[BOX_DETAIL_LEN];  /* the rule, the address or the server name. Untrusted */
-	char request[BOX_DETAIL_LEN]; /* "GET /path"; "": a tunnel. Untrusted */
-};
-
-/* A call of a tool that is not on the list of the box. */
-#define BOX_TOOL_LEN 129
-struct box_tool_denial {
-	uint64_t count;
-	char server[BOX_TOOL_LEN]; /* "": none that the box may know of */
-	char tool[BOX_TOOL_LEN];   /* of [A-Za-z0-9._/-]; untrusted */
-	char rule[32];             /* "mcp", "mcp.servers", "mcp.tools" */
-};
-
-struct box_network_usage {
-	uint64_t sent, received; /* bytes, as the box sees it */
-	uint64_t connections, denied;
-};
-
 #define BOX_RANGES_ALL   0x8000U
 #define BOX_RANGES_NAMED 15
 
 struct box_spec {
 	char id[BOX_ID_LEN];
+	char engine[BOX_ENGINE_LEN];      /* that makes it; "": the default */
 	char request_id[BOX_REQUEST_LEN]; /* for logs; "": none */
 	char root[BOX_ROOT_LEN];          /* a root of the driver's; "": the host's */
 	char packages[BOX_ROOT_LEN];      /* a root of the driver's, mounted read-only; "": none */

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "driver/internal.h"
 #include "wire/layer.h"
@@ -42,21 +43,63 @@ uint32_t driver_required(const struct driver *d, const struct box_spec *spec)
 	return required | spec->required_layers;
 }
 
+struct driver *driver_at(const struct driver *d, size_t index)
+{
+	if (!d->set)
+		return index == 0 ? (struct driver *)(uintptr_t)d : NULL;
+	return index < d->set->count ? d->set->list[index] : NULL;
+}
+
+struct driver *driver_find(const struct driver *d, const char *name)
+{
+	struct driver *found;
+
+	if (!name[0])
+		return (struct driver *)(uintptr_t)d;
+	for (size_t i = 0; (found = driver_at(d, i)); i++)
+		if (str_equal(found->name, name))
+			return found;
+	return NULL;
+}
+
+int driver_check(const struct driver *d, struct error *err)
+{
+	return d->breaker.state == BREAKER_CLOSED
+	               ? 0
+	               : breaker_check(&d->breaker, d->name, clock_us(), err);
+}
+
+/* Exactly what was decided. */
+static int check_features(const struct driver *d, const struct box_spec *spec, struct error *err)
+{
+	if (spec->network != BOX_NETWORK_NONE &&
+	    !(d->caps.networks & BOX_NETWORK_BIT(spec->network)))
+		return error_set(err, ERR_UNAVAILABLE, 0, "engine '%s' does not support network %s",
+		                 d->name, box_network_name(spec->network));
+	if (spec->root[0] && !d->caps.has_roots)
+		return error_set(err, ERR_UNAVAILABLE, 0,
+		                 "only the host's root is supported: no overlayfs");
+	return 0;
+}
+
+static int find_engine(const struct driver *d, const struct box_spec *spec,
+                       struct driver **ret_driver, struct error *err)
+{
+	*ret_driver = driver_find(d, spec->engine);
+	return *ret_driver ? 0
+	                   : error_set(err, ERR_UNAVAILABLE, 0,
+	                               "engine '%s' is not configured any more", spec->engine);
+}
+
 int box_create(struct driver *d, const struct box_spec *spec, const struct box_events *events,
                struct box **ret_box, struct error *err)
 {
 	if (box_spec_check(spec, err) < 0)
 		return error_wrap(err, "box");
-	if (driver_check_layers(d->caps.layers, driver_required(d, spec), err) < 0)
+	if (find_engine(d, spec, &d, err) < 0 || driver_check(d, err) < 0 ||
+	    driver_check_layers(d->caps.layers, driver_required(d, spec), err) < 0 ||
+	    check_features(d, spec, err) < 0)
 		return -1;
-	/* Exactly what was decided. */
-	if (spec->network != BOX_NETWORK_NONE &&
-	    !(d->caps.networks & BOX_NETWORK_BIT(spec->network)))
-		return error_set(err, ERR_UNAVAILABLE, 0, "driver '%s' does not support network %s",
-		                 d->ops->name, box_network_name(spec->network));
-	if (spec->root[0] && !d->caps.has_roots)
-		return error_set(err, ERR_UNAVAILABLE, 0,
-		                 "only the host's root is supported: no overlayfs");
 	return d->ops->create(d, spec, events, ret_box, err);
 }
 
@@ -65,22 +108,70 @@ int box_adopt(struct driver *d, const struct box_spec *spec, const struct box_ev
 {
 	if (box_spec_check(spec, err) < 0)
 		return error_wrap(err, "box");
+	if (find_engine(d, spec, &d, err) < 0)
+		return -1;
 	if (!d->ops->adopt)
 		return error_set(err, ERR_NOT_FOUND, 0,
-		                 "boxes of driver '%s' do not outlive the daemon", d->ops->name);
+		                 "boxes of engine '%s' do not outlive the daemon", d->name);
 	return d->ops->adopt(d, spec, events, ret_box, ret_frozen, err);
+}
+
+static void serve_one(struct driver *d, const struct services *services)
+{
+	const uint32_t allowlist = BOX_NETWORK_BIT(BOX_NETWORK_ALLOWLIST);
+
+	d->services = services;
+	d->caps.networks &= ~allowlist;
+	if (d->caps.can_egress && services_have_egress(services))
+		d->caps.networks |= allowlist;
+	d->caps.has_mcp = d->caps.can_gateway && services_have_gateway(services);
+	if (d->ops->serve)
+		d->ops->serve(d, services);
+}
+
+void driver_serve(struct driver *d, const struct services *services)
+{
+	struct driver *one;
+
+	for (size_t i = 0; (one = driver_at(d, i)); i++)
+		serve_one(one, services);
+}
+
+void box_open_egress(struct box *box, int listener)
+{
+	const struct box_spec *spec = &box->spec;
+
+	if (listener >= 0 && spec->network == BOX_NETWORK_ALLOWLIST)
+		box->egress = services_open_egress(box->driver->services, listener, spec->tenant,
+		                                   spec->rules);
+}
+
+void box_open_gateway(struct box *box, int listener)
+{
+	const struct box_spec *spec = &box->spec;
+	const struct gateway_caller who = {spec->tenant, spec->id, spec->request_id};
+
+	if (listener >= 0 && spec->tools)
+		box->gateway =
+			services_open_gateway(box->driver->services, listener, &who, spec->tools);
 }
 
 void driver_settle(struct driver *d)
 {
-	if (d->ops->settle)
-		d->ops->settle(d);
+	struct driver *one;
+
+	for (size_t i = 0; (one = driver_at(d, i)); i++)
+		if (one->ops->settle)
+			one->ops->settle(one);
 }
 
 void driver_leave(struct driver *d)
 {
-	if (d->ops->leave)
-		d->ops->leave(d);
+	struct driver *one;
+
+	for (size_t i = 0; (one = driver_at(d, i)); i++)
+		if (one->ops->leave)
+			one->ops->leave(one);
 }
 
 void box_ack(struct box *box, uint32_t exec_id)
@@ -312,8 +403,8 @@ int box_freeze(struct box *box, bool frozen, struct error *err)
 	const struct driver *d = box->driver;
 
 	if (!d->caps.can_freeze || !d->ops->freeze)
-		return error_set(err, ERR_UNAVAILABLE, 0, "driver '%s' cannot freeze boxes",
-		                 d->ops->name);
+		return error_set(err, ERR_UNAVAILABLE, 0, "engine '%s' cannot freeze boxes",
+		                 d->name);
 	return d->ops->freeze(box, frozen, err);
 }
 
@@ -345,7 +436,7 @@ void box_set_tools(struct box *box, struct box_rules *tools)
 	box_rules_unref(box->spec.tools);
 	box->spec.tools = box_rules_ref(tools);
 	if (box->gateway)
-		gateway_port_change(box->gateway);
+		gateway_port_change(box->gateway, tools);
 }
 
 size_t box_tool_denials(struct box *box, struct box_tool_denial *ret, size_t max)
@@ -422,6 +513,16 @@ enum box_start box_start(const struct box *box)
 uint32_t box_layers(const struct box *box)
 {
 	return box->layers;
+}
+
+uint32_t box_vouched(const struct box *box)
+{
+	return box->vouched;
+}
+
+const struct driver *box_driver(const struct box *box)
+{
+	return box->driver;
 }
 
 void driver_free(struct driver *d)

@@ -11,9 +11,11 @@
 
 #include "base/error.h"
 #include "driver/box_exec.h"
+#include "driver/box_file.h"
 #include "driver/box_spec.h"
+#include "driver/breaker.h"
 #include "driver/counters.h"
-#include "driver/helper_group.h"
+#include "service/helper_group.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,27 +23,40 @@
 struct loop;
 struct driver;
 struct box;
+struct services;
 
 #define BOX_NETWORK_BIT(network) (1u << (network))
 
-#define DRIVER_HASH_LEN 65
+#define DRIVER_HASH_LEN    65
+#define DRIVER_RUNTIME_LEN 32
+#define DRIVER_RELEASE_LEN 64
+#define DRIVERS_MAX        16         /* engines of a daemon */
+#define DRIVER_LOSS        "engine '" /* how an error begins that ends all boxes of one engine */
 
 struct driver_caps {
 	uint32_t layers;          /* mask of enum wire_layer, of all boxes */
-	uint32_t required_layers; /* a box without them is not used, see native.c */
-	uint32_t networks;        /* mask of enum box_network, besides none */
-	bool can_mount;           /* host directories in a box */
-	bool has_mcp;             /* MCP servers' tools for code in a box */
+	uint32_t required_layers; /* a box without them is not used, see engine_driver.c */
+	enum box_grade grade;
+	uint32_t networks; /* mask of enum box_network, besides none */
+	bool can_mount;    /* host directories in a box */
+	bool has_mcp;      /* MCP servers' tools for code in a box */
+	bool can_egress;   /* with a proxy: BOX_NETWORK_ALLOWLIST */
+	bool can_gateway;  /* with a gateway: has_mcp */
 	uint32_t landlock_abi;
 	uint32_t boxes_max;
 	uint32_t daemon_uid; /* reserved for the daemon; 0: none */
 	bool can_freeze;
-	bool can_keep;                       /* boxes may outlive the daemon */
-	bool has_roots;                      /* roots other than the host's */
+	bool can_keep;     /* boxes may outlive the daemon */
+	bool has_roots;    /* roots other than the host's */
+	bool has_packages; /* packages mounted into a root */
+	bool has_zygotes;
 	bool counts_usage;                   /* box_counters are real */
 	const char *cgroup;                  /* "v1", "v2", "hybrid", "none" */
 	const char *ids;                     /* "range", "subid", "single" */
 	char filter_sha256[DRIVER_HASH_LEN]; /* of the compiled filters; "": not known */
+	char runtime[DRIVER_RUNTIME_LEN]; /* "native", "runc": what makes the boxes; "": not known
+	                                   */
+	char release[DRIVER_RELEASE_LEN]; /* its version; "": not known */
 };
 
 /*
@@ -82,13 +97,14 @@ struct box_events {
 
 /* One backend. On the loop; must not block. */
 struct driver_ops {
-	const char *name;
 	/* Later failures: on_lost. */
 	int (*create)(struct driver *d, const struct box_spec *spec,
 	              const struct box_events *events, struct box **ret_box, struct error *err);
 	/* NULL: no box outlives a daemon. */
 	int (*adopt)(struct driver *d, const struct box_spec *spec, const struct box_events *events,
 	             struct box **ret_box, bool *ret_frozen, struct error *err);
+	/* May be NULL. See driver_serve; @d has them. */
+	void (*serve)(struct driver *d, const struct services *services);
 	/* May be NULL. End kept boxes not adopted. */
 	void (*settle)(struct driver *d);
 	/* May be NULL. Kept boxes survive the free that follows. */
@@ -113,13 +129,33 @@ struct driver_ops {
 	void (*free)(struct driver *d);
 };
 
+/* All engines of a daemon, in the order of the configuration. */
+struct driver_set {
+	size_t count;
+	struct driver *list[DRIVERS_MAX];
+};
+
 struct driver {
 	const struct driver_ops *ops;
+	const char *name;             /* of the engine, as it is configured */
+	const struct driver_set *set; /* borrowed; NULL: it is the only one */
 	struct driver_caps caps;
+	struct breaker breaker;           /* closed: it makes boxes */
+	const struct services *services;  /* borrowed; NULL: none yet */
 	struct helper_group import_group; /* for millibox-import; owned */
 };
 
-/** box_create - checks @spec against the capabilities first. */
+/** driver_at - the engines of @d's daemon, in the order of the configuration. Return: NULL past the
+ * end. */
+struct driver *driver_at(const struct driver *d, size_t index);
+/** driver_find - that with this name, or @d itself for "". Return: NULL: there is none. */
+struct driver *driver_find(const struct driver *d, const char *name);
+/** driver_check - ERR_UNAVAILABLE while it makes no boxes. */
+int driver_check(const struct driver *d, struct error *err) attr_must_check;
+/**
+ * box_create - by the engine that @spec names, one of @d's daemon. Checks @spec against its
+ * capabilities first.
+ */
 int box_create(struct driver *d, const struct box_spec *spec, const struct box_events *events,
                struct box **ret_box, struct error *err) attr_must_check;
 /**
@@ -129,9 +165,14 @@ int box_create(struct driver *d, const struct box_spec *spec, const struct box_e
  */
 int box_adopt(struct driver *d, const struct box_spec *spec, const struct box_events *events,
               struct box **ret_box, bool *ret_frozen, struct error *err) attr_must_check;
-/** driver_settle - adoption is complete: end other kept boxes. */
+/**
+ * driver_serve - boxes get the proxy and the gateway of @services. Again when one of them is gone
+ * for good: requests that need it are refused from then on.
+ */
+void driver_serve(struct driver *d, const struct services *services);
+/** driver_settle - adoption is complete: end other kept boxes. Of all engines. */
 void driver_settle(struct driver *d);
-/** driver_leave - before driver_free: kept boxes outlive the daemon. */
+/** driver_leave - before driver_free: kept boxes outlive the daemon. Of all engines. */
 void driver_leave(struct driver *d);
 /** box_ack - kept box: the end of an execution or runner is persisted; no later daemon sees it. */
 void box_ack(struct box *box, uint32_t exec_id);
@@ -204,97 +245,12 @@ bool box_network_usage(struct box *box, struct box_network_usage *ret);
 void box_network_growth(struct box *box, const struct box_network_usage *now,
                         struct box_network_usage *ret);
 
-/*
- * Files of the workspace. Operations run in the box with the payload's rights, at most
- * BOX_FILE_OPS_MAX at a time, beside executions.
- */
-#define BOX_FILE_OPS_MAX 8
-#define BOX_FILE_WINDOW  (256u * 1024) /* in flight per direction and operation */
-#define BOX_SHA256_LEN   32
-
-struct box_file;
-
-enum box_file_op {
-	BOX_FILE_STAT,
-	BOX_FILE_LIST,
-	BOX_FILE_READ,
-	BOX_FILE_WRITE,
-	BOX_FILE_MKDIR,
-	BOX_FILE_MOVE,
-	BOX_FILE_REMOVE,
-	BOX_FILE_TAR,     /* directory to archive */
-	BOX_FILE_UNTAR,   /* archive to directory */
-	BOX_FILE_CHANGES, /* changed regular, non-hidden files, with digests */
-	BOX_FILE_OP_COUNT
-};
-
-enum box_file_type {
-	BOX_FILE_REGULAR,
-	BOX_FILE_DIRECTORY,
-	BOX_FILE_LINK,
-	BOX_FILE_OTHER,
-	BOX_FILE_TYPE_COUNT
-};
-
-/* Borrowed for the call. */
-struct box_file_request {
-	enum box_file_op op;
-	const char *path; /* in the workspace; "": itself */
-	const char *to;   /* MOVE: new path. LIST: names after this. NULL: "" */
-	uint64_t offset;  /* READ: start. CHANGES: since (wall clock, ns) */
-	uint64_t length;  /* READ: at most. WRITE, (UN)TAR: reject more. CHANGES: bytes to hash */
-	uint32_t mode;    /* WRITE: permission bits */
-	uint32_t limit;   /* LIST, TAR, UNTAR, CHANGES: most entries */
-	bool recursive;   /* LIST, REMOVE */
-	bool parents;     /* WRITE, MKDIR, MOVE, UNTAR: create missing directories */
-	bool replace;     /* MOVE: overwrite a file */
-};
-
-/* Untrusted: names of any bytes but NUL. Borrowed for the call. */
-struct box_file_entry {
-	enum box_file_type type;
-	const char *path; /* below the request's path; "": that path */
-	uint64_t size, mtime_ns, ctime_ns, inode;
-	uint32_t mode;
-	const char *target;    /* of a link, else "" */
-	const uint8_t *sha256; /* BOX_SHA256_LEN bytes, or NULL */
-};
-
-struct box_file_summary {
-	bool truncated; /* more entries than the limit */
-	uint64_t entries, bytes;
-};
-
-/*
- * From the loop, never inside a call. on_done or on_failed is the last; after it, and after
- * box_file_cancel, the operation is freed. All are required.
- */
-struct box_file_events {
-	void *ctx;
-	void (*on_entry)(void *ctx, const struct box_file_entry *entry);
-	/* READ and TAR. At most BOX_FILE_WINDOW without box_file_grant. */
-	void (*on_data)(void *ctx, const char *data, size_t len);
-	/* box_file_write accepts bytes again. */
-	void (*on_room)(void *ctx);
-	void (*on_done)(void *ctx, const struct box_file_summary *summary);
-	void (*on_failed)(void *ctx, const struct error *err);
-};
-
-/**
- * box_file_open - if the box is lost, on_failed precedes its on_lost; cancel all operations before
- * destroying the box.
- */
-int box_file_open(struct box *box, const struct box_file_request *request,
-                  const struct box_file_events *events, struct box_file **ret_file,
-                  struct error *err) attr_must_check;
-/** box_file_write - WRITE and UNTAR. Return: bytes accepted; if not all, on_room follows. */
-size_t box_file_write(struct box_file *file, const char *data, size_t len);
-/** box_file_end - without it nothing is written. */
-void box_file_end(struct box_file *file);
-/** box_file_grant - @bytes of on_data were consumed; as many more may come. */
-void box_file_grant(struct box_file *file, size_t bytes);
-void box_file_cancel(struct box_file *file);
+/** box_layers - all that the box has. */
 uint32_t box_layers(const struct box *box);
+/** box_vouched - of those, the ones that only the runtime's word shows. */
+uint32_t box_vouched(const struct box *box);
+/** box_driver - the engine that made it. */
+const struct driver *box_driver(const struct box *box);
 /** box_start - how its first program started; valid from its on_started. */
 enum box_start box_start(const struct box *box);
 void driver_free(struct driver *d);

@@ -460,7 +460,6 @@ static bool fake_settle_denials(struct box *box, uint64_t wait_us attr_unused)
 }
 
 static const struct driver_ops fake_ops = {
-	.name = "fake",
 	.create = fake_create,
 	.adopt = fake_adopt,
 	.settle = fake_settle,
@@ -478,12 +477,16 @@ struct driver *fake_driver_new(struct loop *loop)
 	struct fake_driver *f = NEW(struct fake_driver);
 
 	f->base.ops = &fake_ops;
+	f->base.name = "fake";
 	f->base.caps = (struct driver_caps){.layers = LAYERS_ALL,
+	                                    .runtime = "fake",
 	                                    .landlock_abi = 4,
 	                                    .boxes_max = 1000,
 	                                    .can_freeze = true,
 	                                    .can_keep = true,
 	                                    .has_roots = true,
+	                                    .has_packages = true,
+	                                    .has_zygotes = true,
 	                                    .counts_usage = true,
 	                                    .cgroup = "none",
 	                                    .ids = "single"};

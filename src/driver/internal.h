@@ -7,9 +7,8 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "driver/driver.h"
-#include "driver/egress_link.h"
-#include "driver/gateway_link.h"
 #include "driver/link.h"
+#include "service/services.h"
 
 /* First member of a backend's box. */
 struct box {
@@ -17,7 +16,8 @@ struct box {
 	struct link *link; /* owned; as long as the box */
 	struct box_events events;
 	struct box_spec spec;
-	uint32_t layers; /* mask of enum wire_layer; grows until HELLO */
+	uint32_t layers;  /* mask of enum wire_layer; grows until HELLO */
+	uint32_t vouched; /* of those, what only the runtime's word shows */
 	enum box_start start;
 	bool has_started;
 	bool has_bundle;               /* BOX_BUNDLE_PATH was written */
@@ -35,6 +35,10 @@ const char *box_log_ctx(const struct box *box, char ret_ctx[BOX_CTX_LEN]);
 			log_write(level, box_log_ctx(box, box_ctx_), __VA_ARGS__);                 \
 	} while (0)
 
+/** box_open_egress - give @listener (-1: none) to the proxy, if the box has network allowlist. */
+void box_open_egress(struct box *box, int listener);
+/** box_open_gateway - give @listener (-1: none) to the gateway, if the box has tools. */
+void box_open_gateway(struct box *box, int listener);
 /** driver_required - layers that a box with @spec must have. */
 uint32_t driver_required(const struct driver *d, const struct box_spec *spec);
 /** driver_check_layers - ERR_UNAVAILABLE names the missing ones. */

@@ -45,7 +45,7 @@
  */
 #define ENGINE_SOCKET_FD 3
 
-#define ENGINE_VERSION      15
+#define ENGINE_VERSION      16
 #define ENGINE_ID_LEN       32 /* box ids: [a-z0-9]{1,31} and NUL */
 #define ENGINE_TENANT_LEN   65 /* tenants: [A-Za-z0-9_-]{1,64} and NUL */
 #define ENGINE_ROOT_LEN     65 /* names of roots: [a-z0-9._-]{1,64}, no dot first, and NUL */
@@ -64,6 +64,8 @@
 #define ENGINE_ZYGOTES_MAX 64
 #define ENGINE_COMMAND_LEN 64  /* FOLDER/FILE, each [a-z0-9._-], no dot first, and NUL */
 #define ENGINE_MODULES_LEN 512 /* names of [A-Za-z0-9_.] with a space between, and NUL */
+#define ENGINE_RUNTIME_LEN 32  /* "native", "runc": [a-z0-9-], and NUL */
+#define ENGINE_RELEASE_LEN 64  /* its version, as it says: printable ASCII, and NUL */
 
 enum engine_op {
 	ENGINE_OP_NONE,
@@ -179,8 +181,30 @@ enum engine_ids {
 	ENGINE_IDS_COUNT
 };
 
+/* What stands between a program and the host's kernel, in ascending order. */
+enum engine_grade {
+	ENGINE_GRADE_NAMESPACE, /* the kernel is shared */
+	ENGINE_GRADE_GVISOR,    /* a kernel in user space */
+	ENGINE_GRADE_VM,        /* a kernel of its own, in a virtual machine */
+	ENGINE_GRADE_COUNT
+};
+
+/* What boxes of an engine can have. A request for more is refused before anything starts. */
+enum engine_feature {
+	ENGINE_CAN_IMAGE = 1u << 0,    /* ENGINE_FLAG_IMAGE */
+	ENGINE_CAN_PACKAGES = 1u << 1, /* ENGINE_FLAG_PACKAGES */
+	ENGINE_CAN_ZYGOTE = 1u << 2,   /* ENGINE_ZYGOTE */
+	ENGINE_CAN_EGRESS = 1u << 3,   /* ENGINE_FLAG_EGRESS */
+	ENGINE_CAN_GATEWAY = 1u << 4,  /* ENGINE_FLAG_GATEWAY */
+	ENGINE_CAN_BRIDGE = 1u << 5,   /* ENGINE_FLAG_BRIDGE */
+	ENGINE_CAN_FREEZE = 1u << 6,   /* ENGINE_FREEZE */
+	ENGINE_CAN_KEEP = 1u << 7,     /* ENGINE_FLAG_KEEP */
+	ENGINE_CAN_ALL = (1u << 8) - 1,
+};
+
 struct engine_probe {
-	uint32_t layers; /* mask of enum wire_layer of a box, the agent's layers included */
+	uint32_t layers; /* mask of enum wire_layer of a box, the agent's layers and those that the
+	                  * runtime vouches for included */
 	uint32_t cgroup; /* enum engine_cgroup */
 	uint32_t ids;    /* enum engine_ids */
 	uint32_t landlock_abi;
@@ -189,10 +213,10 @@ struct engine_probe {
 	uint32_t daemon_uid; /* host id reserved for the daemon; 0 when not privileged */
 	uint32_t boxes_max;  /* id slots: boxes alive at the same time */
 	uint64_t identity;   /* --identity, of the daemon that started the engine */
-	uint32_t images;     /* ENGINE_FLAG_IMAGE is supported */
-	uint32_t zygotes;    /* ENGINE_ZYGOTE is supported */
-	uint32_t bridge;     /* ENGINE_FLAG_BRIDGE is supported */
-	uint32_t unused;
+	uint32_t features;   /* mask of enum engine_feature */
+	uint32_t grade;      /* enum engine_grade */
+	char runtime[ENGINE_RUNTIME_LEN];
+	char release[ENGINE_RELEASE_LEN]; /* "": not known */
 };
 
 /* Descriptors of ENGINE_CREATED and ENGINE_KEPT, in this order; engine_created.fds is the mask of
@@ -215,6 +239,8 @@ enum engine_fd {
 struct engine_created {
 	uint32_t fds;      /* mask of enum engine_fd */
 	uint32_t layers;   /* mask of enum wire_layer that the engine applied */
+	uint32_t vouched;  /* those that only the runtime's word shows, unless the agent measures
+	                    * them; the agent's own may be among them */
 	uint32_t host_uid; /* of the payload, on the host */
 	uint32_t pid;      /* of the box's PID 1, on the host */
 	uint32_t uid;      /* of the payload, in the box */

@@ -40,7 +40,7 @@
 #define ROOT_RESOLVER "/resolver"
 
 #define BOXES_MAX         4096
-#define HANDOVER_NAME_MAX 64
+#define HANDOVER_NAME_MAX 80
 
 struct options {
 	int fd;

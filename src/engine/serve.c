@@ -203,6 +203,23 @@ static void on_frozen(void *ctx, const struct box *box, uint32_t seq, int r)
 	send_failed(s, seq, box->build.id, &err);
 }
 
+static uint32_t features_of(const struct host *host)
+{
+	uint32_t features = ENGINE_CAN_EGRESS | ENGINE_CAN_GATEWAY;
+
+	if (host->facts.has_images)
+		features |= ENGINE_CAN_IMAGE | ENGINE_CAN_PACKAGES;
+	if (host->zygote_lib >= 0)
+		features |= ENGINE_CAN_ZYGOTE;
+	if (host->facts.has_bridge)
+		features |= ENGINE_CAN_BRIDGE;
+	if (host->facts.cgroup != ENGINE_CGROUP_NONE)
+		features |= ENGINE_CAN_FREEZE;
+	if (host->handover.lease_ms > 0)
+		features |= ENGINE_CAN_KEEP;
+	return features;
+}
+
 static void do_probe(struct server *s, const struct engine_request *req)
 {
 	struct engine_reply reply = reply_to(ENGINE_PROBED, req->seq, req->box_id);
@@ -225,9 +242,10 @@ static void do_probe(struct server *s, const struct engine_request *req)
 		.daemon_uid = s->host->ids.daemon_uid,
 		.boxes_max = s->host->slots,
 		.identity = s->host->identity,
-		.images = s->host->facts.has_images,
-		.zygotes = s->host->zygote_lib >= 0,
-		.bridge = s->host->facts.has_bridge,
+		.features = features_of(s->host),
+		.grade = ENGINE_GRADE_NAMESPACE,
+		.runtime = "native",
+		.release = MILLIBOX_VERSION,
 	};
 	send_reply(s, &reply, s->host->groups.import,
 	           s->host->groups.import[0] < 0 ? 0 : s->host->groups.count);

@@ -140,7 +140,7 @@ static void decide(const struct policy_rules *rules, const struct run_request *r
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct driver_caps caps = {.layers = LAYERS_ALL};
+	static const struct driver driver = {.name = "native", .caps = {.layers = LAYERS_ALL}};
 	static struct config *config; /* made once: the same for every input */
 	static struct runners *runners;
 	struct error err = {0};
@@ -162,6 +162,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r.files = files;
 	for (int i = 0; i < LINES_MAX && rest; i++)
 		take_line(&r, &lists, strsep(&rest, "\n"));
-	decide(&(struct policy_rules){config, runners, &caps, 2, NULL}, &r);
+	decide(&(struct policy_rules){config, runners, &driver, 2, NULL}, &r);
 	return 0;
 }

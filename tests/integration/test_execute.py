@@ -52,7 +52,7 @@ def test_a_plain_result_is_brief(client):
     body = {"language": "python", "code": "print(42)"}
     answer = client.post("/api/v1/execute", body)
     isolation = answer.json["isolation"]
-    assert list(isolation) == ["engine", "mode", "missing"], isolation
+    assert list(isolation) == ["engine", "grade", "mode", "missing"], isolation
     host_lacks = len(json.dumps(isolation["missing"], separators=(",", ":"))) - len("[]")
     assert len(answer.body) - host_lacks - len(isolation["mode"]) + len("strict") <= 500, answer
     assert answer.body.endswith(b"}\n") and answer.body.count(b"\n") == 1

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,9 @@ import time
 from support import host, isolation, sanitizer
 from support.client import Client
 from support.sanitizer import BUILD, REPORT, ROOT, is_sanitized
+
+#: How an engine that is not the default shows its name: in that of its handover socket.
+NAMED = re.compile(r"custody-[a-z0-9]+--([a-z0-9-]+)")
 
 __all__ = ["BUILD", "ROOT", "Daemon", "is_sanitized"]
 
@@ -113,6 +117,10 @@ class Daemon:
         """The engine of boxes with network host, or None."""
         return self._find_engine(self._is_host_engine)
 
+    def engine_pid_of(self, name):
+        """The engine with this name, which is not the default, or None."""
+        return self._find_engine(lambda pid: self._is_any_engine(pid) and NAMED.findall(" ".join(host.cmdline(pid))) == [name])
+
     @staticmethod
     def _find_engine(is_one):
         found = [pid for pid in host.all_pids() if is_one(pid)]
@@ -124,7 +132,7 @@ class Daemon:
         return bool(pid) and host.comm(pid).startswith("millibox-engin") and str(self.home / "run") in host.cmdline(pid)
 
     def _is_engine(self, pid):
-        return self._is_any_engine(pid) and "--host-network" not in host.cmdline(pid)
+        return self._is_any_engine(pid) and "--host-network" not in host.cmdline(pid) and not NAMED.search(" ".join(host.cmdline(pid)))
 
     def _is_host_engine(self, pid):
         return self._is_any_engine(pid) and "--host-network" in host.cmdline(pid)

@@ -109,6 +109,8 @@ function box(options: BoxOptions & { maxOutput?: OneShotOptions["maxOutput"] }):
     template_id: options.template,
     packages: options.packages,
     lock: options.lock,
+    engine: options.engine,
+    min_isolation: options.minIsolation,
     network: options.network,
     network_allow: options.allow,
     secrets: options.secrets,

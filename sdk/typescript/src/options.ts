@@ -58,6 +58,10 @@ export interface BoxOptions extends Limits {
   packages?: readonly string[] | undefined;
   /** Instead of packages: the text of a lock file. */
   lock?: string | undefined;
+  /** Who makes the box: an engine's name, or `auto`. */
+  engine?: string | undefined;
+  /** Least grade of isolation: `namespace`, `gvisor` or `vm`. */
+  minIsolation?: "namespace" | "gvisor" | "vm" | undefined;
   /** `none` or `allowlist`. */
   network?: string | undefined;
   /** The hosts that it reaches, and no others, like `api.example.com` or `pypi`. More than the policy grants or lets

@@ -11,6 +11,7 @@
 /* Core checks these bounds, and its errors name the field. */
 #define NAME_SCHEMA   "{\"minLength\": null}"
 #define ID_SCHEMA     "{\"pattern\": \"^[A-Za-z0-9_-]{1,64}$\"}"
+#define ENGINE_SCHEMA "{\"pattern\": \"^[a-z][a-z0-9-]{0,30}$\", \"examples\": [\"native\", \"auto\"]}"
 #define POLICY_SCHEMA "{\"pattern\": \"^[a-z0-9][a-z0-9_-]{0,62}$\"}"
 /* Of text, the usual forms of what is enough: other ones are accepted, too. */
 #define MEMORY_TEXT   "^((1[6-9]|[2-9][0-9]|[1-9][0-9]{2,7})[mM]i?B?|[1-9][0-9]{0,5}[gG]i?B?|[1-9][0-9]{5,9}[kK]i?B?|[1-9][0-9]{8,12}B?)$"
@@ -28,9 +29,16 @@
 	{"disk", FIELD_SIZE, AT(S, M disk_bytes), .schema = DISK_SCHEMA, .description = "At least 1Mi. Files are kept in memory: at most half of `memory` is granted."}, \
 	{"max_processes", FIELD_INTEGER, AT(S, M max_processes), .min = 1, .schema = "{\"minimum\": 16}"}
 
+#define ENGINE_ROWS(S, M) \
+	{"engine", FIELD_STRING, AT(S, M engine), .min = 1, .schema = ENGINE_SCHEMA, \
+	 .description = "Who makes the box: an engine of `GET /api/v1/runtimes`, or `auto`: the first that can do what is asked for. The default is that of the template, else the operator's. A named engine is never replaced: one that is not configured is a 400, one that the policy does not allow a 403, one that is away a 503."}, \
+	{"min_isolation", FIELD_ENUM, AT(S, M min_isolation), .words = decode_grades, .schema = "{\"default\": \"namespace\"}", \
+	 .description = "Least grade of isolation. namespace: the host's kernel is shared; gvisor: a kernel in user space; vm: a kernel of its own. Policy, template and operator may ask for more. Without an engine that has it nothing runs."}
+
 #define POLICY_ROWS(S, M) \
+	ENGINE_ROWS(S, M), \
 	{"network", FIELD_ENUM, AT(S, M network), GIVEN(S, M network_asked), .words = decode_networks, \
-	 .description = "Network of the box; the default is the policy's. More than the policy allows is a 403, more than the driver can provide a 503. The native driver has none and allowlist."}, \
+	 .description = "Network of the box; the default is the policy's. More than the policy allows is a 403, more than the engine can provide a 503."}, \
 	{"network_allow", FIELD_STRINGS, AT(S, M network_allow), .max = 64, .schema = "{\"items\": {\"type\": \"string\", \"examples\": [\"api.example.com\", \"pypi\"]}}", \
 	 .description = "The hosts that the box reaches, and no others: rules as in `network.allow` of a policy. The network is then `allowlist`. Each must be among the policy's, or among those that requests may name (`network.request`); else the answer is a 403."}, \
 	{"secrets", FIELD_STRINGS, AT(S, M secrets), .max = 8, \
@@ -67,6 +75,7 @@
 /* clang-format on */
 
 extern const char *const decode_networks[]; /* in the order of enum box_network */
+extern const char *const decode_grades[];   /* in the order of enum box_grade */
 /** decode_is_id - 1 to 64 letters, digits, '_' or '-'. */
 bool decode_is_id(const char *text);
 

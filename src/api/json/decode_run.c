@@ -27,6 +27,9 @@
 const char *const decode_networks[] = {"none", "allowlist", "bridge", "host", NULL};
 static_assert(ARRAY_SIZE(decode_networks) == BOX_NETWORK_COUNT + 1, "every network has a word");
 
+const char *const decode_grades[] = {"namespace", "gvisor", "vm", NULL};
+static_assert(ARRAY_SIZE(decode_grades) == BOX_GRADE_COUNT + 1, "every grade has a word");
+
 bool decode_is_id(const char *text)
 {
 	return id_is_valid(text, ID_MAX);

@@ -73,6 +73,8 @@ static const struct field rows[] = {
 	TITLE("image_url", image, .description = "Another name of image."),
 	TEXT("base_image", base_image, .description = "For people."),
 	{"runtime_type", FIELD_WORD, AT(struct template_spec, runtime_type), .words = runtimes, .description = "For people."},
+	{"engine", FIELD_STRING, AT(struct template_spec, engine), .min = 1, .max = 31, .schema = ENGINE_SCHEMA, .description = "Who makes its boxes, if the request does not say it: an engine of `GET /api/v1/runtimes`, or `auto`."},
+	{"min_isolation", FIELD_WORD, AT(struct template_spec, min_isolation), .words = decode_grades, .description = "Least grade of isolation of its boxes."},
 	TEXT("language", language, .schema = "{\"maxLength\": null}", .description = "Default language of executions."),
 	STRINGS("packages", packages, "Packages: name or name==version. Those that the root lacks are installed from the registry of the language."),
 	{"lock", FIELD_STRING, AT(struct template_spec, lock), .min = 1, .max = 1048576, .description = "Instead of packages: the text of a lock file (requirements.txt with hashes, package-lock.json, Cargo.toml and Cargo.lock, go.mod and go.sum, pom.xml, packages.lock.json), or what a layer shows as its lock. Of several files, each follows a line `==> NAME <==`."},

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "base/str.h"
+#include "core/policy/policy.h"
 #include "core/run/outcome.h"
 #include <string.h>
 
@@ -70,6 +71,10 @@ static const char *failure_text(const json_t *session, const char *reason)
 		return missing;
 	if (reason && str_equal(reason, OUTCOME_HOST_MEMORY_REASON))
 		return OUTCOME_HOST_MEMORY_REASON;
+	if (reason && str_has_prefix(reason, POLICY_NO_ENGINE))
+		return reason;
+	if (reason && str_has_prefix(reason, DRIVER_LOSS))
+		return "its engine has ended, and its box with it";
 	return "its box could not be made, or was lost";
 }
 
@@ -99,7 +104,9 @@ json_t *encode_session(const struct session *session)
 	json_set(j, "template_id", encode_text(info.template_id));
 	json_set(j, "language", encode_text(info.language));
 	json_set(j, "language_runtime", encode_text(info.language));
-	json_set(j, "runtime_type", encode_text(info.driver));
+	json_set(j, "engine", encode_text(info.engine));
+	json_set(j, "grade", json_string(box_grade_name(info.grade)));
+	json_set(j, "runtime_type", encode_text(info.engine));
 	json_set(j, "runtime_node", json_string(RUNTIME_NODE));
 	json_set(j, "container_id", encode_text(encode_session_container(&info)));
 	json_set(j, "pod_name", json_null());

@@ -96,6 +96,8 @@ json_t *encode_template(const struct templates *all, const struct template *t,
 	json_set(j, "image_url", encode_text(spec->image));
 	json_set(j, "base_image", encode_text(spec->base_image));
 	json_set(j, "runtime_type", encode_text(spec->runtime_type));
+	json_set(j, "engine", encode_text(spec->engine));
+	json_set(j, "min_isolation", encode_text(spec->min_isolation));
 	json_set(j, "root", json_string(template_kind_name(t->kind)));
 	json_set(j, "language", encode_text(spec->language));
 	json_set(j, "languages", view_languages(templates_toolchains(all), t, runners));

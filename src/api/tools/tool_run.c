@@ -221,12 +221,18 @@ static int refuse_paused(const struct call *call, const char *id, struct error *
 	                 tool_noun(call), id);
 }
 
-/* A box keeps the hosts that it was made with: a narrower request would get the others, too. */
-static int check_hosts(const struct call *call, const struct session *session, struct error *err)
+/* A box keeps what it was made with: of hosts, a narrower request would get the others, too. */
+static int check_box(const struct call *call, const struct session *session, struct error *err)
 {
-	if (!session || !call->args.exec.request.network_allow)
+	const struct run_request *asked = &call->args.exec.request;
+	const char *field = asked->network_allow   ? "network_allow"
+	                    : asked->engine        ? "engine"
+	                    : asked->min_isolation ? "min_isolation"
+	                                           : NULL;
+
+	if (!session || !field)
 		return 0;
-	return error_field(err, "network_allow",
+	return error_field(err, field,
 	                   "belongs to the box of a %s: give it when that is created, or run the "
 	                   "program without a %s",
 	                   tool_noun(call), tool_noun(call));
@@ -253,7 +259,7 @@ static void start_run(struct call *call, struct session *session)
 		return;
 	if (session && op_run_is_paused(session)) {
 		(void)!refuse_paused(call, info.id, &err);
-	} else if (check_hosts(call, session, &err) == 0 &&
+	} else if (check_box(call, session, &err) == 0 &&
 	           complete_request(call, language, &err) == 0) {
 		request->fresh = session && (!stays || request->cwd);
 		(void)!op_run_start(call->router, &start, &record, &err);

@@ -108,6 +108,15 @@ static json_t *template_words(const struct router *r, const struct principal *wh
 	return words;
 }
 
+/* With one engine there is nothing to choose. */
+static void drop_engines(json_t *rows, const struct router *r)
+{
+	if (r && r->runs && driver_at(run_service_driver(r->runs), 1))
+		return;
+	(void)json_object_del(rows, "engine");
+	(void)json_object_del(rows, "min_isolation");
+}
+
 /* What the tables cannot know. A long list of templates is left out. */
 static void add_choices(json_t *schema, const struct tool_reader *reader)
 {
@@ -121,6 +130,7 @@ static void add_choices(json_t *schema, const struct tool_reader *reader)
 		(void)json_object_del(rows, "mcp");
 	if (!r || !may_name_hosts(r, reader->who))
 		(void)json_object_del(rows, "network_allow");
+	drop_engines(rows, r);
 	if (language && r && r->parts.runners)
 		json_set(language, "enum", language_words(r));
 	if (network && r && r->runs)

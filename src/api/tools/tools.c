@@ -50,6 +50,9 @@
 /* Of a box. tool_view shows it only where the policy has hosts. */
 #define ALLOW(member) {"network_allow", FIELD_STRINGS, ARG(member), .max = 64, FULL, .description = "Hosts that programs reach, and no others, as \"api.example.com\" or \"pypi\"; each must be allowed by the policy"}
 #define IMAGE         {"image", FIELD_STRING, ARG(image), .fallback = "\"ubuntu:22.04\"", .description = "Id of a template (python-basic, python-datascience, shell ...), or a common image name such as ubuntu:22.04 or python:3.11, which selects the template with the same programs; nothing is pulled"}
+#define ENGINE(member) \
+	{"engine", FIELD_STRING, ARG(member engine), FULL, .description = "Who makes the box: an engine's name, or auto"}, \
+	{"min_isolation", FIELD_ENUM, ARG(member min_isolation), .words = decode_grades, FULL, .description = "Least grade of isolation: gvisor and vm do not share the host's kernel"}
 #define WORKSPACE_DIR {"workspace_dir", FIELD_STRING, ARG(workspace_dir), .fallback = "\"/workspace\"", FULL, .description = "Files are always in /workspace"}
 #define SESSION_ROWS \
 	{"environment", FIELD_ENV, ARG(session.env), FULL, .description = "Environment variables of every program in the sandbox, NAME: value"}, \
@@ -58,6 +61,7 @@
 	{"disk_limit", FIELD_SIZE, ARG(session.disk_bytes), .not_null = true, FULL, .description = "Size of /workspace, as \"256Mi\"; at most half of the memory, which holds it"}, \
 	{"network_mode", FIELD_ENUM, ARG(session.network), GIVEN(struct tool_args, session.network_asked), .words = decode_networks, FULL, .description = "none: no network. By default as much as the policy grants"}, \
 	ALLOW(session.network_allow), \
+	ENGINE(session.), \
 	{"timeout", FIELD_SECONDS, ARG(session.idle_timeout_us), .min = 1, .max = DECODE_SESSION_MAX, FULL, .description = "Idle seconds after which the sandbox ends"}, \
 	{"mcp", FIELD_STRINGS, ARG(session.mcp), .description = MCP_TEXT}, \
 	{"policy", FIELD_STRING, ARG(session.policy), .valid = policy_is_name, .what = "1 to 63 of a-z 0-9 _ -", FULL, .description = "A stricter policy to apply as well"}
@@ -119,12 +123,13 @@ static const struct fields execute_in = INPUT(
 	FILES,
 	{"mcp", FIELD_STRINGS, ARG(exec.request.mcp), .description = MCP_TEXT},
 	ALLOW(exec.request.network_allow),
+	ENGINE(exec.request.),
 	{"args", FIELD_STRINGS, ARG(exec.request.args), FULL, .description = "Command-line arguments of the program"},
 	ENVIRONMENT("env_vars"));
 static const struct fields command_in = INPUT(
 	SANDBOX_OPTIONAL, CODE("command", "One or more lines for the shell"),
 	WORKING_DIR, ENVIRONMENT("environment"), STDIN_TEXT, TIMEOUT(300, 30),
-	ALLOW(exec.request.network_allow));
+	ALLOW(exec.request.network_allow), ENGINE(exec.request.));
 static const struct fields code_in = INPUT(
 	SANDBOX_ID, CODE("code", "The program"), LANGUAGE("Programming language; guessed if not given"),
 	WORKING_DIR, ENVIRONMENT("environment"), STDIN_TEXT, TIMEOUT(300, 30));

@@ -12,6 +12,8 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "core/config/config.h"
+#include "core/config/engines.h"
 #include "core/run/run_record.h"
 #include "core/session/session.h"
 #include "http/status.h"
@@ -35,16 +37,9 @@ enum word {
 };
 static_assert(ARRAY_SIZE(words) == WORD_COUNT + 1, "every state has its word");
 
-enum runtime {
-	RUNTIME_NATIVE,
-	RUNTIME_DOCKER,
-	RUNTIME_KUBERNETES
-};
-static const char *const runtimes[] = {"native", "docker", "kubernetes", NULL};
-
 struct container_query {
 	struct query_page page;
-	enum runtime runtime;
+	const char *engine; /* NULL: all */
 };
 
 struct log_query {
@@ -76,7 +71,7 @@ static int take_since(const struct field_value *v)
 /* clang-format off */
 static const struct field list_rows[] = {
 	QUERY_STATUS_ROW(words),
-	{"runtime_type", FIELD_ENUM, AT(struct container_query, runtime), .words = runtimes, .description = "Only containers of this runtime: all are native."},
+	{"runtime_type", FIELD_STRING, AT(struct container_query, engine), .description = "Only containers of this engine."},
 	QUERY_PAGE_ROWS,
 	FIELDS_END,
 };
@@ -136,6 +131,13 @@ static json_t *view_container(const struct session *session)
 	return j;
 }
 
+/* Clients of other systems ask for theirs. */
+static bool is_engine(const struct router *r, const char *name)
+{
+	return engine_runtime_find(name) || engines_find(r->config, name) ||
+	       str_equal(name, "kubernetes");
+}
+
 /* Walks all of the tenant's sessions, a limited number: some have no box. */
 void v1_container_list(struct router *r, struct http_request *req, const struct route_args *args)
 {
@@ -149,11 +151,18 @@ void v1_container_list(struct router *r, struct http_request *req, const struct 
 		reply_error(req, &err);
 		return;
 	}
-	session = query.runtime == RUNTIME_NATIVE ? session_at(r->parts.sessions, tenant, 0) : NULL;
+	if (query.engine && !is_engine(r, query.engine)) {
+		(void)error_field(&err, "runtime_type", "there is no engine '%.32s'", query.engine);
+		reply_error(req, &err);
+		return;
+	}
+	session = session_at(r->parts.sessions, tenant, 0);
 	for (; session; session = session_older(session)) {
 		struct session_info info = {0};
 
 		session_info(session, &info);
+		if (query.engine && !str_equal(query.engine, info.engine))
+			continue;
 		if (info.container_id && query_page_wants(page, status_word(&info)))
 			query_page_add(page, view_container(session));
 	}

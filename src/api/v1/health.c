@@ -17,14 +17,26 @@
 #include "http/status.h"
 #include "wire/layer.h"
 
+/* Why one is away may name parts of the host: GET /api/v1/runtimes has it. */
+static json_t *view_engines(const struct router *r)
+{
+	const struct driver *d;
+	json_t *j = json_object();
+
+	for (size_t i = 0; (d = driver_at(run_service_driver(r->runs), i)); i++)
+		json_set(j, d->name, json_string(breaker_state_name(d->breaker.state)));
+	return j;
+}
+
 /* Checks nothing: a busy daemon must not look dead. */
 void v1_healthz(struct router *r, struct http_request *req, const struct route_args *args)
 {
 	json_t *body = json_object();
 
-	(void)r;
 	(void)args;
 	json_set(body, "status", json_string("ok"));
+	if (http_query(req, "verbose"))
+		json_set(body, "engines", view_engines(r));
 	reply_json(req, HTTP_OK, body);
 }
 
@@ -88,7 +100,7 @@ void v1_health_detailed(struct router *r, struct http_request *req, const struct
 	json_set(parts, "database", view_part(health_can_store(r), "sqlite"));
 	/* Workspaces are tmpfs: available whenever boxes are. */
 	json_set(parts, "storage", view_part(health_can_run(r), "tmpfs"));
-	json_set(parts, "runtime_nodes", view_part(health_can_run(r), driver->ops->name));
+	json_set(parts, "runtime_nodes", view_part(health_can_run(r), driver->name));
 	json_set(j, "dependencies", parts);
 	json_set(j, "reason", r->unready ? json_string(r->unready) : json_null());
 	reply_json(req, health_is_ready(r) ? HTTP_OK : HTTP_SERVICE_UNAVAILABLE, j);

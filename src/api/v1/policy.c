@@ -210,6 +210,7 @@ static json_t *grants_object(const struct config *config, const struct question 
 	const struct policy_decision *d = &e->decision;
 	const char *language =
 		q->kind == KIND_SESSION ? q->request.language : q->exec.request.language;
+	const char *engine = q->kind == KIND_SESSION ? q->request.engine : q->exec.request.engine;
 	bool asked =
 		q->kind == KIND_SESSION ? q->request.network_asked : q->exec.request.network_asked;
 	const char *network = box_network_name(d->spec.network);
@@ -220,6 +221,8 @@ static json_t *grants_object(const struct config *config, const struct question 
 	json_set(j, "network",
 	         grant_object(asked ? encode_text(network) : json_null(), encode_text(network),
 	                      &d->network));
+	json_set(j, "engine",
+	         grant_object(encode_text(engine), json_string(d->spec.engine), &d->engine));
 	json_set(j, "reach", reach_object(config, q, d));
 	json_set(j, "on_overflow",
 	         grant_object(json_null(), json_string(d->kill_on_overflow ? "kill" : "truncate"),

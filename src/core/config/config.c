@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "core/config/default_paths.h"
+#include "core/config/engines.h"
 #include "core/config/servers.h"
 #include "core/config/settings.h"
 #include "core/config/yamldoc.h"
@@ -29,6 +30,7 @@ void config_free(struct config *c)
 	for (size_t i = 0; i < settings_count(); i++)
 		setting_done(settings_at(i), c);
 	servers_done(c);
+	engines_done(c);
 	free(c);
 }
 
@@ -121,6 +123,11 @@ static int apply_node(struct config *c, const struct setting *s, const struct ya
 {
 	cleanup_buf struct buf text = BUF_INIT(LIST_LEN);
 
+	if (str_equal(s->key, "engines") && node->kind == YAMLDOC_MAPPING) {
+		if (engines_join(node, where, &text, err) < 0)
+			return -1;
+		return set_from(s, c, text.data ? text.data : "", where, err);
+	}
 	if (s->type == SETTING_LIST && node->kind == YAMLDOC_LIST) {
 		if (join_list(node, where, &text, err) < 0)
 			return -1;
@@ -314,6 +321,8 @@ struct config *config_parse(const char *data, size_t len, const char *name,
 	    apply_overrides(c, overrides, overrides_count, err) < 0 || check_whole(c, err) < 0)
 		return NULL;
 	servers_settle(c);
+	if (engines_settle(c, err) < 0)
+		return NULL;
 	return TAKE_PTR(c);
 }
 

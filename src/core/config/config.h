@@ -11,10 +11,12 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "driver/box_spec.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
+struct config_engine;
 struct server_spec;
 
 /* Which tools MCP lists, and how. */
@@ -55,6 +57,10 @@ struct config {
 	enum log_format log_format;
 	enum log_level log_requests; /* level at which each request is logged */
 	enum config_isolation isolation;
+	enum box_grade min_isolation;
+	char *engine;                       /* the default's name */
+	char **engines;                     /* NULL-terminated: as written */
+	struct config_engine **engine_list; /* owned, NULL-terminated; see engines.h */
 	uint64_t uid_base;
 
 	/* HTTP */

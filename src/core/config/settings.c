@@ -47,6 +47,9 @@ static const struct setting table[] = {
 	{"log_format",  SETTING_LOG_FORMAT, AT(log_format), "text", 0, 0, "text or json"},
 	{"log_requests", SETTING_LOG_LEVEL, AT(log_requests), "debug", 0, 0, "Level at which each finished request is logged; info shows them all"},
 	{"isolation",   SETTING_ISOLATION, AT(isolation), "strict", 0, 0, "strict: refuse to start while a required layer of isolation is missing. best-effort: run with the layers that this host has; the log and each result name it"},
+	{"min_isolation", SETTING_GRADE, AT(min_isolation), "namespace", 0, 0, "Least grade of isolation of every box: namespace, gvisor (a kernel in user space) or vm. Nothing runs if no engine has it"},
+	{"engine",      SETTING_TEXT, AT(engine),      "native", 0, 0, "Engine that makes boxes if a request, its template and its policy leave it open"},
+	{"engines",     SETTING_LIST, AT(engines),     "",   0, 0, "Engines besides the default: NAME, a runtime (native, bwrap, runc, crun, gvisor, vm, docker), or NAME=RUNTIME, and words like binary=/usr/local/bin/runsc after a space. In the file also a mapping of names to runtime, binary and words"},
 	{"uid_base",    SETTING_UINT, AT(uid_base),    "1879048192", 65536, UINT32_MAX - 64ULL * 65536, "First host user id for boxes, when started as root"},
 
 	{"http.max_connections",          SETTING_UINT, AT(max_connections),          "2048", 1, 65536, "Concurrent connections over TCP, and as many on the Unix socket. When they are used up, a new one replaces one that is not authenticated or idle"},
@@ -421,6 +424,16 @@ static int set_isolation(void *field, const char *text)
 	return -EINVAL;
 }
 
+static int set_grade(void *field, const char *text)
+{
+	enum box_grade grade = box_grade_find(text);
+
+	if (grade == BOX_GRADE_COUNT)
+		return -EINVAL;
+	*(enum box_grade *)field = grade;
+	return 0;
+}
+
 static const char *const profile_names[] = {
 	[CONFIG_PROFILE_DEFAULT] = "default",
 	[CONFIG_PROFILE_FULL] = "full",
@@ -505,6 +518,11 @@ static void print_isolation(const void *field, FILE *out)
 	(void)fputs(config_isolation_name(*(const enum config_isolation *)field), out);
 }
 
+static void print_grade(const void *field, FILE *out)
+{
+	(void)fputs(box_grade_name(*(const enum box_grade *)field), out);
+}
+
 static void print_profile(const void *field, FILE *out)
 {
 	(void)fputs(profile_names[*(const enum config_profile *)field], out);
@@ -544,6 +562,7 @@ static const struct setting_ops types[] = {
 	[SETTING_LOG_LEVEL]  = {"error, warn, info or debug", set_log_level, print_log_level, NULL, NULL, NULL},
 	[SETTING_LOG_FORMAT] = {"text or json", set_log_format, print_log_format, NULL, NULL, NULL},
 	[SETTING_ISOLATION]  = {"strict or best-effort", set_isolation, print_isolation, NULL, NULL, NULL},
+	[SETTING_GRADE]      = {"namespace, gvisor or vm", set_grade, print_grade, NULL, NULL, NULL},
 	[SETTING_PROFILE]    = {"default or full", set_profile, print_profile, NULL, NULL, NULL},
 };
 /* clang-format on */

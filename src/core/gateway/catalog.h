@@ -7,7 +7,7 @@
  */
 
 #include "base/attr.h"
-#include "driver/gateway_link.h"
+#include "service/gateway_link.h"
 #include <stddef.h>
 #include <stdint.h>
 

@@ -97,7 +97,9 @@ struct policy {
 	struct policy_number network_mode;      /* enum box_network: maximum and default */
 	struct policy_number network_intercept; /* 1: TLS to hosts of secrets may be intercepted */
 	struct policy_number isolation_min;
-	struct policy_number share_builds; /* enum policy_share */
+	struct policy_number min_isolation; /* enum box_grade */
+	struct policy_list engines;         /* patterns; no list: all */
+	struct policy_number share_builds;  /* enum policy_share */
 	struct policy_list network_allow;
 	struct policy_list network_request; /* what requests may name; "*": all but addresses */
 	struct policy_list network_ranges;  /* of bridge.allow; no list: all */

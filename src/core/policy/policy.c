@@ -122,7 +122,7 @@ static void decide_zygote(struct policy_deciding *in, const char *file)
 	struct box_spec *spec = &in->d.spec;
 	size_t at = 0;
 
-	if (!file || has_library_path(in->d.env) ||
+	if (!file || !in->driver->caps.has_zygotes || has_library_path(in->d.env) ||
 	    str_format(spec->zygote, sizeof(spec->zygote), "%s/%s", in->d.runner->name, file) < 0)
 		return;
 	/* The box may have another version of a module than the host. */
@@ -135,6 +135,14 @@ static void decide_zygote(struct policy_deciding *in, const char *file)
 		at += (size_t)snprintf(spec->modules + at, sizeof(spec->modules) - at, "%s%s",
 		                       at ? " " : "", *name);
 	}
+}
+
+static const struct toolchains *toolchains_of(const struct policy_deciding *in)
+{
+	const struct policy_rules *rules = in->rules;
+
+	return toolchains_find(rules->toolchains,
+	                       in->driver == rules->driver ? "" : in->driver->name);
 }
 
 static int decide_runner(struct policy_deciding *in)
@@ -156,8 +164,8 @@ static int decide_runner(struct policy_deciding *in)
 		                   d->runner->name);
 	d->session_command = template_session_command(t, d->runner);
 	/* A layer of packages may have what the root lacks. */
-	if (toolchains_require(t && t->packages ? NULL : in->rules->toolchains, t, d->runner,
-	                       in->err) < 0)
+	if (toolchains_require(t && t->packages ? NULL : toolchains_of(in), t, d->runner, in->err) <
+	    0)
 		return -1;
 	if (t && t->root[0])
 		(void)!str_copy(d->spec.root, sizeof(d->spec.root), t->root);
@@ -361,7 +369,7 @@ static int allow_box(struct policy_deciding *in)
 	if (r->template && r->template->packages)
 		(void)!str_copy(in->d.spec.packages, sizeof(in->d.spec.packages),
 		                r->template->packages->name);
-	return 0;
+	return policy_allow_engine(in);
 }
 
 static unsigned env_extras(const struct policy_deciding *in)
@@ -444,7 +452,7 @@ static int decide_session(struct policy_deciding *in)
 	in->d.env = make_env(in, in->request->env);
 	decide_zygote(in, in->d.runner->session_zygote);
 	if (session_mode_has_box(in->d.mode))
-		in->d.spec.keep = in->rules->caps->can_keep;
+		in->d.spec.keep = in->driver->caps.can_keep;
 	if (in->d.mode != SESSION_PERSISTENT)
 		return 0;
 	in->d.prepare_argv =
@@ -455,6 +463,7 @@ static int decide_session(struct policy_deciding *in)
 
 static void apply_stack(struct policy_deciding *in, const struct policy_stack *stack)
 {
+	in->policies_count = 0;
 	if (stack->chosen)
 		in->policies[in->policies_count++] = stack->chosen;
 	if (stack->own)
@@ -463,15 +472,15 @@ static void apply_stack(struct policy_deciding *in, const struct policy_stack *s
 	policy_stack_ref(stack);
 }
 
-static int decide_request(struct policy_deciding *in, const struct policy_stack *stack,
-                          struct policy_decision *ret_decision)
+/* The box by @driver. */
+static int decide_with(struct policy_deciding *in, const struct driver *driver)
 {
 	const struct run_request *asked = in->request;
 	cleanup_str_list char **env = template_env(asked->template, asked->env);
 	const struct run_request filled = run_request_fill(asked, env);
 	int r;
 
-	apply_stack(in, stack);
+	in->driver = driver;
 	in->request = &filled;
 	in->d.own_env = (asked->env && *asked->env) ||
 	                (asked->template && !template_is_builtin(asked->template) && env);
@@ -479,6 +488,33 @@ static int decide_request(struct policy_deciding *in, const struct policy_stack 
 	in->request = asked;
 	if (r == 0)
 		policy_note_cuts(in);
+	return r;
+}
+
+/* An engine that cannot give what is asked for is no reason to refuse, if there is another that
+ * may. */
+static int decide_request(struct policy_deciding *in, const struct policy_stack *stack,
+                          struct policy_decision *ret_decision)
+{
+	struct policy_engines engines;
+	struct policy_rule rule;
+	int r;
+
+	apply_stack(in, stack);
+	r = policy_find_engines(in, &engines);
+	rule = in->d.engine;
+	for (size_t i = 0; i < engines.count; i++) {
+		if (i > 0) {
+			policy_decision_done(&in->d);
+			error_clear(in->err);
+			apply_stack(in, stack);
+			in->d.engine = rule;
+			in->refused = (struct policy_rule){0};
+		}
+		r = decide_with(in, engines.list[i]);
+		if (r == 0 || in->err->code != ERR_UNAVAILABLE)
+			break;
+	}
 	if (r < 0)
 		policy_decision_done(&in->d);
 	else
@@ -501,6 +537,8 @@ static struct run_request box_request(const struct session_request *r)
 		.disk_bytes = r->disk_bytes,
 		.cpu_millicores = r->cpu_millicores,
 		.max_processes = r->max_processes,
+		.engine = r->engine,
+		.min_isolation = r->min_isolation,
 		.network = r->network,
 		.network_asked = r->network_asked,
 		.network_most = r->network_most,

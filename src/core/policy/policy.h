@@ -40,13 +40,14 @@ struct toolchains;
 #define POLICY_NAME_PART    255
 #define POLICY_NAME_PARTS   32
 #define POLICY_REPORT_BYTES (4 * 1024 * 1024)
-#define POLICY_LANGUAGE     "python" /* of sessions */
+#define POLICY_LANGUAGE     "python"               /* of sessions */
+#define POLICY_NO_ENGINE    "there is no engine '" /* how that error begins */
 
 /* Borrowed. */
 struct policy_rules {
 	const struct config *config;
 	const struct runners *runners;
-	const struct driver_caps *caps;
+	const struct driver *driver; /* the default engine, with the others of the daemon */
 	unsigned cores;
 	const struct policies *policies;     /* NULL: only the settings decide */
 	const struct secrets *secrets;       /* NULL: there are none */
@@ -140,7 +141,7 @@ struct policy_decision {
 	struct policy_stack stack;     /* references */
 	struct policy_grant grants[POLICY_LIMIT_COUNT];
 	struct policy_cuts *cuts; /* owned; NULL: none */
-	struct policy_rule language, network, isolation, overflow;
+	struct policy_rule language, network, isolation, overflow, engine;
 	struct policy_reach reach;
 };
 

@@ -167,7 +167,7 @@ int policy_allow_env(struct policy_deciding *in)
 /* No driver implements these yet: refuse rather than grant less than the policy says. */
 int policy_allow_extras(struct policy_deciding *in)
 {
-	const struct driver_caps *caps = in->rules->caps;
+	const struct driver_caps *caps = &in->driver->caps;
 
 	for (size_t i = 0; i < in->policies_count; i++) {
 		const struct policy *p = in->policies[i];
@@ -214,7 +214,7 @@ static int refuse_host(struct policy_deciding *in, const struct policy_rule *rul
 static int require_layers(struct policy_deciding *in, uint32_t layers,
                           const struct policy_rule *rule)
 {
-	uint32_t missing = layers & ~in->rules->caps->layers;
+	uint32_t missing = layers & ~in->driver->caps.layers;
 
 	if (layers & ~in->d.spec.required_layers)
 		in->d.isolation = *rule;
@@ -255,7 +255,7 @@ int policy_allow_isolation(struct policy_deciding *in)
 {
 	static const struct policy_rule strict = {.by = POLICY_BY_SETTING, .path = "isolation"};
 
-	uint32_t by_setting = in->rules->caps->required_layers;
+	uint32_t by_setting = in->driver->caps.required_layers;
 
 	/* The policy names the network, and with it what is missing. */
 	if (in->d.spec.network == BOX_NETWORK_HOST)

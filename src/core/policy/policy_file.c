@@ -59,6 +59,8 @@ static const char *const min_words[] = {[POLICY_MIN_NONE] = "none",
                                         [POLICY_MIN_STANDARD] = "standard",
                                         [POLICY_MIN_FULL] = "full",
                                         NULL};
+static const char *const grade_words[] = {"namespace", "gvisor", "vm", NULL};
+static_assert(ARRAY_SIZE(grade_words) == BOX_GRADE_COUNT + 1, "every grade has a word");
 static const char *const network_words[] = {"none", "allowlist", "bridge", "host", NULL};
 
 static const char *const flag_words[] = {"false", "true", NULL};
@@ -159,6 +161,8 @@ static const struct policy_key keys[] = {
 	LIST("mcp.tools", mcp_tools, TOOL_LETTERS, "Tools of those servers, as SERVER/TOOL"),
 	LIST_OF("isolation.require", isolation_require, is_layer, "Isolation layers without which nothing runs"),
 	WORD("isolation.min", isolation_min, min_words, "More required layers: none, the driver's (standard), or all (full)"),
+	LIST("engines", engines, NAME_LETTERS, "Engines that may make boxes; default: all"),
+	WORD("min_isolation", min_isolation, grade_words, "Least grade of isolation: namespace, gvisor (a kernel in user space) or vm; nothing runs without an engine that has it"),
 	WORD("builds.share", share_builds, share_words, "Compiled programs are cached for the tenant (tenant), or shared with all tenants whose policy says so (all)"),
 	LIST("env.allow", env.allow, VARIABLE_LETTERS, "Variables that may be set; default: all except those always refused"),
 	LIST("env.deny", env.deny, VARIABLE_LETTERS, "Exceptions to the allow list"),

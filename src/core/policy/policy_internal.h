@@ -4,7 +4,7 @@
 /*
  * DOC: shared by policy.c (order of checks; code, files), policy_limits.c (numbers) and
  * policy_allow.c (yes or no: language, variables, isolation, sessions), policy_network.c (the
- * network and its rules), policy_mcp.c (tools of MCP servers).
+ * network and its rules), policy_mcp.c (tools of MCP servers), policy_engine.c (who makes the box).
  */
 
 #include "core/policy/policy.h"
@@ -20,11 +20,22 @@ struct policy_deciding {
 	size_t policies_count;
 	const struct run_request *request;
 	const struct session_request *session; /* NULL: an execution */
+	const struct driver *driver;           /* that makes the box */
 	struct policy_decision d;
 	struct policy_rule refused;
 	struct error *err;
 };
 
+/* In the order in which they are tried. */
+struct policy_engines {
+	size_t count;
+	const struct driver *list[DRIVERS_MAX];
+};
+
+/** policy_find_engines - those that may make the box. One at least, or -1. */
+int policy_find_engines(struct policy_deciding *in, struct policy_engines *ret) attr_must_check;
+/** policy_allow_engine - the box is decided: whether .driver can make it. */
+int policy_allow_engine(struct policy_deciding *in) attr_must_check;
 /** policy_refuse - "policy NAME: PATH: @fmt" for @field. Return: -1. */
 int policy_refuse(struct policy_deciding *in, enum error_code code, const char *field,
                   const struct policy_rule *rule, const char *fmt, ...) attr_printf(5, 6);

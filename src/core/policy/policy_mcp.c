@@ -158,7 +158,7 @@ int policy_allow_mcp(struct policy_deciding *in)
 	for (char *const *entry = asked; *entry; entry++)
 		if (check_entry(in, *entry) < 0)
 			return -1;
-	if (!in->rules->caps->has_mcp)
+	if (!in->driver->caps.has_mcp)
 		return policy_refuse(in, ERR_UNAVAILABLE, FIELD, &driver,
 		                     "boxes have no tools of MCP servers here: millibox-gateway "
 		                     "is not running");

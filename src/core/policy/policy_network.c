@@ -362,7 +362,7 @@ static int check_driver(struct policy_deciding *in)
 	static const struct policy_rule driver = {.by = POLICY_BY_DRIVER, .path = "network"};
 	enum box_network granted = in->d.spec.network;
 
-	if (granted == BOX_NETWORK_NONE || (in->rules->caps->networks & BOX_NETWORK_BIT(granted)))
+	if (granted == BOX_NETWORK_NONE || (in->driver->caps.networks & BOX_NETWORK_BIT(granted)))
 		return 0;
 	assert(granted < BOX_NETWORK_COUNT);
 	return policy_refuse(in, ERR_UNAVAILABLE, "network", &driver,

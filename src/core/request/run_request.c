@@ -23,6 +23,7 @@ void run_request_done(struct run_request *request)
 	free(request->name_ask);
 	free(request->policy);
 	free(request->cwd);
+	free(request->engine);
 	str_list_free(request->args);
 	str_list_free(request->env);
 	str_list_free(request->network_allow);
@@ -109,6 +110,11 @@ static char *copy_bytes(const char *data, size_t len)
 	return data ? xmemdup0(data, len) : NULL;
 }
 
+static char *copy_text(const char *text)
+{
+	return text ? xstrdup(text) : NULL;
+}
+
 /* The body bounds the sizes; the queue bounds the number of copies. */
 struct run_request *run_request_copy(const struct run_request *request)
 {
@@ -117,15 +123,16 @@ struct run_request *run_request_copy(const struct run_request *request)
 	*copy = *request;
 	copy->tenant = NULL;
 	copy->key_id = NULL;
-	copy->request_id = request->request_id ? xstrdup(request->request_id) : NULL;
-	copy->language = request->language ? xstrdup(request->language) : NULL;
+	copy->request_id = copy_text(request->request_id);
+	copy->language = copy_text(request->language);
 	copy->code = copy_bytes(request->code, request->code_len);
 	copy->stdin_data = copy_bytes(request->stdin_data, request->stdin_len);
-	copy->ask = request->ask ? xstrdup(request->ask) : NULL;
-	copy->name_ask = request->name_ask ? xstrdup(request->name_ask) : NULL;
-	copy->cwd = request->cwd ? xstrdup(request->cwd) : NULL;
-	copy->policy = request->policy ? xstrdup(request->policy) : NULL;
-	copy->template_id = request->template_id ? xstrdup(request->template_id) : NULL;
+	copy->ask = copy_text(request->ask);
+	copy->name_ask = copy_text(request->name_ask);
+	copy->cwd = copy_text(request->cwd);
+	copy->engine = copy_text(request->engine);
+	copy->policy = copy_text(request->policy);
+	copy->template_id = copy_text(request->template_id);
 	copy->template = template_ref(request->template);
 	copy->packages = NULL; /* installed: the template has them */
 	copy->lock = NULL;

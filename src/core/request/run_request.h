@@ -66,6 +66,8 @@ struct run_request {
 	uint64_t max_processes;
 	uint64_t max_output_bytes;
 	char *policy; /* additional to the tenant's; NULL: none */
+	char *engine; /* name, or "auto"; NULL: the template's, or the default */
+	enum box_grade min_isolation;
 	bool network_asked;
 	bool network_most; /* @network is the most: less, if the policy grants less */
 	enum box_network network;

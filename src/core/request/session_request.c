@@ -10,6 +10,7 @@ void session_request_done(struct session_request *request)
 	free(request->language);
 	free(request->agent_id);
 	free(request->policy);
+	free(request->engine);
 	free(request->template_id);
 	free(request->dependencies);
 	free(request->package_index_url);

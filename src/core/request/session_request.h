@@ -36,6 +36,8 @@ struct session_request {
 	uint64_t lifetime_us;
 	uint64_t memory_bytes, disk_bytes, cpu_millicores, max_processes;
 	char *policy; /* additional to the tenant's; NULL: none */
+	char *engine; /* name, or "auto"; NULL: the template's, or the default */
+	enum box_grade min_isolation;
 	bool network_asked;
 	bool network_most; /* @network is the most: less, if the policy grants less */
 	enum box_network network;

@@ -21,6 +21,8 @@ struct source {
 	uint64_t output_bytes;
 	struct box_limits limits;
 	enum box_network network;
+	const struct driver *driver;
+	uint64_t trips; /* of its breaker: when it is back it may be another release */
 };
 
 struct kept {
@@ -29,8 +31,10 @@ struct kept {
 };
 
 struct facts_maker {
-	const struct driver_caps *caps;
-	json_t *versions; /* owned */
+	/* Owned, of this engine. */
+	json_t *versions;
+	const struct driver *driver;
+	uint64_t trips;
 	struct kept kept[KEPT];
 	size_t next; /* is replaced next */
 };
@@ -100,12 +104,19 @@ static json_t *rules_hash(const struct box_rules *rules)
 	return json_string(hex);
 }
 
+static json_t *text_or_null(const char *text)
+{
+	return text[0] ? json_string(text) : json_null();
+}
+
 static json_t *versions(const struct driver_caps *caps)
 {
 	struct utsname host = {0};
 	json_t *j = json_object();
 
 	(void)uname(&host);
+	set(j, "runtime", text_or_null(caps->runtime));
+	set(j, "release", text_or_null(caps->release));
 	set(j, "millibox", json_string(MILLIBOX_VERSION));
 	set(j, "kernel", json_string(host.release));
 	set(j, "protocol", number(WIRE_VERSION));
@@ -152,12 +163,9 @@ void facts_unref(struct facts *f)
 	free(f);
 }
 
-struct facts_maker *facts_maker_new(const struct driver_caps *caps)
+struct facts_maker *facts_maker_new(void)
 {
-	struct facts_maker *m = NEW(struct facts_maker);
-
-	*m = (struct facts_maker){.caps = caps, .versions = versions(caps)};
-	return m;
+	return NEW(struct facts_maker);
 }
 
 static void forget(struct kept *k)
@@ -183,24 +191,35 @@ static bool is_same(const struct source *a, const struct source *b)
 
 	return a->stack.own == b->stack.own && a->stack.chosen == b->stack.chosen &&
 	       a->timeout_us == b->timeout_us && a->output_bytes == b->output_bytes &&
-	       a->network == b->network && l->memory_bytes == m->memory_bytes &&
-	       l->workspace_bytes == m->workspace_bytes && l->tmp_bytes == m->tmp_bytes &&
-	       l->cpu_millicores == m->cpu_millicores && l->pids == m->pids &&
-	       l->nofile == m->nofile;
+	       a->network == b->network && a->driver == b->driver && a->trips == b->trips &&
+	       l->memory_bytes == m->memory_bytes && l->workspace_bytes == m->workspace_bytes &&
+	       l->tmp_bytes == m->tmp_bytes && l->cpu_millicores == m->cpu_millicores &&
+	       l->pids == m->pids && l->nofile == m->nofile;
 }
 
-static struct facts *make(const struct facts_maker *m, const struct source *s,
+static json_t *versions_of(struct facts_maker *m, const struct source *s)
+{
+	if (m->driver != s->driver || m->trips != s->trips) {
+		json_decref(m->versions);
+		m->versions = versions(&s->driver->caps);
+		m->driver = s->driver;
+		m->trips = s->trips;
+	}
+	return json_incref(m->versions);
+}
+
+static struct facts *make(struct facts_maker *m, const struct source *s,
                           const struct box_rules *rules)
 {
-	const char *filter = m->caps->filter_sha256;
+	const char *filter = s->driver->caps.filter_sha256;
 	json_t *j = json_object();
 
 	set(j, "policies", policies(&s->stack));
-	set(j, "filter_sha256", filter[0] ? json_string(filter) : json_null());
+	set(j, "filter_sha256", text_or_null(filter));
 	set(j, "network", json_string(box_network_name(s->network)));
 	set(j, "network_rules_sha256", rules_hash(rules));
 	set(j, "limits", limits(s));
-	set(j, "versions", json_incref(m->versions));
+	set(j, "versions", versions_of(m, s));
 	return facts_new(j);
 }
 
@@ -216,7 +235,8 @@ static struct facts *keep(struct facts_maker *m, const struct source *s, struct 
 }
 
 struct facts *facts_make(struct facts_maker *m, const struct policy_decision *decision,
-                         const struct box_spec *applied, enum box_network network)
+                         const struct driver *driver, const struct box_spec *applied,
+                         enum box_network network)
 {
 	const struct source s = {
 		.stack = decision->stack,
@@ -224,6 +244,8 @@ struct facts *facts_make(struct facts_maker *m, const struct policy_decision *de
 		.output_bytes = decision->output_bytes,
 		.limits = applied->limits,
 		.network = network,
+		.driver = driver,
+		.trips = driver->breaker.trips,
 	};
 
 	if (applied->rules)

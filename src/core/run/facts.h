@@ -24,9 +24,11 @@ void facts_unref(struct facts *facts);
 /* Makes facts, and remembers the last ones. */
 struct facts_maker;
 
-/** facts_maker_new - @caps: borrowed. Return: owned. */
-struct facts_maker *facts_maker_new(const struct driver_caps *caps) attr_must_check;
+/** facts_maker_new - Return: owned. */
+struct facts_maker *facts_maker_new(void) attr_must_check;
 void facts_maker_free(struct facts_maker *maker);
-/** facts_make - @network: the most that the run had. Return: a reference. */
+/** facts_make - @driver: who made its box, with @applied; @network: the most that the run had.
+ * Return: a reference. */
 struct facts *facts_make(struct facts_maker *maker, const struct policy_decision *decision,
-                         const struct box_spec *applied, enum box_network network) attr_must_check;
+                         const struct driver *driver, const struct box_spec *applied,
+                         enum box_network network) attr_must_check;

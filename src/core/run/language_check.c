@@ -54,8 +54,9 @@ enum check_step {
 struct check {
 	struct list node; /* language_checks.checks */
 	struct language_checks *all;
-	struct template *template; /* a reference; NULL: the host's root */
-	struct template root;      /* template_root_alone of it */
+	struct template *template;   /* a reference; NULL: the host's root */
+	struct template root;        /* template_root_alone of it */
+	char engine[BOX_ENGINE_LEN]; /* "": the default */
 	const struct runner *runner;
 	uint64_t due_us;
 	bool started;
@@ -77,6 +78,7 @@ struct language_wait {
 	struct list node;
 	struct language_checks *all;
 	struct template *template; /* a reference */
+	char engine[BOX_ENGINE_LEN];
 	struct timer *timer;
 	language_wait_fn *fn;
 	void *ctx;
@@ -272,10 +274,12 @@ static void end_check(struct check *c, enum toolchain_state state)
 	};
 	bool on_host = is_on_host(c->template);
 
-	toolchains_learn(toolchains_of(all), c->template, c->runner, &verdict);
+	toolchains_learn(toolchains_get(toolchains_of(all), c->engine), c->template, c->runner,
+	                 &verdict);
 	if (state == TOOLCHAIN_FAILS)
-		log_info("language %s does not work %s: %s", c->runner->name,
-		         on_host ? "on this host" : c->template->root, c->reason);
+		log_info("language %s does not work %s%s%s: %s", c->runner->name,
+		         on_host ? "on this host" : c->template->root,
+		         c->engine[0] ? " with engine " : "", c->engine, c->reason);
 	check_free(c);
 	schedule_pump(all);
 }
@@ -554,9 +558,11 @@ static int decide(struct check *c, struct error *err)
 {
 	struct policy_rules rules = c->all->service->rules;
 	const struct policy_stack stack = {0};
+	char *engine = (char *)(uintptr_t)(c->engine[0] ? c->engine : rules.driver->name);
 	const struct run_request request = {.language = c->runner->name,
 	                                    .code = (char *)(uintptr_t) " ",
 	                                    .code_len = 1,
+	                                    .engine = engine,
 	                                    .template = (struct template *)(uintptr_t)root_of(c)};
 
 	rules.toolchains = NULL;
@@ -617,12 +623,13 @@ static struct check *next_check(const struct language_checks *all)
 }
 
 /* The one of its root that has been due for the longest time; NULL: none is. */
-static const struct check *find_pending(const struct language_checks *all, const struct template *t)
+static const struct check *find_pending(const struct language_checks *all, const char *engine,
+                                        const struct template *t)
 {
 	struct check *c;
 
 	LIST_FOREACH (c, &all->checks, struct check, node)
-		if (is_same_root(c->template, t))
+		if (is_same_root(c->template, t) && str_equal(c->engine, engine))
 			return c;
 	return NULL;
 }
@@ -632,7 +639,7 @@ static struct language_wait *next_wait(const struct language_checks *all)
 	struct language_wait *wait;
 
 	LIST_FOREACH (wait, &all->waits, struct language_wait, node)
-		if (!find_pending(all, wait->template))
+		if (!find_pending(all, wait->engine, wait->template))
 			return wait;
 	return NULL;
 }
@@ -652,12 +659,13 @@ static void pump(void *ctx)
 	note_change(all);
 }
 
-static void add_check(struct language_checks *all, struct template *t, const struct runner *r)
+static void add_check(struct language_checks *all, const char *engine, struct template *t,
+                      const struct runner *r)
 {
 	struct check *c;
 
 	LIST_FOREACH (c, &all->checks, struct check, node)
-		if (c->runner == r && is_same_root(c->template, t))
+		if (c->runner == r && is_same_root(c->template, t) && str_equal(c->engine, engine))
 			return;
 	/* Those of the host's root are few, and everybody's. */
 	if (all->count >= QUEUE_MAX && !is_on_host(t))
@@ -669,6 +677,7 @@ static void add_check(struct language_checks *all, struct template *t, const str
 		c->template = template_ref(t);
 		c->root = template_root_alone(t);
 	}
+	(void)!str_copy(c->engine, sizeof(c->engine), engine); /* a name of an engine */
 	c->runner = r;
 	c->due_us = clock_us();
 	buf_init(&c->out, OUTPUT_BYTES);
@@ -687,6 +696,7 @@ struct language_wait *language_checks_want(struct language_checks *all,
                                            const struct language_query *query, language_wait_fn *fn,
                                            void *ctx)
 {
+	const char *engine = query->engine ? query->engine : "";
 	struct template *t = query->template;
 	const struct check *first;
 	struct language_wait *wait;
@@ -696,16 +706,18 @@ struct language_wait *language_checks_want(struct language_checks *all,
 	if (!can_check(all) || query->within_us == 0)
 		return NULL;
 	for (size_t i = 0; (r = runners_at(all->service->rules.runners, i)); i++)
-		if (toolchains_is_due(toolchains_of(all), t, r, query->again))
-			add_check(all, t, r);
+		if (toolchains_is_due(toolchains_find(toolchains_of(all), engine), t, r,
+		                      query->again))
+			add_check(all, engine, t, r);
 	schedule_pump(all);
-	first = find_pending(all, t);
+	first = find_pending(all, engine, t);
 	waited_us = first ? clock_us() - first->due_us : 0;
 	if (!first || waited_us >= query->within_us)
 		return NULL;
 	wait = NEW(struct language_wait);
 	wait->all = all;
 	wait->template = template_ref(t);
+	(void)!str_copy(wait->engine, sizeof(wait->engine), engine);
 	wait->fn = fn;
 	wait->ctx = ctx;
 	wait->timer = timer_new(all->service->config.loop, on_wait_late, wait);
@@ -715,12 +727,13 @@ struct language_wait *language_checks_want(struct language_checks *all,
 }
 
 /* The answer is given: the next request gets what is found out now. */
-static void on_refusal(void *ctx, const struct template *t, const struct runner *r)
+static void on_refusal(void *ctx, const char *engine, const struct template *t,
+                       const struct runner *r)
 {
 	struct language_checks *all = ctx;
 
 	if (can_check(all))
-		add_check(all, (struct template *)(uintptr_t)t, r);
+		add_check(all, engine, (struct template *)(uintptr_t)t, r);
 }
 
 struct language_checks *language_checks_new(struct run_service *s)

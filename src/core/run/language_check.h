@@ -36,6 +36,7 @@ void language_checks_watch(struct language_checks *all, language_wait_fn *fn, vo
 /* What a list needs to know. */
 struct language_query {
 	struct template *template; /* NULL: the host's root */
+	const char *engine;        /* NULL: the default */
 	bool again;                /* also what is known */
 	/* From when the first of its checks was due: then the answer is what is known. 0: nothing
 	 * is checked. */

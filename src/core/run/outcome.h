@@ -85,11 +85,13 @@ struct outcome {
 	struct box_network_usage net_new; /* of these, not yet in the metrics; not stored */
 	struct denial denials[DENIALS_MAX];
 	unsigned denials_count;
-	uint32_t layers; /* masks of enum wire_layer */
+	uint32_t layers;         /* masks of enum wire_layer */
+	uint32_t layers_vouched; /* of .layers, what only the runtime's word shows */
 	uint32_t layers_missing;
-	const char *driver;    /* literal */
-	const char *isolation; /* literal, see config_isolation_name; "": not recorded */
-	uint32_t start;        /* enum box_start */
+	char engine[BOX_ENGINE_LEN]; /* that made the box; "": not recorded */
+	uint32_t grade;              /* enum box_grade */
+	const char *isolation;       /* literal, see config_isolation_name; "": not recorded */
+	uint32_t start;              /* enum box_start */
 	struct artifacts artifacts;
 	struct facts *facts;    /* a reference; NULL: not recorded */
 	uint32_t receipt_form;  /* enum receipt_form: how much of these a result shows */

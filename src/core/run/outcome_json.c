@@ -57,7 +57,9 @@ static const struct {
 	MEMBER(U64, net_connections),
 	MEMBER(BOOL, net_shared),
 	MEMBER(U32, layers),
+	MEMBER(U32, layers_vouched),
 	MEMBER(U32, layers_missing),
+	MEMBER(U32, grade),
 	MEMBER(U32, start),
 	MEMBER(BOOL, pooled),
 	MEMBER(U32, receipt_form),
@@ -71,7 +73,7 @@ static const struct {
 /* What is read must point to static storage. "": not a word of ours. */
 static const char *known_word(const json_t *text)
 {
-	static const char *const words[] = {"native", "fake", "strict", "best-effort"};
+	static const char *const words[] = {"strict", "best-effort"};
 	const char *s = json_string_value(text);
 
 	for (size_t i = 0; s && i < ARRAY_SIZE(words); i++)
@@ -209,8 +211,7 @@ char *outcome_to_json(const struct outcome *outcome, bool session_reset)
 		r |= json_array_append_new(denials, write_denial(&outcome->denials[i]));
 	j = json_pack("{s:s, s:s?, s:s, s:s, s:o, s:i, s:i}", "status",
 	              outcome_status_name(outcome->status), "limit",
-	              outcome_limit_name(outcome->limit), "driver",
-	              outcome->driver ? outcome->driver : "", "isolation",
+	              outcome_limit_name(outcome->limit), "driver", outcome->engine, "isolation",
 	              outcome->isolation ? outcome->isolation : "", "denials", denials,
 	              "artifacts_truncated", outcome->artifacts.truncated, "session_reset",
 	              session_reset);
@@ -279,6 +280,15 @@ static int find_status(const json_t *text)
 	return s ? i : OUTCOME_STATUS_COUNT;
 }
 
+/* "driver" since there was one. */
+static void read_engine(const json_t *text, struct outcome *o)
+{
+	const char *name = json_string_value(text);
+
+	if (!name || str_copy(o->engine, sizeof(o->engine), name) < 0)
+		o->engine[0] = '\0';
+}
+
 int outcome_from_json(const char *text, struct outcome *ret_outcome, bool *ret_session_reset)
 {
 	json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
@@ -293,7 +303,7 @@ int outcome_from_json(const char *text, struct outcome *ret_outcome, bool *ret_s
 	o.limit = outcome_limit_named(json_string_value(json_object_get(j, "limit")));
 	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
 		set_member(&o, i, json_integer_value(json_object_get(j, members[i].name)));
-	o.driver = known_word(json_object_get(j, "driver"));
+	read_engine(json_object_get(j, "driver"), &o);
 	o.isolation = known_word(json_object_get(j, "isolation"));
 	read_denials(json_object_get(j, "denials"), &o);
 	o.facts = read_facts(j);

@@ -45,7 +45,9 @@ static json_t *isolation_brief(const struct outcome *o)
 {
 	json_t *j = json_object();
 
-	set(j, "engine", text_or_null(o->driver));
+	set(j, "engine", text_or_null(o->engine));
+	set(j, "grade",
+	    o->engine[0] ? json_string(box_grade_name((enum box_grade)o->grade)) : json_null());
 	set(j, "mode", text_or_null(o->isolation));
 	set(j, "missing", layers(o->layers_missing));
 	return j;
@@ -55,7 +57,8 @@ static json_t *isolation_head(const struct outcome *o)
 {
 	json_t *j = isolation_brief(o);
 
-	set(j, "layers", layers(o->layers));
+	set(j, "layers", layers(o->layers & ~o->layers_vouched));
+	set(j, "layers_vouched", layers(o->layers_vouched));
 	set(j, "start", json_string(o->start == BOX_START_ZYGOTE ? "zygote" : "cold"));
 	set(j, "start_reason", text_or_null(box_start_reason((enum box_start)o->start)));
 	set(j, "pooled", json_boolean(o->pooled));

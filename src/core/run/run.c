@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "core/config/config.h"
 #include "core/language/runners.h"
 #include "core/run/facts.h"
@@ -104,6 +105,13 @@ void run_drop_request(struct run *r)
 		drop_request(r);
 }
 
+/* @d NULL: it is not configured any more. */
+static void name_engine(struct run *r, const struct driver *d)
+{
+	(void)!str_copy(r->outcome.engine, sizeof(r->outcome.engine), d ? d->name : "");
+	r->outcome.grade = d ? d->caps.grade : BOX_GRADE_NAMESPACE;
+}
+
 struct run *run_new(struct run_service *s, struct run_record *record,
                     struct policy_decision *decision)
 {
@@ -121,7 +129,7 @@ struct run *run_new(struct run_service *s, struct run_record *record,
 	r->entry.ctx = r;
 	r->left[OUTPUT_STDOUT] = r->left[OUTPUT_STDERR] = decision->output_bytes;
 	r->outcome.trace.us[TRACE_DECIDED] = r->arrived_us;
-	r->outcome.driver = s->config.driver->ops->name;
+	name_engine(r, driver_find(s->config.driver, decision->spec.engine));
 	r->outcome.isolation = config_isolation_name(s->config.config->isolation);
 	r->outcome.handler = decision->handler;
 	r->outcome.net_sent = r->outcome.net_received = r->outcome.net_connections =
@@ -291,7 +299,9 @@ void run_conclude(struct run *r)
 		c->pids_denied = growth(c->pids_denied, r->before.pids_denied);
 		if (r->beside)
 			run_keep_own(r, c);
+		name_engine(r, box_driver(r->box));
 		out->layers = box_layers(r->box);
+		out->layers_vouched = box_vouched(r->box);
 		out->start = box_start(r->box);
 		out->layers_missing = LAYERS_ALL & ~out->layers;
 		run_network_leave(r);
@@ -306,8 +316,8 @@ void run_conclude(struct run *r)
 		out->duration_us = clock_us() - r->started_us;
 	outcome_judge(&r->evidence, out);
 	if (r->box)
-		out->facts = facts_make(r->service->facts, &r->decision, box_applied(r->box),
-		                        network_of(r));
+		out->facts = facts_make(r->service->facts, &r->decision, box_driver(r->box),
+		                        box_applied(r->box), network_of(r));
 	if (out->denials_count > 0)
 		add_remedies(r);
 	trace_note(&out->trace, TRACE_JUDGED);

@@ -25,7 +25,7 @@
 static size_t pooled_max(const struct run_service *s)
 {
 	const struct config *c = s->config.config;
-	size_t boxes = s->rules.caps->boxes_max;
+	size_t boxes = s->rules.driver->caps.boxes_max;
 	size_t pooled = c->pools_enabled ? c->pools_max : 0;
 
 	return boxes > 0 && pooled > boxes / 4 ? boxes / 4 : pooled;
@@ -34,7 +34,7 @@ static size_t pooled_max(const struct run_service *s)
 /* Without those of the pools. 0: the driver has no bound. */
 static size_t boxes_max(const struct run_service *s)
 {
-	size_t boxes = s->rules.caps->boxes_max;
+	size_t boxes = s->rules.driver->caps.boxes_max;
 
 	return boxes > 0 ? boxes - pooled_max(s) : 0;
 }
@@ -164,7 +164,7 @@ struct run_service *run_service_new(const struct run_service_config *config)
 	s->rules = (struct policy_rules){
 		.config = config->config,
 		.runners = config->runners,
-		.caps = &config->driver->caps,
+		.driver = config->driver,
 		.cores = cores > 0 ? (unsigned)cores : 1,
 		.policies = config->policies,
 		.secrets = config->secrets,
@@ -177,7 +177,7 @@ struct run_service *run_service_new(const struct run_service_config *config)
 	s->drain_timer = timer_new(config->loop, on_drain_timer, s);
 	s->pools = new_pools(s);
 	s->language_checks = language_checks_new(s);
-	s->facts = facts_maker_new(&config->driver->caps);
+	s->facts = facts_maker_new();
 	s->builds = build_cache_new(config->config->builds_cache_bytes);
 	return s;
 }

@@ -402,6 +402,8 @@ void session_info(const struct session *session, struct session_info *ret_info)
 {
 	const char *template = session->past_template ? session->past_template : TEMPLATE_DEFAULT;
 	const struct policy *policy = session->stack.own;
+	const struct driver *engine =
+		driver_find(session->service->config.driver, session->spec.engine);
 
 	if (session->template)
 		template = session->template->spec.id;
@@ -417,7 +419,8 @@ void session_info(const struct session *session, struct session_info *ret_info)
 		.mode = session->mode,
 		.box_id = session->box ? box_id(session->box) : NULL,
 		.container_id = session->spec.id[0] ? session->spec.id : NULL,
-		.driver = session->service->config.driver->ops->name,
+		.engine = engine ? engine->name : session->spec.engine,
+		.grade = engine ? engine->caps.grade : BOX_GRADE_NAMESPACE,
 		.network = session->spec.network,
 		.network_allow = session->network_allow,
 		.mcp = session->mcp,

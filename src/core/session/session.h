@@ -51,7 +51,8 @@ struct session_info {
 	enum session_mode mode;
 	const char *box_id;       /* NULL: none */
 	const char *container_id; /* box_id, also before the box exists and after it is gone */
-	const char *driver;
+	const char *engine;       /* its name */
+	enum box_grade grade;
 	const char *policy; /* it was made under; NULL: settings alone */
 	enum box_network network;
 	char *const *network_allow; /* as requested; NULL: what its policies allow */

@@ -386,6 +386,7 @@ static struct run_request effective_request(const struct session *session,
 	r.disk_bytes = limits->workspace_bytes;
 	r.cpu_millicores = limits->cpu_millicores;
 	r.max_processes = limits->pids;
+	r.engine = session->spec.engine[0] ? (char *)(uintptr_t)session->spec.engine : NULL;
 	r.network_asked = true;
 	r.network = session->spec.network;
 	r.network_allow = session->network_allow;

@@ -76,6 +76,8 @@ static struct session_request request_of(const struct session *session)
 		.disk_bytes = limits->workspace_bytes,
 		.cpu_millicores = limits->cpu_millicores,
 		.max_processes = limits->pids,
+		/* Of a store that did not know engines: the default. */
+		.engine = session->spec.engine[0] ? (char *)(uintptr_t)session->spec.engine : NULL,
 		.template_id = session->past_template,
 		/* It may have asked for less than the policy grants, now or then. */
 		.network_asked = true,

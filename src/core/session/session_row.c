@@ -78,15 +78,16 @@ static char *encode_spec(const struct session *session)
 	json_t *j;
 
 	session_info(session, &info);
-	j = json_pack(
-		"{s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:s*, s:s*, s:s*, s:s*, s:i, s:s*}",
-		"memory", (json_int_t)l->memory_bytes, "workspace", (json_int_t)l->workspace_bytes,
-		"tmp", (json_int_t)l->tmp_bytes, "shm", (json_int_t)l->shm_bytes,
-		"workspace_inodes", (int)l->workspace_inodes, "tmp_inodes", (int)l->tmp_inodes,
-		"pids", (int)l->pids, "cpu", (int)l->cpu_millicores, "nofile", (int)l->nofile,
-		"template", info.template_id, "policy", info.policy, "key_id", info.key_id,
-		"request_id", info.request_id, "network", (int)info.network, "root",
-		session->spec.root);
+	j = json_pack("{s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:s*, s:s*, s:s*, s:s*, s:i, "
+	              "s:s*, s:s}",
+	              "memory", (json_int_t)l->memory_bytes, "workspace",
+	              (json_int_t)l->workspace_bytes, "tmp", (json_int_t)l->tmp_bytes, "shm",
+	              (json_int_t)l->shm_bytes, "workspace_inodes", (int)l->workspace_inodes,
+	              "tmp_inodes", (int)l->tmp_inodes, "pids", (int)l->pids, "cpu",
+	              (int)l->cpu_millicores, "nofile", (int)l->nofile, "template",
+	              info.template_id, "policy", info.policy, "key_id", info.key_id, "request_id",
+	              info.request_id, "network", (int)info.network, "root", session->spec.root,
+	              "engine", info.engine);
 	assert(j); /* numbers and names, which are ASCII */
 	if (session->mcp)
 		(void)json_object_set_new(j, "mcp", encode_names(session->mcp));
@@ -159,6 +160,14 @@ static void free_orphan(struct store_orphan *orphan)
 	free(w);
 }
 
+static const char *engine_of(const struct session *session)
+{
+	struct session_info info = {0};
+
+	session_info(session, &info);
+	return info.engine;
+}
+
 static int write_item(struct store_item *item)
 {
 	struct session *session = CONTAINER_OF(item, struct session, dirty);
@@ -199,11 +208,10 @@ static int write_item(struct store_item *item)
 	                DB_TEXT(session_mode_name(session->mode)), DB_TEXT(session->language),
 	                DB_TEXT(session->agent_id),
 	                DB_TEXT(session->spec.id[0] ? session->spec.id : NULL),
-	                DB_TEXT(session->service->config.driver->ops->name),
-	                DB_TEXT(session->reason), DB_INT(session->executions),
-	                DB_INT(session->idle_us), DB_INT(session->lifetime_us), DB_TEXT(history),
-	                DB_BYTES(env, env_len), DB_TEXT(spec), DB_TEXT(session->dependencies),
-	                DB_TEXT(session->notes)),
+	                DB_TEXT(engine_of(session)), DB_TEXT(session->reason),
+	                DB_INT(session->executions), DB_INT(session->idle_us),
+	                DB_INT(session->lifetime_us), DB_TEXT(history), DB_BYTES(env, env_len),
+	                DB_TEXT(spec), DB_TEXT(session->dependencies), DB_TEXT(session->notes)),
 		1, on_written, w, &err);
 	if (!w->job) {
 		free(w);
@@ -397,6 +405,7 @@ static void read_spec(struct session *session, const char *text)
 	struct box_limits *l = &session->spec.limits;
 	json_t *j = json_loads(text, 0, NULL);
 	const char *request_id = json_string_value(json_object_get(j, "request_id"));
+	const char *engine = json_string_value(json_object_get(j, "engine"));
 
 #define NUMBER(name) json_integer_value(json_object_get(j, name))
 	l->memory_bytes = (uint64_t)NUMBER("memory");
@@ -416,6 +425,7 @@ static void read_spec(struct session *session, const char *text)
 	/* It fitted when written. */
 	(void)!str_copy(session->spec.request_id, sizeof(session->spec.request_id),
 	                request_id ? request_id : "");
+	(void)!str_copy(session->spec.engine, sizeof(session->spec.engine), engine ? engine : "");
 	str_list_free(session->secrets);
 	session->secrets = read_names(json_object_get(j, "secrets"));
 	if (json_array_size(json_object_get(j, "mcp")) > 0)

@@ -280,6 +280,13 @@ static void reuse_session(struct session *session, const struct session_request 
 	session_arm(session);
 }
 
+static bool can_keep(const struct session_service *s, const struct session *session)
+{
+	const struct driver *d = driver_find(s->config.driver, session->spec.engine);
+
+	return d && d->caps.can_keep;
+}
+
 int session_open(struct session_service *s, struct session *session,
                  const struct policy_decision *decision, struct error *err)
 {
@@ -287,7 +294,7 @@ int session_open(struct session_service *s, struct session *session,
 		session_set_state(session, SESSION_READY);
 		return 0;
 	}
-	session->spec.keep = s->config.driver->caps.can_keep;
+	session->spec.keep = can_keep(s, session);
 	if (decision && session_take_box(session, decision))
 		s->boxes++;
 	else if (session_build_box(session, err) < 0)

@@ -21,6 +21,8 @@ const struct template_field template_fields[] = {
 	{"base_image", AT(base_image), TEMPLATE_TEXT},
 	{"runtime_type", AT(runtime_type), TEMPLATE_TEXT},
 	{"language", AT(language), TEMPLATE_TEXT},
+	{"engine", AT(engine), TEMPLATE_TEXT},
+	{"min_isolation", AT(min_isolation), TEMPLATE_TEXT},
 	{"security_context", AT(security_context), TEMPLATE_TEXT},
 	{"packages", AT(packages), TEMPLATE_LIST},
 	{"preload", AT(preload), TEMPLATE_LIST},

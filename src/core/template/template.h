@@ -43,6 +43,8 @@ struct template_spec {
 	char *base_image;   /* for people */
 	char *runtime_type; /* for people */
 	char *language;     /* of executions */
+	char *engine;       /* name, or "auto" */
+	char *min_isolation;               /* box_grade_name */
 	char *security_context;            /* JSON, for its owner; never reduces isolation */
 	char **packages, **preload, **env; /* NULL-terminated */
 	char *manager;                     /* of the packages; NULL: the language's */
@@ -65,7 +67,7 @@ struct template_field {
 		TEMPLATE_NUMBER
 	} kind;
 };
-#define TEMPLATE_FIELDS 22
+#define TEMPLATE_FIELDS 24
 extern const struct template_field template_fields[TEMPLATE_FIELDS];
 static inline void *template_field_of(const struct template_spec *spec,
                                       const struct template_field *field)

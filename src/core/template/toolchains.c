@@ -55,6 +55,8 @@ struct toolchains {
 	size_t count;
 	toolchains_refusal_fn *on_refusal; /* NULL: none */
 	void *ctx;
+	char engine[BOX_ENGINE_LEN]; /* "": the default */
+	struct toolchains *next;     /* owned: of another engine */
 };
 
 static void clear_root(struct root *root)
@@ -77,6 +79,7 @@ void toolchains_free(struct toolchains *all)
 		free(root);
 	}
 	clear_root(&all->host);
+	toolchains_free(all->next);
 	free(all);
 }
 
@@ -87,6 +90,29 @@ struct toolchains *toolchains_new(const char *const *bases)
 	all->bases = bases;
 	list_init(&all->roots);
 	return all;
+}
+
+const struct toolchains *toolchains_find(const struct toolchains *all, const char *engine)
+{
+	while (all && !str_equal(all->engine, engine))
+		all = all->next;
+	return all;
+}
+
+struct toolchains *toolchains_get(struct toolchains *all, const char *engine)
+{
+	const struct toolchains *known = toolchains_find(all, engine);
+	struct toolchains *more;
+
+	if (known || !all)
+		return (struct toolchains *)(uintptr_t)known;
+	more = toolchains_new(all->bases);
+	(void)!str_copy(more->engine, sizeof(more->engine), engine); /* a name of an engine */
+	more->on_refusal = all->on_refusal;
+	more->ctx = all->ctx;
+	more->next = all->next;
+	all->next = more;
+	return more;
 }
 
 static struct root *find_root(const struct toolchains *all, const struct template *t)
@@ -237,7 +263,7 @@ int toolchains_require(const struct toolchains *all, const struct template *t,
 	refuse(t, r, &view, err);
 	v = find_verdict(all, t, r);
 	if (view.is_checked && all->on_refusal && clock_us() - v->at_us >= REFUSED_US)
-		all->on_refusal(all->ctx, t, r);
+		all->on_refusal(all->ctx, all->engine, t, r);
 	return -1;
 }
 
@@ -257,8 +283,10 @@ bool toolchains_is_due(const struct toolchains *all, const struct template *t,
 
 void toolchains_on_refusal(struct toolchains *all, toolchains_refusal_fn *fn, void *ctx)
 {
-	all->on_refusal = fn;
-	all->ctx = ctx;
+	for (; all; all = all->next) {
+		all->on_refusal = fn;
+		all->ctx = ctx;
+	}
 }
 
 /* The oldest goes. */

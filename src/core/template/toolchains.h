@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * DOC: which languages work in a root. Its files say whether the programs of a language are there;
- * a program of the language that ran in a box says whether they work (core/run/language_check.h).
- * Its verdict counts until something changes that it depends on: those programs, or the list of
- * the packages that are installed in the root. Without a verdict the files decide.
+ * DOC: which languages work in a root, in boxes of one engine. Its files say whether the programs
+ * of a language are there; a program of the language that ran in a box says whether they work
+ * (core/run/language_check.h). Its verdict counts until something changes that it depends on: those
+ * programs, or the list of the packages that are installed in the root. Without a verdict the files
+ * decide.
  *
  * Lists, choices and refusals all ask here, so they agree. On the loop only.
  */
@@ -24,6 +25,12 @@ struct toolchains;
 void toolchains_free(struct toolchains *all);
 /** toolchains_new - @bases: as in struct template_host; borrowed, outlives it. */
 struct toolchains *toolchains_new(const char *const *bases) attr_owned(toolchains_free);
+
+/** toolchains_find - what is known of boxes of @engine; "": the default engine, which is @all.
+ * Return: NULL: nothing. */
+const struct toolchains *toolchains_find(const struct toolchains *all, const char *engine);
+/** toolchains_get - the same, to learn. Owned by @all. */
+struct toolchains *toolchains_get(struct toolchains *all, const char *engine);
 
 /* Below, @t is a template, or NULL: the host's root. @all NULL: there are no verdicts. */
 
@@ -45,7 +52,8 @@ void toolchains_view(const struct toolchains *all, const struct template *t, con
 
 /* For core/run/language_check.c. */
 
-typedef void toolchains_refusal_fn(void *ctx, const struct template *t, const struct runner *r);
+typedef void toolchains_refusal_fn(void *ctx, const char *engine, const struct template *t,
+                                   const struct runner *r);
 
 enum toolchain_state {
 	TOOLCHAIN_UNKNOWN,   /* the box could not say it */

@@ -29,7 +29,7 @@ static struct outcome sample(void)
 		.processes_peak = 2,
 		.layers = LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_SECCOMP),
 		.layers_missing = LAYER_BIT(LAYER_LANDLOCK),
-		.driver = "native",
+		.engine = "native",
 		.isolation = "strict",
 	};
 
@@ -67,7 +67,7 @@ static void the_result_is_the_documented_object_to_the_letter(void **state)
 		"\"cpu_time_ms\":0.9,\"memory_peak_mb\":3.0,\"processes_peak\":2,"
 		"\"stdout_bytes\":3},"
 		"\"limit\":null,\"denials\":[],\"why\":null,\"artifacts\":[],"
-		"\"isolation\":{\"engine\":\"native\",\"mode\":\"strict\","
+		"\"isolation\":{\"engine\":\"native\",\"grade\":\"namespace\",\"mode\":\"strict\","
 		"\"missing\":[\"landlock\"]}}";
 	struct outcome o = sample();
 	cleanup_free char *text = render(&o);
@@ -80,8 +80,9 @@ static void the_result_is_the_documented_object_to_the_letter(void **state)
 static void a_plain_receipt_names_all_that_isolated_the_program(void **state)
 {
 	static const char expected[] =
-		"\"isolation\":{\"engine\":\"native\",\"mode\":\"strict\","
+		"\"isolation\":{\"engine\":\"native\",\"grade\":\"namespace\",\"mode\":\"strict\","
 		"\"missing\":[\"landlock\"],\"layers\":[\"user\",\"seccomp\"],"
+		"\"layers_vouched\":[],"
 		"\"start\":\"cold\",\"start_reason\":null,\"pooled\":false,"
 		"\"policies\":null,\"filter_sha256\":null,\"network\":null,"
 		"\"network_rules_sha256\":null,\"limits\":null,\"versions\":null}}";

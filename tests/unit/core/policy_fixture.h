@@ -28,7 +28,7 @@
 struct fixture {
 	struct config *config;
 	struct runners *runners;
-	struct driver_caps caps;
+	struct driver driver;
 	struct policy_rules rules;
 	struct policy *own, *chosen; /* references */
 	struct run_request request;  /* strings are not owned here */
@@ -43,8 +43,12 @@ static inline int setup(void **state)
 
 	f->config = config_load(NULL, NULL, 0, &err);
 	f->runners = fixture_runners();
-	f->caps = (struct driver_caps){.layers = LAYERS_ALL};
-	f->rules = (struct policy_rules){f->config, f->runners, &f->caps, 4, NULL};
+	f->driver = (struct driver){.name = "native",
+	                            .caps = {.layers = LAYERS_ALL,
+	                                     .has_roots = true,
+	                                     .has_packages = true,
+	                                     .has_zygotes = true}};
+	f->rules = (struct policy_rules){f->config, f->runners, &f->driver, 4, NULL};
 	f->request.language = (char *)"demo";
 	f->request.code = (char *)"x";
 	f->request.code_len = 1;

@@ -20,7 +20,7 @@
 struct fixture {
 	struct config *config;
 	struct runners *runners;
-	struct driver_caps caps;
+	struct driver driver;
 	struct policy_rules rules;
 	struct policy_stack stack;  /* none: the settings alone */
 	struct run_request request; /* strings are not owned here */
@@ -36,8 +36,13 @@ static int setup(void **state)
 	if (!f->config)
 		return -1;
 	f->runners = fixture_runners();
-	f->caps = (struct driver_caps){.layers = LAYERS_ALL, .required_layers = 3};
-	f->rules = (struct policy_rules){f->config, f->runners, &f->caps, 4};
+	f->driver = (struct driver){.name = "native",
+	                            .caps = {.layers = LAYERS_ALL,
+	                                     .required_layers = 3,
+	                                     .has_roots = true,
+	                                     .has_packages = true,
+	                                     .has_zygotes = true}};
+	f->rules = (struct policy_rules){f->config, f->runners, &f->driver, 4};
 	f->request.language = (char *)"demo";
 	f->request.code = (char *)"x";
 	f->request.code_len = 1;
@@ -678,8 +683,8 @@ static void missing_layer_is_refused_when_strict(void **state)
 {
 	struct fixture *f = *state;
 
-	f->caps.required_layers = LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_SECCOMP);
-	f->caps.layers = LAYER_BIT(LAYER_USER);
+	f->driver.caps.required_layers = LAYER_BIT(LAYER_USER) | LAYER_BIT(LAYER_SECCOMP);
+	f->driver.caps.layers = LAYER_BIT(LAYER_USER);
 	assert_int_equal(decide(f), -1);
 	assert_int_equal(f->err.code, ERR_UNAVAILABLE);
 	assert_non_null(strstr(f->err.msg, layer_name(LAYER_SECCOMP)));
@@ -703,7 +708,7 @@ static void box_of_a_session_needs_no_code(void **state)
 	assert_string_equal(f->decision.runner->name, "demo");
 	assert_int_equal(f->decision.spec.limits.memory_bytes, 64 * MIB);
 	assert_int_equal(f->decision.spec.limits.workspace_bytes, 32 * MIB);
-	assert_int_equal(f->decision.spec.required_layers, f->caps.required_layers);
+	assert_int_equal(f->decision.spec.required_layers, f->driver.caps.required_layers);
 	assert_string_equal(f->decision.env[str_list_count(f->decision.env) - 1], "A=1");
 	policy_decision_done(&f->decision);
 	request.env = bad;
@@ -718,7 +723,7 @@ static void box_of_a_session_needs_no_code(void **state)
 	assert_string_equal(f->err.field, "resources.memory");
 	error_clear(&f->err);
 	request.memory_bytes = 0;
-	f->caps.layers = 0;
+	f->driver.caps.layers = 0;
 	assert_int_equal(
 		policy_decide_session(&f->rules, &f->stack, &request, &f->decision, &f->err), -1);
 	assert_int_equal(f->err.code, ERR_UNAVAILABLE);

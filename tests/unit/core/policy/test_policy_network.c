@@ -47,8 +47,8 @@ static void a_box_keeps_network_host_only_without_layer_net(void **state)
 	                                  LAYERS_ALL & ~LAYER_BIT(LAYER_USER), 0};
 	struct error err = {0};
 	struct config *config = config_load(NULL, NULL, 0, &err);
-	struct driver_caps caps = {0};
-	const struct policy_rules rules = {.config = config, .caps = &caps};
+	struct driver driver = {.name = "native"};
+	const struct policy_rules rules = {.config = config, .driver = &driver};
 
 	(void)state;
 	assert_non_null(config);
@@ -59,7 +59,7 @@ static void a_box_keeps_network_host_only_without_layer_net(void **state)
 		uint16_t ranges = 0;
 		int r;
 
-		caps.layers = layers[i % ARRAY_SIZE(layers)];
+		driver.caps.layers = layers[i % ARRAY_SIZE(layers)];
 		error_clear(&err);
 		r = policy_check_network(&rules, &(struct policy_stack){own, chosen},
 		                         BOX_NETWORK_HOST, &ranges, &err);

@@ -269,7 +269,7 @@ static void the_network_is_exactly_as_decided(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		use(f, rows[i].own, rows[i].chosen);
-		f->caps.networks = rows[i].caps;
+		f->driver.caps.networks = rows[i].caps;
 		f->request.network_asked = f->session.network_asked = rows[i].asked >= 0;
 		f->request.network = f->session.network =
 			rows[i].asked < 0 ? 0 : (enum box_network)rows[i].asked;
@@ -331,7 +331,7 @@ static void requests_name_hosts_that_policies_grant(void **state)
 	};
 	struct fixture *f = *state;
 
-	f->caps.networks = ~0u;
+	f->driver.caps.networks = ~0u;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		char *hosts[] = {(char *)(uintptr_t)rows[i].host, NULL};
 
@@ -360,7 +360,7 @@ static void a_list_of_hosts_is_for_an_allowlist(void **state)
 	char *hosts[] = {(char *)"a.example", NULL}, *none[] = {NULL},
 	     *bad[] = {(char *)"a b", NULL};
 
-	f->caps.networks = ~0u;
+	f->driver.caps.networks = ~0u;
 	use(f, REQUEST "['*']}", NULL);
 	f->request.network_asked = true;
 	f->request.network = BOX_NETWORK_NONE;
@@ -426,16 +426,16 @@ static void unsupported_driver_features_are_refused(void **state)
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		f->caps.can_mount = false;
+		f->driver.caps.can_mount = false;
 		use(f, rows[i].text, NULL);
 		expect_refused(ask(f), ERR_UNAVAILABLE, "", rows[i].what);
 		expect_refused(ask_session(f), ERR_UNAVAILABLE, "", rows[i].what);
 		use(f, "", rows[i].text);
 		expect_refused(ask(f), ERR_UNAVAILABLE, "", "policy chosen: ");
-		f->caps.can_mount = true;
+		f->driver.caps.can_mount = true;
 		expect_allowed(ask(f));
 	}
-	f->caps.can_mount = false;
+	f->driver.caps.can_mount = false;
 	use(f, "mounts: []\n", NULL);
 	expect_allowed(ask(f));
 }
@@ -460,7 +460,7 @@ static void tools_of_servers_are_granted_by_name(void **state)
 	free(git->name);
 	git->name = xstrdup("git");
 	f->config->servers = servers;
-	f->caps.has_mcp = true;
+	f->driver.caps.has_mcp = true;
 	use(f, "mcp: {servers: [git, absent], tools: ['git/read_*']}", NULL);
 	expect_allowed(ask(f));
 	assert_null(f->result.decision.spec.tools);
@@ -477,7 +477,7 @@ static void tools_of_servers_are_granted_by_name(void **state)
 	use(f, "", "mcp: {servers: [git]}");
 	expect_refused(ask_tools(f, "git"), ERR_DENIED, "mcp", "policy own: mcp.servers: ");
 	use(f, "mcp: {servers: ['*']}", NULL);
-	f->caps.has_mcp = false;
+	f->driver.caps.has_mcp = false;
 	expect_refused(ask_tools(f, "git"), ERR_UNAVAILABLE, "mcp", "driver: mcp: ");
 	f->config->servers = NULL;
 	spec_free(git);
@@ -488,7 +488,7 @@ static void isolation_is_demanded_by_name_or_level(void **state)
 	struct fixture *f = *state;
 
 	f->config->isolation = CONFIG_ISOLATION_BEST_EFFORT;
-	f->caps.layers = LAYERS_ALL & ~LAYER_BIT(LAYER_LANDLOCK);
+	f->driver.caps.layers = LAYERS_ALL & ~LAYER_BIT(LAYER_LANDLOCK);
 	expect_allowed(ask(f));
 	assert_int_equal(f->result.decision.spec.required_layers, 0);
 
@@ -505,7 +505,7 @@ static void isolation_is_demanded_by_name_or_level(void **state)
 	use(f, "isolation: {min: standard}", NULL);
 	expect_allowed(ask(f));
 	assert_true(f->result.decision.spec.required_layers & LAYER_BIT(LAYER_RLIMITS));
-	f->caps.layers &= ~LAYER_BIT(LAYER_IPC);
+	f->driver.caps.layers &= ~LAYER_BIT(LAYER_IPC);
 	expect_refused(ask(f), ERR_UNAVAILABLE, "", "'ipc'");
 	use(f, "isolation: {min: none}", "isolation: {min: standard}");
 	expect_refused(ask(f), ERR_UNAVAILABLE, "", "policy chosen: isolation.min");
@@ -570,7 +570,7 @@ static void private_ranges_are_narrowed(void **state)
 	char **before = f->config->bridge_allow;
 
 	f->config->bridge_allow = allow;
-	f->caps.networks = BOX_NETWORK_BIT(BOX_NETWORK_BRIDGE);
+	f->driver.caps.networks = BOX_NETWORK_BIT(BOX_NETWORK_BRIDGE);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		use(f, rows[i].own, rows[i].chosen);
 		expect_allowed(ask(f));
@@ -587,9 +587,9 @@ static void network_host_lacks_one_layer_of_strict(void **state)
 	struct fixture *f = *state;
 
 	f->config->isolation = CONFIG_ISOLATION_STRICT;
-	f->caps.layers = LAYERS_ALL;
-	f->caps.required_layers = LAYERS_STRICT;
-	f->caps.networks = BOX_NETWORK_BIT(BOX_NETWORK_HOST);
+	f->driver.caps.layers = LAYERS_ALL;
+	f->driver.caps.required_layers = LAYERS_STRICT;
+	f->driver.caps.networks = BOX_NETWORK_BIT(BOX_NETWORK_HOST);
 	use(f, "network: {mode: host}", NULL);
 	expect_allowed(ask(f));
 	assert_int_equal(f->result.decision.spec.required_layers,
@@ -602,7 +602,7 @@ static void network_host_lacks_one_layer_of_strict(void **state)
 	use(f, "network: {mode: host}\nisolation: {min: standard}", NULL);
 	expect_refused(ask(f), ERR_DENIED, "network", "policy own: isolation.min: ");
 	use(f, "network: {mode: host}", NULL);
-	f->caps.networks = 0;
+	f->driver.caps.networks = 0;
 	expect_refused(ask(f), ERR_UNAVAILABLE, "network", "host_network.enabled");
 }
 

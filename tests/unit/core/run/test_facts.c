@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct driver_caps caps = {.landlock_abi = 4, .filter_sha256 = "ab"};
+static const struct driver driver = {
+	.caps = {.landlock_abi = 4, .filter_sha256 = "ab", .runtime = "runc", .release = "1.1.5"}};
 
 static struct box_spec spec_of(unsigned pids)
 {
@@ -21,18 +22,18 @@ static const char *network_of(const struct facts *f)
 
 static void runs_with_the_same_facts_share_them(void **state)
 {
-	struct facts_maker *maker = facts_maker_new(&caps);
+	struct facts_maker *maker = facts_maker_new();
 	struct policy_decision decision = {.timeout_us = 5000, .output_bytes = 7};
 	struct box_spec spec = spec_of(3), other = spec_of(4);
-	struct facts *one = facts_make(maker, &decision, &spec, BOX_NETWORK_NONE);
-	struct facts *same = facts_make(maker, &decision, &spec, BOX_NETWORK_NONE);
-	struct facts *limits = facts_make(maker, &decision, &other, BOX_NETWORK_NONE);
-	struct facts *network = facts_make(maker, &decision, &spec, BOX_NETWORK_BRIDGE);
+	struct facts *one = facts_make(maker, &decision, &driver, &spec, BOX_NETWORK_NONE);
+	struct facts *same = facts_make(maker, &decision, &driver, &spec, BOX_NETWORK_NONE);
+	struct facts *limits = facts_make(maker, &decision, &driver, &other, BOX_NETWORK_NONE);
+	struct facts *network = facts_make(maker, &decision, &driver, &spec, BOX_NETWORK_BRIDGE);
 	struct facts *timeout;
 
 	(void)state;
 	decision.timeout_us = 6000;
-	timeout = facts_make(maker, &decision, &spec, BOX_NETWORK_NONE);
+	timeout = facts_make(maker, &decision, &driver, &spec, BOX_NETWORK_NONE);
 	facts_maker_free(maker);
 	assert_ptr_equal(one, same);
 	assert_ptr_not_equal(one, limits);
@@ -54,13 +55,13 @@ static void runs_with_the_same_facts_share_them(void **state)
 /* Equal facts are not equal pointers then, but nothing old is handed out. */
 static void more_kinds_than_are_remembered_stay_right(void **state)
 {
-	struct facts_maker *maker = facts_maker_new(&caps);
+	struct facts_maker *maker = facts_maker_new();
 	struct policy_decision decision = {.timeout_us = 5000};
 
 	(void)state;
 	for (unsigned i = 0; i < 60; i++) {
 		struct box_spec spec = spec_of(i % 20);
-		struct facts *f = facts_make(maker, &decision, &spec, BOX_NETWORK_NONE);
+		struct facts *f = facts_make(maker, &decision, &driver, &spec, BOX_NETWORK_NONE);
 		char expected[32];
 
 		(void)snprintf(expected, sizeof(expected), "\"processes\":%u,", i % 20);
@@ -72,7 +73,7 @@ static void more_kinds_than_are_remembered_stay_right(void **state)
 
 static void rules_of_the_network_are_hashed_each_time(void **state)
 {
-	struct facts_maker *maker = facts_maker_new(&caps);
+	struct facts_maker *maker = facts_maker_new();
 	struct policy_decision decision = {0};
 	struct box_spec spec = spec_of(1);
 	struct box_rules *rules = xcalloc(1, sizeof(*rules) + sizeof(char *));
@@ -83,9 +84,9 @@ static void rules_of_the_network_are_hashed_each_time(void **state)
 	rules->count = 1;
 	rules->texts[0] = text;
 	spec.rules = rules;
-	before = facts_make(maker, &decision, &spec, BOX_NETWORK_ALLOWLIST);
+	before = facts_make(maker, &decision, &driver, &spec, BOX_NETWORK_ALLOWLIST);
 	text[0] = 'b';
-	after = facts_make(maker, &decision, &spec, BOX_NETWORK_ALLOWLIST);
+	after = facts_make(maker, &decision, &driver, &spec, BOX_NETWORK_ALLOWLIST);
 	assert_string_not_equal(before->members, after->members);
 	facts_unref(before);
 	facts_unref(after);

@@ -29,7 +29,7 @@ static void all_values_but_bytes_round_trip(void **state)
 		.write_bytes = 9,
 		.layers = UINT32_MAX,
 		.layers_missing = 1,
-		.driver = "native",
+		.engine = "native",
 		.isolation = "best-effort",
 	};
 	cleanup_free char *text = NULL;
@@ -41,7 +41,7 @@ static void all_values_but_bytes_round_trip(void **state)
 	text = outcome_to_json(&in, true);
 	assert_int_equal(outcome_from_json(text, &out, &reset), 0);
 	assert_true(reset);
-	assert_string_equal(out.driver, in.driver);
+	assert_string_equal(out.engine, in.engine);
 	assert_string_equal(out.isolation, in.isolation);
 	assert_int_equal(out.denials_count, 1);
 	assert_string_equal(out.denials[0].kind, "syscall");
@@ -92,7 +92,7 @@ static void every_denial_comes_back(void **state)
 	};
 	const struct box_denial refused = {
 		.reason = 3, .port = 80, .count = 2, .host = "a\xff.test", .detail = "ru\nle"};
-	struct outcome in = {.driver = "native"}, out;
+	struct outcome in = {.engine = "native"}, out;
 	cleanup_free char *text = NULL;
 	struct denial *row;
 	bool reset;
@@ -141,7 +141,7 @@ static void foreign_records_are_refused_or_harmless(void **state)
 	assert_int_equal(outcome_from_json(odd, &out, &reset), 0);
 	assert_int_equal(out.status, OUTCOME_SUCCESS);
 	assert_int_equal(out.denials_count, 0);
-	assert_string_equal(out.driver, "");
+	assert_string_equal(out.engine, "");
 }
 
 int main(void)

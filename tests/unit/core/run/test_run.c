@@ -86,7 +86,7 @@ static void program_that_ends_is_answered_before_its_box_is_gone(void **state)
 	assert_int_equal(h.outcome.memory_peak_bytes, 4096);
 	assert_int_equal(h.outcome.processes_peak, 3);
 	assert_int_equal(h.outcome.layers_missing, LAYER_BIT(LAYER_LANDLOCK));
-	assert_string_equal(h.outcome.driver, "fake");
+	assert_string_equal(h.outcome.engine, "fake");
 	assert_int_equal(h.outcome.denials_count, 1);
 	assert_string_equal(h.outcome.denials[0].what, "mount");
 	/* The response comes first. */

@@ -62,7 +62,7 @@ static struct outcome full_outcome(void)
 		.denials_count = 1,
 		.layers = 0x55,
 		.layers_missing = 0xaa,
-		.driver = "fake",
+		.engine = "fake",
 	};
 	struct artifact *a = artifacts_add(&o.artifacts, "out/a.txt");
 
@@ -100,7 +100,7 @@ static void expect_same_outcome(const struct outcome *a, const struct outcome *b
 	assert_true(a->write_bytes == b->write_bytes);
 	assert_int_equal(a->layers, b->layers);
 	assert_int_equal(a->layers_missing, b->layers_missing);
-	assert_string_equal(a->driver, b->driver);
+	assert_string_equal(a->engine, b->engine);
 	assert_int_equal(a->denials_count, b->denials_count);
 	assert_string_equal(a->denials[0].what, b->denials[0].what);
 	assert_string_equal(a->denials[0].rule, b->denials[0].rule);
@@ -252,7 +252,7 @@ static void the_latest_of_a_session_is_found(void **state)
 {
 	struct rig *rig = *state;
 	struct run_records *other = run_records_new(rig->f->loop, 10, 1 << 20);
-	struct outcome outcome = {.driver = "fake"};
+	struct outcome outcome = {.engine = "fake"};
 	struct run_record *e;
 	struct error err = {0};
 
@@ -304,7 +304,7 @@ static void an_id_in_use_leaves_its_owner_unchanged(void **state)
 {
 	struct rig *rig = *state;
 	struct run_records *other = run_records_new(rig->f->loop, 10, 1 << 20);
-	struct outcome mine = {.driver = "fake"}, theirs = full_outcome();
+	struct outcome mine = {.engine = "fake"}, theirs = full_outcome();
 	struct run_record *e = add(rig, false), *twin;
 
 	run_record_add_output(e, OUTPUT_STDOUT, "mine", 4);
@@ -335,7 +335,7 @@ static void starting_with_an_id_in_use_is_refused(void **state)
 {
 	struct rig *rig = *state;
 	struct run_records *other = run_records_new(rig->f->loop, 10, 1 << 20);
-	struct outcome mine = {.driver = "fake"};
+	struct outcome mine = {.engine = "fake"};
 	struct run_record *e = add(rig, false), *twin;
 	struct error err = {0};
 

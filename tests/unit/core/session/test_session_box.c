@@ -136,7 +136,7 @@ static void outcome_has_output_report_and_growth_of_counters(void **state)
 	assert_int_equal(out->duration_us, 70);
 	assert_int_equal(out->denials_count, 3); /* mount, ptrace, the truncated output */
 	assert_int_equal(out->layers_missing, LAYER_BIT(LAYER_LANDLOCK));
-	assert_string_equal(out->driver, "fake");
+	assert_string_equal(out->engine, "fake");
 	assert_string_equal(out->execution_id, record_of(e).id);
 }
 

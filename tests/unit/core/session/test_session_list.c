@@ -300,7 +300,7 @@ static bool is_query(const char *sql)
 static void use_everything(struct rig *rig)
 {
 	struct fixture *f = rig->f;
-	struct outcome outcome = {.driver = "fake"};
+	struct outcome outcome = {.engine = "fake"};
 	struct retention_config config;
 	struct retention *cleaner;
 	struct session *session;

@@ -81,7 +81,7 @@ static void every_field_comes_back(void **state)
 	assert_string_equal(a.language, b.language);
 	assert_string_equal(a.agent_id, b.agent_id);
 	assert_string_equal(a.container_id, b.container_id);
-	assert_string_equal(a.driver, b.driver);
+	assert_string_equal(a.engine, b.engine);
 	assert_string_equal(a.reason, b.reason);
 	assert_string_equal(a.request_id, b.request_id);
 	assert_string_equal(b.request_id, "req-1");

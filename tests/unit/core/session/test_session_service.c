@@ -19,7 +19,7 @@ static void request_becomes_a_session(void **state)
 	assert_null(info.agent_id);
 	assert_int_equal(info.mode, SESSION_PERSISTENT);
 	assert_string_equal(session_mode_name(info.mode), "persistent");
-	assert_string_equal(info.driver, "fake");
+	assert_string_equal(info.engine, "fake");
 	assert_non_null(info.box_id);
 	assert_int_equal(info.limits.memory_bytes, f->config->memory_bytes);
 	assert_true(info.created_ms > 0 && info.ended_ms == 0);

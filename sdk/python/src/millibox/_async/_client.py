@@ -90,6 +90,8 @@ class AsyncClient:
         template: Optional[str] = None,
         packages: Names = None,
         lock: Optional[str] = None,
+        engine: Optional[str] = None,
+        min_isolation: Optional[str] = None,
         network: Optional[str] = None,
         allow: Names = None,
         secrets: Names = None,
@@ -109,6 +111,7 @@ class AsyncClient:
         - @packages: of the language's registry, like `numpy==2.1`, or @lock: the text of a lock file. What the box
           lacks is installed first; @on_install gets the output of the package manager. A failure is an
           `errors.InstallFailedError`, whose `log` has its last output.
+        - @engine: who makes the box, or `auto`. @min_isolation: `namespace`, `gvisor` or `vm`, the least grade.
         - @network: `none` or `allowlist`. @allow: the hosts that it reaches, and no others, like `api.example.com` or
           `pypi`; more than the policy grants or lets requests name is an `errors.PolicyDeniedError`.
         - @secrets: names of secrets that the proxy adds to requests.
@@ -132,6 +135,8 @@ class AsyncClient:
             template=template,
             packages=packages,
             lock=lock,
+            engine=engine,
+            min_isolation=min_isolation,
             network=network,
             allow=allow,
             secrets=secrets,
@@ -164,6 +169,8 @@ class AsyncClient:
         template: Optional[str] = None,
         packages: Names = None,
         lock: Optional[str] = None,
+        engine: Optional[str] = None,
+        min_isolation: Optional[str] = None,
         network: Optional[str] = None,
         allow: Names = None,
         secrets: Names = None,
@@ -189,6 +196,8 @@ class AsyncClient:
             template=template,
             packages=packages,
             lock=lock,
+            engine=engine,
+            min_isolation=min_isolation,
             network=network,
             allow=allow,
             secrets=secrets,
@@ -219,6 +228,8 @@ class AsyncClient:
         template: Optional[str] = None,
         packages: Names = None,
         lock: Optional[str] = None,
+        engine: Optional[str] = None,
+        min_isolation: Optional[str] = None,
         network: Optional[str] = None,
         allow: Names = None,
         secrets: Names = None,
@@ -231,6 +242,8 @@ class AsyncClient:
             template=template,
             packages=packages,
             lock=lock,
+            engine=engine,
+            min_isolation=min_isolation,
             network=network,
             allow=allow,
             secrets=secrets,

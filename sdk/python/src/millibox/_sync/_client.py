@@ -91,6 +91,8 @@ class Client:
         template: Optional[str] = None,
         packages: Names = None,
         lock: Optional[str] = None,
+        engine: Optional[str] = None,
+        min_isolation: Optional[str] = None,
         network: Optional[str] = None,
         allow: Names = None,
         secrets: Names = None,
@@ -110,6 +112,7 @@ class Client:
         - @packages: of the language's registry, like `numpy==2.1`, or @lock: the text of a lock file. What the box
           lacks is installed first; @on_install gets the output of the package manager. A failure is an
           `errors.InstallFailedError`, whose `log` has its last output.
+        - @engine: who makes the box, or `auto`. @min_isolation: `namespace`, `gvisor` or `vm`, the least grade.
         - @network: `none` or `allowlist`. @allow: the hosts that it reaches, and no others, like `api.example.com` or
           `pypi`; more than the policy grants or lets requests name is an `errors.PolicyDeniedError`.
         - @secrets: names of secrets that the proxy adds to requests.
@@ -133,6 +136,8 @@ class Client:
             template=template,
             packages=packages,
             lock=lock,
+            engine=engine,
+            min_isolation=min_isolation,
             network=network,
             allow=allow,
             secrets=secrets,
@@ -165,6 +170,8 @@ class Client:
         template: Optional[str] = None,
         packages: Names = None,
         lock: Optional[str] = None,
+        engine: Optional[str] = None,
+        min_isolation: Optional[str] = None,
         network: Optional[str] = None,
         allow: Names = None,
         secrets: Names = None,
@@ -190,6 +197,8 @@ class Client:
             template=template,
             packages=packages,
             lock=lock,
+            engine=engine,
+            min_isolation=min_isolation,
             network=network,
             allow=allow,
             secrets=secrets,
@@ -220,6 +229,8 @@ class Client:
         template: Optional[str] = None,
         packages: Names = None,
         lock: Optional[str] = None,
+        engine: Optional[str] = None,
+        min_isolation: Optional[str] = None,
         network: Optional[str] = None,
         allow: Names = None,
         secrets: Names = None,
@@ -232,6 +243,8 @@ class Client:
             template=template,
             packages=packages,
             lock=lock,
+            engine=engine,
+            min_isolation=min_isolation,
             network=network,
             allow=allow,
             secrets=secrets,

@@ -36,6 +36,7 @@ class Sandbox:
     - @packages: of the language's registry, like `numpy==2.1`, or @lock: the text of a lock file. What the box lacks
       is installed before it is made; `install` adds more later. A failure is an `errors.InstallFailedError`, whose
       `log` has the last output of the package manager.
+    - @engine: who makes the box, or `auto`. @min_isolation: `namespace`, `gvisor` or `vm`, the least grade.
     - @network: `none` or `allowlist`. @allow: the hosts that it reaches, and no others, like `api.example.com` or
       `pypi`; more than the policy grants or lets requests name is an `errors.PolicyDeniedError`.
     - @secrets: names of secrets that the proxy adds to requests.
@@ -58,6 +59,8 @@ class Sandbox:
         max_processes: Optional[int] = None,
         packages: Names = None,
         lock: Optional[str] = None,
+        engine: Optional[str] = None,
+        min_isolation: Optional[str] = None,
         network: Optional[str] = None,
         allow: Names = None,
         secrets: Names = None,
@@ -76,6 +79,8 @@ class Sandbox:
                 template=template,
                 packages=packages,
                 lock=lock,
+                engine=engine,
+                min_isolation=min_isolation,
                 network=network,
                 allow=allow,
                 secrets=secrets,
