@@ -298,6 +298,10 @@ int step_descriptors(struct build *b, struct error *err);
 int step_caps(struct build *b, struct error *err);
 int step_exec(struct build *b, struct error *err);
 
+/* Below the root of a box: what covers the boot id of the host. */
+#define PROC_BOOT_ID "run/millibox/boot_id"
+/** proc_make_boot_id - at @path, in a directory that the payload cannot write. */
+int proc_make_boot_id(const char *path) attr_must_check;
 /** proc_masks_find - names of /proc to cover on this kernel. */
 void proc_masks_find(struct host *host);
 

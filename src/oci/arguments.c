@@ -35,11 +35,14 @@ static int add_words(struct buf *text, const char *const *words, size_t count)
 
 static int add_mask(struct buf *text, const struct proc_mask *mask)
 {
-	const char *words[] = {"--ro-bind", mask->cover, NULL};
-	char path[80];
+	/* Relative: the box's own, below its root. */
+	bool is_own = mask->cover[0] != '/';
+	char source[80], path[80];
+	const char *words[] = {"--ro-bind", source, path};
 
+	(void)snprintf(source, sizeof(source), "%s",
+	               is_own ? PLACE_ROOT "/" PROC_BOOT_ID : mask->cover);
 	(void)snprintf(path, sizeof(path), "/proc/%s", mask->name);
-	words[2] = path;
 	return add_words(text, words, ARRAY_SIZE(words));
 }
 

@@ -36,6 +36,8 @@
 #define RUN_LIMITS "size=8m,nr_inodes=1024,mode=755"
 #define TMP_LIMITS "size=8m,nr_inodes=1024,mode=700"
 
+#define BOOT_ID    PLACE_ROOT "/" PROC_BOOT_ID
+
 /* Parents first. */
 static const char *const dirs[] = {
 	"dev", "etc", "mask", "mask/dir", "proc", "run", "sys", "sys/fs", "sys/fs/cgroup", "tmp",
@@ -197,6 +199,8 @@ int step_enclose(struct build *b, struct error *err)
 	    fchdir(outside) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "surroundings of the runtime");
 	r = mount_own_parts(box);
+	if (r >= 0)
+		r = proc_make_boot_id(&BOOT_ID[1]);
 	if (r >= 0 && row->bundle_file)
 		r = write_bundle(b->description, row->bundle_file);
 	if (r < 0)

@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -108,7 +110,10 @@ static int drop_all(const struct host *host)
 	const struct __user_cap_data_struct none[2] = {0};
 	uint32_t id = ids_agent(&host->ids, 0);
 
-	if (chroot(ROOT_TEMPLATE) < 0 || chdir("/") < 0)
+	/* Some look at /proc even for this. */
+	if (unshare(CLONE_NEWNS) < 0 ||
+	    mount("/proc", ROOT_TEMPLATE "/proc", NULL, MS_BIND, NULL) < 0 ||
+	    chroot(ROOT_TEMPLATE) < 0 || chdir("/") < 0)
 		return -errno;
 	if (host->ids.mode != ENGINE_IDS_SINGLE &&
 	    (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0))
