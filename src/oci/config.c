@@ -43,15 +43,31 @@ static json_t *process_of(const struct spec *spec)
 	                 "cwd", "/", "capabilities", capabilities, "noNewPrivileges", 1);
 }
 
-/* The root has all other mounts already, and its own /dev, in which the runtime must make nothing.
- */
-static json_t *mounts(void)
+/* A runtime sees only the mount of the root: gVisor would put its own, without limits, on some. */
+static const char *const guest_places[] = {"/tmp", "/dev/shm"};
+
+static json_t *bind_mount(const char *place)
 {
-	return json_pack("[{s:s, s:s, s:s, s:[s, s, s, s, s]}, {s:s, s:s, s:s, s:[s, s]}]",
-	                 "destination", "/proc", "type", "proc", "source", "proc", "options",
-	                 "nosuid", "noexec", "nodev", "ro", "hidepid=invisible", "destination",
-	                 "/dev", "type", "bind", "source", PLACE_ROOT "/dev", "options", "rbind",
-	                 "rprivate");
+	char source[64];
+
+	(void)snprintf(source, sizeof(source), PLACE_ROOT "%s", place);
+	return json_pack("{s:s, s:s, s:s, s:[s, s]}", "destination", place, "type", "bind",
+	                 "source", source, "options", "rbind", "rprivate");
+}
+
+/* The root has all other mounts already. In its /dev a runtime of the host's kernel must make
+ * nothing; gVisor has a /dev of its own. */
+static json_t *mounts(const struct spec *spec)
+{
+	json_t *list = json_pack("[{s:s, s:s, s:s, s:[s, s, s, s, s]}]", "destination", "/proc",
+	                         "type", "proc", "source", "proc", "options", "nosuid", "noexec",
+	                         "nodev", "ro", "hidepid=invisible");
+
+	if (!spec->is_guest)
+		json_array_append_new(list, bind_mount("/dev"));
+	for (size_t i = 0; i < ARRAY_SIZE(guest_places) && spec->is_guest; i++)
+		json_array_append_new(list, bind_mount(guest_places[i]));
+	return list;
 }
 
 static json_t *masked_paths(const struct spec *spec)
@@ -80,7 +96,7 @@ int spec_write_config(const struct spec *spec, struct buf *ret_text)
 {
 	json_t *config = json_pack("{s:s, s:o, s:{s:s, s:b}, s:s, s:o, s:o}", "ociVersion", "1.0.2",
 	                           "process", process_of(spec), "root", "path", PLACE_ROOT,
-	                           "readonly", 0, "hostname", "millibox", "mounts", mounts(),
+	                           "readonly", 0, "hostname", "millibox", "mounts", mounts(spec),
 	                           "linux", linux_of(spec));
 	int r = config && json_dump_to(ret_text, config) == 0 ? 0 : -ENOMEM;
 
