@@ -211,6 +211,10 @@ void instance_release(struct instance *instance);
 /** ids_of_instance - the share of @number. Pure. */
 struct ids ids_of_instance(const struct privilege *privilege, uint32_t number);
 uint32_t ids_slots(const struct ids *ids);
+/** ids_inside - what @id of a box is for the process that builds it. With a single id there is one
+ * number for all; a runtime needs that to be 0 and makes a user namespace in which it is the
+ * payload's. */
+uint32_t ids_inside(const struct host *host, uint32_t id);
 uint32_t ids_agent(const struct ids *ids, uint32_t slot);
 uint32_t ids_payload(const struct ids *ids, uint32_t slot);
 /** ids_of_images - the first owner of images' files, as the engine numbers it. */

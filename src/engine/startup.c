@@ -126,8 +126,11 @@ static int check_host_network(const struct host *host, struct error *err)
 
 static void set_runtime_facts(const struct runtime *runtime, struct plan_facts *facts)
 {
+	/* See ids_inside(). */
+	bool nests = runtime->nests || facts->ids == ENGINE_IDS_SINGLE;
+
 	facts->has_runtime = true;
-	facts->nests = runtime->nests;
+	facts->nests = nests;
 	facts->features = runtime->features;
 	facts->has_time_ns = facts->has_time_ns && runtime->has_time_ns;
 }

@@ -19,6 +19,8 @@ static const char *const before[] = {
 };
 static const char *const after[] = {"--remount-ro", "/proc", "--chdir", "/"};
 
+static const char *const single[] = {"--unshare-user", "--uid", "1000", "--gid", "1000"};
+
 static int add_word(struct buf *text, const char *word)
 {
 	return buf_add(text, word, strlen(word) + 1);
@@ -48,8 +50,10 @@ static int add_mask(struct buf *text, const struct proc_mask *mask)
 
 int spec_write_arguments(const struct spec *spec, struct buf *ret_text)
 {
-	int r = add_words(ret_text, before, ARRAY_SIZE(before));
+	int r = spec->is_single ? add_words(ret_text, single, ARRAY_SIZE(single)) : 0;
 
+	if (r >= 0)
+		r = add_words(ret_text, before, ARRAY_SIZE(before));
 	for (size_t i = 0; i < spec->mask_count && r >= 0; i++)
 		r = add_mask(ret_text, &spec->masks[i]);
 	return r < 0 ? r : add_words(ret_text, after, ARRAY_SIZE(after));

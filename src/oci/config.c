@@ -35,11 +35,12 @@ static json_t *agent_words(const struct spec *spec)
 static json_t *process_of(const struct spec *spec)
 {
 	json_t *capabilities = json_object();
+	int id = spec->is_single ? BOX_PAYLOAD_ID : BOX_AGENT_ID;
 
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
 		json_object_set_new(capabilities, sets[i], list_of(caps, ARRAY_SIZE(caps)));
 	return json_pack("{s:b, s:{s:i, s:i}, s:o, s:[], s:s, s:o, s:b}", "terminal", 0, "user",
-	                 "uid", BOX_AGENT_ID, "gid", BOX_AGENT_ID, "args", agent_words(spec), "env",
+	                 "uid", id, "gid", id, "args", agent_words(spec), "env",
 	                 "cwd", "/", "capabilities", capabilities, "noNewPrivileges", 1);
 }
 
@@ -82,14 +83,24 @@ static json_t *masked_paths(const struct spec *spec)
 	return list;
 }
 
+static json_t *mapping(const struct spec *spec)
+{
+	if (!spec->is_single)
+		return NULL;
+	return json_pack("[{s:i, s:i, s:i}]", "containerID", BOX_PAYLOAD_ID, "hostID", 0, "size", 1);
+}
+
 static json_t *linux_of(const struct spec *spec)
 {
 	json_t *kinds = json_array();
 
 	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++)
 		json_array_append_new(kinds, json_pack("{s:s}", "type", namespaces[i]));
-	return json_pack("{s:o, s:o, s:[s, s]}", "namespaces", kinds, "maskedPaths",
-	                 masked_paths(spec), "readonlyPaths", "/proc/sys", "/proc/sysrq-trigger");
+	if (spec->is_single)
+		json_array_append_new(kinds, json_pack("{s:s}", "type", "user"));
+	return json_pack("{s:o, s:o, s:[s, s], s:o*, s:o*}", "namespaces", kinds, "maskedPaths",
+	                 masked_paths(spec), "readonlyPaths", "/proc/sys", "/proc/sysrq-trigger",
+	                 "uidMappings", mapping(spec), "gidMappings", mapping(spec));
 }
 
 int spec_write_config(const struct spec *spec, struct buf *ret_text)

@@ -121,6 +121,7 @@ static int write_description(struct build *b)
 		.agent = agent,
 		.masks = b->host->masks,
 		.mask_count = b->host->mask_count,
+		.is_single = b->host->ids.mode == ENGINE_IDS_SINGLE,
 		.is_guest = row->runtime.grade == ENGINE_GRADE_GVISOR,
 	};
 	int r = str_format(lacks, sizeof(lacks), CONTAINER_LACKS "%u", row->runtime.lacks);

@@ -144,6 +144,45 @@ static void bwrap_is_told_the_same(void **state)
 	assert_string_equal(word_at(&text, own - 1), PLACE_ROOT "/" PROC_BOOT_ID);
 }
 
+static void a_single_id_becomes_the_payloads_in_a_user_namespace(void **state)
+{
+	const struct spec single = {.agent = agent, .is_single = true};
+	cleanup_buf struct buf text = BUF_INIT(SPEC_MAX), words = BUF_INIT(SPEC_MAX);
+	json_t *value;
+	const json_t *map;
+
+	(void)state;
+	assert_int_equal(spec_write_config(&single, &text), 0);
+	value = json_loadb(text.data, text.len, 0, NULL);
+	map = json_array_get(at(value, "linux", "uidMappings"), 0);
+	assert_int_equal(json_integer_value(json_object_get(map, "containerID")), BOX_PAYLOAD_ID);
+	assert_int_equal(json_integer_value(json_object_get(map, "hostID")), 0);
+	assert_int_equal(json_array_size(at(value, "linux", "namespaces")), 5);
+	json_decref(value);
+	assert_int_equal(spec_write_arguments(&single, &words), 0);
+	assert_string_equal(word_at(&words, find_word(&words, "--uid") + 1), "1000");
+}
+
+/* gVisor would put its own file systems there, without a limit. */
+static void writable_places_of_a_guest_kernel_are_those_of_the_box(void **state)
+{
+	const struct spec guest = {.agent = agent, .is_guest = true};
+	cleanup_buf struct buf text = BUF_INIT(SPEC_MAX);
+	json_t *value;
+	const json_t *mounts;
+
+	(void)state;
+	assert_int_equal(spec_write_config(&guest, &text), 0);
+	value = json_loadb(text.data, text.len, 0, NULL);
+	mounts = json_object_get(value, "mounts");
+	assert_int_equal(json_array_size(mounts), 3);
+	assert_string_equal(json_string_value(json_object_get(json_array_get(mounts, 1), "source")),
+	                    PLACE_ROOT "/tmp");
+	assert_string_equal(json_string_value(json_object_get(json_array_get(mounts, 2), "source")),
+	                    PLACE_ROOT "/dev/shm");
+	json_decref(value);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +190,8 @@ int main(void)
 		cmocka_unit_test(no_network_user_or_cgroup_is_made),
 		cmocka_unit_test(names_of_proc_are_masked_and_it_is_read_only),
 		cmocka_unit_test(bwrap_is_told_the_same),
+		cmocka_unit_test(a_single_id_becomes_the_payloads_in_a_user_namespace),
+		cmocka_unit_test(writable_places_of_a_guest_kernel_are_those_of_the_box),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
