@@ -25,8 +25,8 @@ static int format_map(const struct build *b, char *ret_text, size_t size)
 	int r = 0;
 
 	if (ids->mode == ENGINE_IDS_SINGLE)
-		return str_format(ret_text, size, "%u %u 1\n",
-		                  ids_inside(b->host, BOX_PAYLOAD_ID), ids->first);
+		return str_format(ret_text, size, "%u %u 1\n", ids_inside(b->host, BOX_PAYLOAD_ID),
+		                  ids->first);
 	if (ids->mode == ENGINE_IDS_RANGE && (b->plan.flags & ENGINE_FLAG_IMAGE))
 		r = str_format(files, sizeof(files), "%d %u %d\n", BOX_FILES_ID, ids_of_images(ids),
 		               IDS_RESERVED);

@@ -11,11 +11,29 @@
  * no_new_privs by itself. Its death and that of the agent end each other.
  */
 static const char *const before[] = {
-	"--die-with-parent", "--as-pid-1",   "--unshare-pid", "--unshare-ipc", "--unshare-uts",
-	"--hostname",        "millibox",     "--clearenv",    "--cap-drop",    "ALL",
-	"--cap-add",         "CAP_SETUID",   "--cap-add",     "CAP_SETGID",    "--cap-add",
-	"CAP_KILL",          "--cap-add",    "CAP_SETPCAP",   "--dev-bind",    PLACE_ROOT,
-	"/",                 "--proc",       "/proc",
+	"--die-with-parent",
+	"--as-pid-1",
+	"--unshare-pid",
+	"--unshare-ipc",
+	"--unshare-uts",
+	"--hostname",
+	"millibox",
+	"--clearenv",
+	"--cap-drop",
+	"ALL",
+	"--cap-add",
+	"CAP_SETUID",
+	"--cap-add",
+	"CAP_SETGID",
+	"--cap-add",
+	"CAP_KILL",
+	"--cap-add",
+	"CAP_SETPCAP",
+	"--dev-bind",
+	PLACE_ROOT,
+	"/",
+	"--proc",
+	"/proc",
 };
 static const char *const after[] = {"--remount-ro", "/proc", "--chdir", "/"};
 

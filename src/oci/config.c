@@ -5,8 +5,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "json/json_dump.h"
 #include "oci/runtimes.h"
+#include "json/json_dump.h"
 
 /* The agent needs these to become the payload and to kill it; payloads do not get them. */
 static const char *const caps[] = {"CAP_SETUID", "CAP_SETGID", "CAP_KILL", "CAP_SETPCAP"};
@@ -40,8 +40,8 @@ static json_t *process_of(const struct spec *spec)
 	for (size_t i = 0; i < ARRAY_SIZE(sets); i++)
 		json_object_set_new(capabilities, sets[i], list_of(caps, ARRAY_SIZE(caps)));
 	return json_pack("{s:b, s:{s:i, s:i}, s:o, s:[], s:s, s:o, s:b}", "terminal", 0, "user",
-	                 "uid", id, "gid", id, "args", agent_words(spec), "env",
-	                 "cwd", "/", "capabilities", capabilities, "noNewPrivileges", 1);
+	                 "uid", id, "gid", id, "args", agent_words(spec), "env", "cwd", "/",
+	                 "capabilities", capabilities, "noNewPrivileges", 1);
 }
 
 /* A runtime sees only the mount of the root: gVisor would put its own, without limits, on some. */
@@ -87,7 +87,8 @@ static json_t *mapping(const struct spec *spec)
 {
 	if (!spec->is_single)
 		return NULL;
-	return json_pack("[{s:i, s:i, s:i}]", "containerID", BOX_PAYLOAD_ID, "hostID", 0, "size", 1);
+	return json_pack("[{s:i, s:i, s:i}]", "containerID", BOX_PAYLOAD_ID, "hostID", 0, "size",
+	                 1);
 }
 
 static json_t *linux_of(const struct spec *spec)
@@ -105,10 +106,10 @@ static json_t *linux_of(const struct spec *spec)
 
 int spec_write_config(const struct spec *spec, struct buf *ret_text)
 {
-	json_t *config = json_pack("{s:s, s:o, s:{s:s, s:b}, s:s, s:o, s:o}", "ociVersion", "1.0.2",
-	                           "process", process_of(spec), "root", "path", PLACE_ROOT,
-	                           "readonly", 0, "hostname", "millibox", "mounts", mounts(spec),
-	                           "linux", linux_of(spec));
+	json_t *config =
+		json_pack("{s:s, s:o, s:{s:s, s:b}, s:s, s:o, s:o}", "ociVersion", "1.0.2",
+	                  "process", process_of(spec), "root", "path", PLACE_ROOT, "readonly", 0,
+	                  "hostname", "millibox", "mounts", mounts(spec), "linux", linux_of(spec));
 	int r = config && json_dump_to(ret_text, config) == 0 ? 0 : -ENOMEM;
 
 	json_decref(config);

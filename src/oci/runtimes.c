@@ -26,7 +26,10 @@
 	.open = program_open, .build = enclose_build, .check = program_check,                      \
 	.describe = step_describe, .enclose = step_enclose, .launch = step_launch
 
-#define WORD(word) {.text = (word)}
+#define WORD(word)                                                                                 \
+	{                                                                                          \
+		.text = (word)                                                                     \
+	}
 
 /*
  * The runtime is root of the box's user namespace and of nothing else: it is told to make neither
@@ -35,32 +38,36 @@
 static struct runtime_row rows[] = {
 	{
 		.runtime = {.name = "bwrap",
-	                    .grade = ENGINE_GRADE_NAMESPACE,
-	                    .features = FEATURES,
-	                    .vouched = VOUCHED,
-	                    /* It waits for the agent, and so does launch.c. */
-	                    .pids_starting = 4,
-	                    .pids_running = 2,
-	                    .has_time_ns = true,
-	                    STEPS},
+                            .grade = ENGINE_GRADE_NAMESPACE,
+                            .features = FEATURES,
+                            .vouched = VOUCHED,
+                            /* It waits for the agent, and so does launch.c. */
+                            .pids_starting = 4,
+                            .pids_running = 2,
+                            .has_time_ns = true,
+                            STEPS},
 		.paths = {"/usr/bin/bwrap"},
 		.package = "bubblewrap",
 		.says = "bubblewrap ",
 		.describe = spec_write_arguments,
-		.words = {WORD("bwrap"), WORD("--args"), WORD("6"), WORD("--"),
-	                  WORD(SPEC_AGENT_PATH), {.text = REATTACH_ARG, .with = ENGINE_FLAG_KEEP},
-	                  WORD(CONTAINER_WORD)},
+		.words = {WORD("bwrap"),
+                          WORD("--args"),
+                          WORD("6"),
+                          WORD("--"),
+                          WORD(SPEC_AGENT_PATH),
+                          {.text = REATTACH_ARG, .with = ENGINE_FLAG_KEEP},
+                          WORD(CONTAINER_WORD)},
 	},
 	{
 		.runtime = {.name = "runc",
-	                    .grade = ENGINE_GRADE_NAMESPACE,
-	                    .features = FEATURES,
-	                    .vouched = VOUCHED,
-	                    /* Threads of a Go program and of its two helpers. */
-	                    .pids_starting = 64,
-	                    .pids_running = 1,
-	                    .has_time_ns = true,
-	                    STEPS},
+                            .grade = ENGINE_GRADE_NAMESPACE,
+                            .features = FEATURES,
+                            .vouched = VOUCHED,
+                            /* Threads of a Go program and of its two helpers. */
+                            .pids_starting = 64,
+                            .pids_running = 1,
+                            .has_time_ns = true,
+                            STEPS},
 		.paths = {"/usr/sbin/runc", "/usr/bin/runc"},
 		.package = "runc",
 		.says = "runc version ",
@@ -68,42 +75,42 @@ static struct runtime_row rows[] = {
 		.describe = spec_write_config,
 		.bundle_file = "config.json",
 		.words = {WORD("runc"), WORD("--root"), WORD(PLACE_STATE), WORD("--rootless"),
-	                  WORD("true"), WORD("run"), WORD("--detach"), WORD("--no-new-keyring"),
-	                  WORD("--preserve-fds"), WORD("3"), WORD("--bundle"), WORD(PLACE_BUNDLE),
-	                  WORD("box")},
+                          WORD("true"), WORD("run"), WORD("--detach"), WORD("--no-new-keyring"),
+                          WORD("--preserve-fds"), WORD("3"), WORD("--bundle"), WORD(PLACE_BUNDLE),
+                          WORD("box")},
 	},
 	{
 		.runtime = {.name = "crun",
-	                    .grade = ENGINE_GRADE_NAMESPACE,
-	                    .features = FEATURES,
-	                    .vouched = VOUCHED,
-	                    .pids_starting = 16,
-	                    .pids_running = 1,
-	                    .has_time_ns = true,
-	                    STEPS},
+                            .grade = ENGINE_GRADE_NAMESPACE,
+                            .features = FEATURES,
+                            .vouched = VOUCHED,
+                            .pids_starting = 16,
+                            .pids_running = 1,
+                            .has_time_ns = true,
+                            STEPS},
 		.paths = {"/usr/bin/crun"},
 		.package = "crun",
 		.says = "crun version ",
 		.describe = spec_write_config,
 		.bundle_file = "config.json",
 		.words = {WORD("crun"), WORD("--root"), WORD(PLACE_STATE), WORD("--cgroup-manager"),
-	                  WORD("disabled"), WORD("run"), WORD("--detach"), WORD("--no-new-keyring"),
-	                  WORD("--preserve-fds"), WORD("3"), WORD("--bundle"), WORD(PLACE_BUNDLE),
-	                  WORD("box")},
+                          WORD("disabled"), WORD("run"), WORD("--detach"), WORD("--no-new-keyring"),
+                          WORD("--preserve-fds"), WORD("3"), WORD("--bundle"), WORD(PLACE_BUNDLE),
+                          WORD("box")},
 	},
 	{
 		.runtime = {.name = "runsc",
-	                    .grade = ENGINE_GRADE_GVISOR,
-	                    .features = FEATURES & ~(uint32_t)(ENGINE_CAN_GATEWAY |
-	                                                       ENGINE_CAN_KEEP),
-	                    .vouched = VOUCHED_GUEST,
-	                    .lacks = LACKS_GUEST,
-	                    .pids_starting = 256,
-	                    .pids_running = 256,
-	                    .memory_bytes = 64 * MIB,
-	                    .is_tracer = true,
-	                    .nests = true,
-	                    STEPS},
+                            .grade = ENGINE_GRADE_GVISOR,
+                            .features =
+                                    FEATURES & ~(uint32_t)(ENGINE_CAN_GATEWAY | ENGINE_CAN_KEEP),
+                            .vouched = VOUCHED_GUEST,
+                            .lacks = LACKS_GUEST,
+                            .pids_starting = 256,
+                            .pids_running = 256,
+                            .memory_bytes = 64 * MIB,
+                            .is_tracer = true,
+                            .nests = true,
+                            STEPS},
 		.alias = "gvisor",
 		.paths = {"/usr/bin/runsc", "/usr/local/bin/runsc"},
 		.package = "runsc",
@@ -112,13 +119,20 @@ static struct runtime_row rows[] = {
 		.needs_root = true,
 		.describe = spec_write_config,
 		.bundle_file = "config.json",
-		.words = {WORD("runsc"), WORD("--root"), WORD(PLACE_STATE), WORD("--rootless"),
-	                  WORD("--ignore-cgroups"),
-	                  /* Its own network stack would not reach the socket that listens in the
-	                   * box's network namespace. */
-	                  {.text = "--network=host", .with = ENGINE_FLAG_EGRESS},
-	                  {.text = "--network=none", .without = ENGINE_FLAG_EGRESS}, WORD("run"),
-	                  WORD("--detach"), WORD("--bundle"), WORD(PLACE_BUNDLE), WORD("box")},
+		.words = {WORD("runsc"),
+                          WORD("--root"),
+                          WORD(PLACE_STATE),
+                          WORD("--rootless"),
+                          WORD("--ignore-cgroups"),
+                          /* Its own network stack would not reach the socket that listens in the
+                           * box's network namespace. */
+                          {.text = "--network=host", .with = ENGINE_FLAG_EGRESS},
+                          {.text = "--network=none", .without = ENGINE_FLAG_EGRESS},
+                          WORD("run"),
+                          WORD("--detach"),
+                          WORD("--bundle"),
+                          WORD(PLACE_BUNDLE),
+                          WORD("box")},
 	},
 };
 

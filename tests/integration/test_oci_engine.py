@@ -91,6 +91,19 @@ def test_program_runs_as_the_payload_in_a_container(engine):
     assert box.has_ended()
 
 
+@pytest.mark.phases("user", "subid")
+def test_an_ordinary_user_gets_boxes_or_the_remedy(engine, runtime):
+    op, _, _, fields, _ = engine.ask("PROBE")
+    if op == "FAILED":
+        assert runtime in ("runc", "runsc") and "needs more than one id: start as root, or as root run: usermod --add-subuids" in fields["text"]
+        return
+    assert fields["daemon_uid"] == 0 and (runtime not in ("runc", "runsc") or "uid_range" in fields["layers"])
+    box = engine.create("one").begin()
+    run = box.shell("id -u; touch /workspace/a && echo /workspace/*; touch /usr/x")
+    assert run["stdout"] == b"1000\n/workspace/a\n" and b"cannot touch" in run["stderr"]
+    engine.destroy("one")
+
+
 def test_layers_are_measured_in_the_box_or_vouched_for(engine, runtime):
     box = engine.create("one").begin()
     assert STRICT <= box.fields["layers"]

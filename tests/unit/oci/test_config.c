@@ -76,9 +76,9 @@ static void no_network_user_or_cgroup_is_made(void **state)
 	(void)state;
 	assert_int_equal(json_array_size(kinds), ARRAY_SIZE(made));
 	for (size_t i = 0; i < ARRAY_SIZE(made); i++)
-		assert_string_equal(json_string_value(json_object_get(json_array_get(kinds, i),
-		                                                      "type")),
-		                    made[i]);
+		assert_string_equal(
+			json_string_value(json_object_get(json_array_get(kinds, i), "type")),
+			made[i]);
 	assert_null(at(value, "linux", "cgroupsPath"));
 	assert_null(at(value, "linux", "resources"));
 	assert_null(json_object_get(value, "hooks"));

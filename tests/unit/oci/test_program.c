@@ -13,8 +13,8 @@ static void version_follows_the_name(void **state)
 	} rows[] = {
 		{"bubblewrap 0.8.0\n", "bubblewrap ", "0.8.0"},
 		{"runc version 1.1.5+ds1\ncommit: x\n", "runc version ", "1.1.5+ds1"},
-		{"W1119 could not read\nrunsc version 0.0~20221219.0\nspec: 1.0.2-dev", "runsc version ",
-	         "0.0~20221219.0"},
+		{"W1119 could not read\nrunsc version 0.0~20221219.0\nspec: 1.0.2-dev",
+	         "runsc version ", "0.0~20221219.0"},
 	};
 	char release[ENGINE_RELEASE_LEN];
 
@@ -28,8 +28,12 @@ static void version_follows_the_name(void **state)
 static void another_program_is_not_taken_for_the_runtime(void **state)
 {
 	static const char *const answers[] = {
-		"", "sleep (GNU coreutils) 9.1\n", "not runc version 1.1\n", "runc version \n",
-		"runc version", "runc version \x1b[31m",
+		"",
+		"sleep (GNU coreutils) 9.1\n",
+		"not runc version 1.1\n",
+		"runc version \n",
+		"runc version",
+		"runc version \x1b[31m",
 	};
 	char release[ENGINE_RELEASE_LEN];
 
@@ -55,7 +59,8 @@ static void only_printable_characters_are_read(void **state)
 	char release[ENGINE_RELEASE_LEN];
 
 	(void)state;
-	assert_int_equal(program_release("crun version 1.8\x07.1 x\n", "crun version ", release), 0);
+	assert_int_equal(program_release("crun version 1.8\x07.1 x\n", "crun version ", release),
+	                 0);
 	assert_string_equal(release, "1.8");
 }
 

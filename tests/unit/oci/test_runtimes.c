@@ -120,9 +120,9 @@ static void what_a_runtime_lacks_is_refused(void **state)
 		uint32_t flag;
 		bool works;
 	} rows[] = {
-		{"runc", ENGINE_FLAG_GATEWAY, true},   {"runc", ENGINE_FLAG_KEEP, true},
-		{"runsc", ENGINE_FLAG_GATEWAY, false}, {"runsc", ENGINE_FLAG_KEEP, false},
-		{"runsc", ENGINE_FLAG_EGRESS, true},   {"bwrap", ENGINE_FLAG_BRIDGE, false},
+		{"runc", ENGINE_FLAG_GATEWAY, true},       {"runc", ENGINE_FLAG_KEEP, true},
+		{"runsc", ENGINE_FLAG_GATEWAY, false},     {"runsc", ENGINE_FLAG_KEEP, false},
+		{"runsc", ENGINE_FLAG_EGRESS, true},       {"bwrap", ENGINE_FLAG_BRIDGE, false},
 		{"crun", ENGINE_FLAG_HOST_NETWORK, false},
 	};
 
