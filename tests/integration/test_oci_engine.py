@@ -13,7 +13,7 @@ import subprocess
 import pytest
 
 from support import host
-from support.engine import BUILD, EGRESS, GATEWAY, KEEP, MIB, REQUIRE_CGROUP, Engine, frame, text
+from support.engine import BUILD, EGRESS, GATEWAY, KEEP, MIB, REQUIRE_CGROUP, Engine, harness
 
 pytestmark = pytest.mark.phases("system")
 
@@ -303,7 +303,7 @@ def test_a_killed_runtime_ends_its_box_and_no_other(engine):
 def test_a_kept_box_gets_a_new_stream(start, runtime):
     engine = start(runtime, "--handover", "custody-test", "--lease", "60000")
     box = engine.create("one", flags=KEEP).begin()
-    box.send(frame("LABEL", text("words"), 1), box.exec(["/bin/sh", "-c", "sleep 1000"], keep=1))
+    box.send(harness.frame("LABEL", harness.text("words"), 1), box.exec(["/bin/sh", "-c", "sleep 1000"], keep=1))
     assert box.receive()[0] == "STARTED"
     engine.sock.close()
     box.sock.close()
