@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "engine/runtime.h"
 #include "engine/step_bridge.h"
 
 /*
@@ -260,16 +261,23 @@ static void reap_init(struct boxes *boxes, struct box *box)
 		info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8 : info.si_status & 0x7f;
 }
 
+/* PID 1, which is the agent; or what waits for the runtime, the runtime's own and the agent. */
+static uint32_t own_processes(const struct host *host)
+{
+	return 1 + (host->runtime ? host->runtime->pids_running : 0);
+}
+
 void box_end(struct boxes *boxes, struct box *box)
 {
 	struct build *b = &box->build;
-	uint32_t count;
+	uint32_t count, known;
 
 	if (is_in(box, STATES_OVER))
 		return;
 	count = groups_count(boxes->host, &b->groups);
 	reap_init(boxes, box);
-	box->leftovers = count > 0 && !box->reaped ? count - 1 : count;
+	known = box->reaped ? 0 : own_processes(boxes->host);
+	box->leftovers = count > known ? count - known : 0;
 	set_state(boxes, box, BOX_ENDING);
 	boxes->calm_us = 0; /* the program has finished */
 	if (b->pidfd >= 0 && !box->reaped)
@@ -320,7 +328,8 @@ static void fail_box(struct boxes *boxes, struct box *box, const struct error *e
 	box_end(boxes, box);
 }
 
-/* A struct error: building failed. EOF: the agent runs. Return: false: nothing to read. */
+/* A struct error: building failed. EOF, or from a runtime's box one byte: the agent runs. Return:
+ * false: nothing to read. */
 static bool on_sync(struct boxes *boxes, struct box *box)
 {
 	struct error report = {0};
@@ -334,8 +343,9 @@ static bool on_sync(struct boxes *boxes, struct box *box)
 		fail_box(boxes, box, &report);
 		return true;
 	}
-	if (n == 0 && box->state == BOX_BUILDING) {
+	if (n == (boxes->host->runtime ? 1 : 0) && box->state == BOX_BUILDING) {
 		set_state(boxes, box, BOX_RUNNING);
+		groups_settle(boxes->host, &box->build.groups, &box->build.plan.limits);
 		boxes->calm_us = clock_us() + CALM_AFTER_US;
 		unwatch_fd(boxes, box->build.sync_host);
 		box->build.sync_host = fd_close(box->build.sync_host);
@@ -459,7 +469,8 @@ static void run_box_timer(struct boxes *boxes, struct box *box, uint64_t now)
 	if (box->deadline_us > now)
 		return;
 	if (box->state == BOX_BUILDING) {
-		(void)error_set(&err, ERR_BOX_FAILED, ETIMEDOUT, "the box was not built in time");
+		(void)error_set(&err, ERR_BOX_FAILED, ETIMEDOUT, "%s did not build the box in time",
+		                boxes->host->runtime ? boxes->host->runtime->name : "the engine");
 		fail_box(boxes, box, &err);
 	}
 	if (box->state == BOX_RUNNING)

@@ -12,6 +12,7 @@
 #include "engine/cgroup.h"
 #include "engine/cgroup_io.h"
 #include "engine/engine.h"
+#include "engine/options.h"
 #include "engine/plan.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +25,8 @@
 /* The first of IDS_RESERVED that own the files of images; no process has them. */
 #define BOX_FILES_ID 65533
 
+/* Where the engine's own root is built. Exists everywhere; hidden from the engine only. */
+#define ROOT_STAGE "/tmp"
 /* The engine's own root, a tmpfs. See template.c. */
 #define ROOT_TEMPLATE  "/template"
 #define ROOT_ATTACH    "/box"
@@ -39,35 +42,15 @@
 /* Files of boxes that have name servers. */
 #define ROOT_RESOLVER "/resolver"
 
+/* Of a box that a runtime makes; see runtime.h. */
+#define ROOT_OUTSIDE "/outside"
+#define ROOT_ENCLOSE "/enclose"
+
+/* Of the agent, below the directory of runners. */
+#define AGENT_NAME "millibox-agent"
+
 #define BOXES_MAX         4096
 #define HANDOVER_NAME_MAX 80
-
-struct options {
-	int fd;
-	const char *agent;
-	size_t runners_count;
-	const char *runners[ENGINE_RUNNERS_MAX];
-	const char *addon; /* native part of runners; NULL: none */
-	const char *runtime_dir;
-	uint64_t uid_base;
-	struct engine_limits maxima; /* of a box, set by the operator */
-	const char *handover;        /* name of the socket in the runtime directory; NULL: none */
-	uint32_t lease_ms;           /* how long boxes outlive their daemon; 0: not at all */
-	uint64_t identity;
-	size_t bases_count;
-	const char *bases[ENGINE_BASES_MAX]; /* --roots */
-	const char *zygote;                  /* library; NULL: no zygotes */
-	uint32_t zygote_forks;               /* replace a zygote after this many children */
-	uint64_t zygote_memory;              /* ... or above this many bytes */
-	uint64_t import_memory;              /* of all imports together; 0: no group for them */
-	uint64_t zygote_age_ms;              /* ... or at this age */
-	uint64_t io_bytes, io_ops;           /* of a tenant per second and disk; 0: no limit */
-	const char *bridge, *bridge_subnet;  /* millibox-bridge; NULL: boxes have no interface */
-	size_t bridge_allow_count, resolvers_count;
-	const char *bridge_allow[ENGINE_RANGES_MAX], *resolvers[ENGINE_RANGES_MAX];
-	uint32_t host_network, daemon_uid;  /* see engine.h */
-	const char *log_level, *log_format; /* for millibox-bridge */
-};
 
 /* Mapped after the ids of boxes: the owners of images' files, which are root and the daemon. */
 #define IDS_RESERVED 2
@@ -133,11 +116,13 @@ struct host {
 	struct handover handover;
 	uint64_t identity;
 	uint32_t landlock_abi;
-	int guard;        /* socket to the guard (guard.c); owned */
-	int bridge;       /* socket to millibox-bridge; owned; -1: none */
-	pid_t bridge_pid; /* 0: none */
-	int agent_exe;    /* sealed memfd; owned */
-	int zygote_lib;   /* sealed memfd; owned; -1: no zygotes */
+	int guard;               /* socket to the guard (guard.c); owned */
+	int bridge;              /* socket to millibox-bridge; owned; -1: none */
+	pid_t bridge_pid;        /* 0: none */
+	int agent_exe;           /* sealed memfd; owned */
+	int zygote_lib;          /* sealed memfd; owned; -1: no zygotes */
+	struct runtime *runtime; /* runtime.h; NULL: native boxes */
+	int runtime_exe;         /* its program; owned; -1: none */
 	uint32_t zygote_forks;
 	uint64_t zygote_memory;
 	uint64_t zygote_age_us;
@@ -173,6 +158,7 @@ struct build {
 	int net, network;      /* namespace, and what listens or counts in it or -1; owned */
 	int refusals;          /* the daemon's end of the reader of refusals, or -1; owned */
 	int gateway;           /* listens at ENGINE_GATEWAY_NAME, or -1; owned */
+	int description;       /* memfd: what the runtime is to make, or -1; owned */
 	int pidfd;             /* owned */
 	pid_t pid;
 	int root; /* in the child only: the new root */
@@ -195,6 +181,10 @@ void instance_release(struct instance *instance);
 /** ids_of_instance - the share of @number. Pure. */
 struct ids ids_of_instance(const struct privilege *privilege, uint32_t number);
 uint32_t ids_slots(const struct ids *ids);
+/** ids_inside - what @id of a box is for the process that builds it. With a single id there is one
+ * number for all; a runtime needs that to be 0 and makes a user namespace in which it is the
+ * payload's. */
+uint32_t ids_inside(const struct host *host, uint32_t id);
 uint32_t ids_agent(const struct ids *ids, uint32_t slot);
 uint32_t ids_payload(const struct ids *ids, uint32_t slot);
 /** ids_of_images - the first owner of images' files, as the engine numbers it. */
@@ -229,9 +219,14 @@ int slots_take(struct slots *slots) attr_must_check;
 void slots_put(struct slots *slots, uint32_t slot);
 
 /* template.c: the tree that boxes clone, and the engine's own root */
-/** template_build - @addon: -1: none. */
-int template_build(const struct runner_dirs *runners, int addon, const struct ids *ids,
-                   const struct bases *bases, struct error *err) attr_must_check;
+struct template_parts {
+	const struct runner_dirs *runners;
+	int addon; /* -1: none */
+	int agent; /* as a file, for runtimes that start it by path; -1: none */
+};
+
+int template_build(const struct template_parts *parts, const struct ids *ids,
+                   const struct bases *bases, struct error *err);
 /** template_add_resolvers - after template_build: what boxes with name servers have in /etc. */
 int template_add_resolvers(const char *const *addresses, size_t count,
                            struct error *err) attr_must_check;
@@ -277,6 +272,10 @@ int step_descriptors(struct build *b, struct error *err);
 int step_caps(struct build *b, struct error *err);
 int step_exec(struct build *b, struct error *err);
 
+/* Below the root of a box: what covers the boot id of the host. */
+#define PROC_BOOT_ID "run/millibox/boot_id"
+/** proc_make_boot_id - at @path, in a directory that the payload cannot write. */
+int proc_make_boot_id(const char *path) attr_must_check;
 /** proc_masks_find - names of /proc to cover on this kernel. */
 void proc_masks_find(struct host *host);
 

@@ -75,15 +75,16 @@ int harden_caps(bool *ret_empty)
 	int r = 0;
 
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	/* Fails without CAP_SETPCAP; then nothing needs guarding. */
-	if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0 && errno != EPERM)
+	/* Fails without CAP_SETPCAP; then nothing needs guarding. EINVAL: gVisor has none of these
+	 * bits; there the empty bounding set and no_new_privs are what keeps capabilities away. */
+	if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0 && errno != EPERM && errno != EINVAL)
 		return -errno;
 	r = reduce_caps();
 	*ret_empty = empty;
 	return r;
 }
 
-int harden_self(uint32_t *ret_layers, struct error *err)
+int harden_self(uint32_t lacks, uint32_t *ret_layers, struct error *err)
 {
 	bool no_caps = false;
 	int r = 0;
@@ -99,9 +100,10 @@ int harden_self(uint32_t *ret_layers, struct error *err)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "set no_new_privs");
 	r = filter_install(FILTER_AGENT);
-	if (r < 0)
+	if (r < 0 && !(lacks & LAYER_BIT(LAYER_SECCOMP)))
 		return error_set(err, ERR_BOX_FAILED, -r, "install the agent's seccomp filter");
-	*ret_layers = LAYER_BIT(LAYER_NO_NEW_PRIVS) | LAYER_BIT(LAYER_SECCOMP) |
-	              LAYER_BIT(LAYER_RLIMITS) | (no_caps ? LAYER_BIT(LAYER_CAPS) : 0);
+	*ret_layers = LAYER_BIT(LAYER_NO_NEW_PRIVS) | (r < 0 ? 0 : LAYER_BIT(LAYER_SECCOMP)) |
+	              (lacks & LAYER_BIT(LAYER_RLIMITS) ? 0 : LAYER_BIT(LAYER_RLIMITS)) |
+	              (no_caps ? LAYER_BIT(LAYER_CAPS) : 0);
 	return 0;
 }
