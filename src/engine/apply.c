@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "engine/runtime.h"
 #include "engine/zygote.h"
 
 /*
@@ -19,6 +20,21 @@ static int step_reserve(struct build *b, struct error *err attr_unused)
 {
 	assert(b->slot < BOXES_MAX);
 	return 0;
+}
+
+static int step_describe(struct build *b, struct error *err)
+{
+	return b->host->runtime->describe(b, err);
+}
+
+static int step_enclose(struct build *b, struct error *err)
+{
+	return b->host->runtime->enclose(b, err);
+}
+
+static int step_launch(struct build *b, struct error *err)
+{
+	return b->host->runtime->launch(b, err);
 }
 
 static const step_fn step_fns[STEP_COUNT] = {
@@ -59,6 +75,9 @@ static const step_fn step_fns[STEP_COUNT] = {
 	[STEP_DESCRIPTORS] = step_descriptors,
 	[STEP_CAPS] = step_caps,
 	[STEP_EXEC] = step_exec,
+	[STEP_DESCRIBE] = step_describe,
+	[STEP_ENCLOSE] = step_enclose,
+	[STEP_LAUNCH] = step_launch,
 };
 
 int apply_phase(struct build *b, enum plan_phase phase, struct error *err)
@@ -93,6 +112,7 @@ void build_init(struct build *b, const struct host *host, struct netns_pool *net
 		.network = -1,
 		.refusals = -1,
 		.gateway = -1,
+		.description = -1,
 		.agent_host = -1,
 		.agent_box = -1,
 		.sync_host = -1,
@@ -111,7 +131,7 @@ void build_close(struct build *b)
 	int *const fds[] = {&b->agent_host, &b->agent_box,    &b->sync_host,     &b->sync_box,
 	                    &b->pidfd,      &b->net,          &b->reattach_host, &b->reattach_box,
 	                    &b->inject_box, &b->inject_child, &b->network,       &b->gateway,
-	                    &b->refusals};
+	                    &b->refusals,   &b->description};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
 		*fds[i] = fd_close(*fds[i]);

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "engine/runtime.h"
 #include "engine/step_bridge.h"
 
 /*
@@ -320,7 +321,8 @@ static void fail_box(struct boxes *boxes, struct box *box, const struct error *e
 	box_end(boxes, box);
 }
 
-/* A struct error: building failed. EOF: the agent runs. Return: false: nothing to read. */
+/* A struct error: building failed. EOF, or from a runtime's box one byte: the agent runs. Return:
+ * false: nothing to read. */
 static bool on_sync(struct boxes *boxes, struct box *box)
 {
 	struct error report = {0};
@@ -334,8 +336,9 @@ static bool on_sync(struct boxes *boxes, struct box *box)
 		fail_box(boxes, box, &report);
 		return true;
 	}
-	if (n == 0 && box->state == BOX_BUILDING) {
+	if (n == (boxes->host->runtime ? 1 : 0) && box->state == BOX_BUILDING) {
 		set_state(boxes, box, BOX_RUNNING);
+		groups_settle(boxes->host, &box->build.groups, &box->build.plan.limits);
 		boxes->calm_us = clock_us() + CALM_AFTER_US;
 		unwatch_fd(boxes, box->build.sync_host);
 		box->build.sync_host = fd_close(box->build.sync_host);
@@ -459,7 +462,8 @@ static void run_box_timer(struct boxes *boxes, struct box *box, uint64_t now)
 	if (box->deadline_us > now)
 		return;
 	if (box->state == BOX_BUILDING) {
-		(void)error_set(&err, ERR_BOX_FAILED, ETIMEDOUT, "the box was not built in time");
+		(void)error_set(&err, ERR_BOX_FAILED, ETIMEDOUT, "%s did not build the box in time",
+		                boxes->host->runtime ? boxes->host->runtime->name : "the engine");
 		fail_box(boxes, box, &err);
 	}
 	if (box->state == BOX_RUNNING)

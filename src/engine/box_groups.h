@@ -33,6 +33,10 @@ int groups_make(const struct host *host, struct box_groups *groups,
 /** groups_limit - no-op the second time: v1 accepts changed limits only in a certain order. */
 int groups_limit(const struct host *host, struct box_groups *groups, const struct engine_limits *l,
                  struct error *err) attr_must_check;
+/** groups_settle - the agent of a runtime's box runs: what the runtime needed to start it is no
+ * longer added to the limit of processes. */
+void groups_settle(const struct host *host, const struct box_groups *groups,
+                   const struct engine_limits *l);
 /**
  * groups_make_import - a group for all imports of images, which are work for tenants outside boxes;
  * sets host->groups.import. Memory and processes are bounded, and disk I/O as for a tenant; the CPU

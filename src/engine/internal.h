@@ -24,6 +24,8 @@
 /* The first of IDS_RESERVED that own the files of images; no process has them. */
 #define BOX_FILES_ID 65533
 
+/* Where the engine's own root is built. Exists everywhere; hidden from the engine only. */
+#define ROOT_STAGE "/tmp"
 /* The engine's own root, a tmpfs. See template.c. */
 #define ROOT_TEMPLATE  "/template"
 #define ROOT_ATTACH    "/box"
@@ -39,8 +41,17 @@
 /* Files of boxes that have name servers. */
 #define ROOT_RESOLVER "/resolver"
 
+/* Of a box that a runtime makes; see runtime.h. */
+#define ROOT_OUTSIDE "/outside"
+#define ROOT_ENCLOSE "/enclose"
+
+/* Of the agent, below the directory of runners. */
+#define AGENT_NAME "millibox-agent"
+
 #define BOXES_MAX         4096
 #define HANDOVER_NAME_MAX 64
+
+struct runtime;
 
 struct options {
 	int fd;
@@ -66,6 +77,8 @@ struct options {
 	size_t bridge_allow_count, resolvers_count;
 	const char *bridge_allow[ENGINE_RANGES_MAX], *resolvers[ENGINE_RANGES_MAX];
 	uint32_t host_network, daemon_uid;  /* see engine.h */
+	const char *runtime_name, *binary;  /* as given to millibox-oci */
+	struct runtime *runtime;            /* NULL: native boxes */
 	const char *log_level, *log_format; /* for millibox-bridge */
 };
 
@@ -138,6 +151,8 @@ struct host {
 	pid_t bridge_pid; /* 0: none */
 	int agent_exe;    /* sealed memfd; owned */
 	int zygote_lib;   /* sealed memfd; owned; -1: no zygotes */
+	struct runtime *runtime; /* runtime.h; NULL: native boxes */
+	int runtime_exe;         /* its program; owned; -1: none */
 	uint32_t zygote_forks;
 	uint64_t zygote_memory;
 	uint64_t zygote_age_us;
@@ -173,6 +188,7 @@ struct build {
 	int net, network;      /* namespace, and what listens or counts in it or -1; owned */
 	int refusals;          /* the daemon's end of the reader of refusals, or -1; owned */
 	int gateway;           /* listens at ENGINE_GATEWAY_NAME, or -1; owned */
+	int description;       /* memfd: what the runtime is to make, or -1; owned */
 	int pidfd;             /* owned */
 	pid_t pid;
 	int root; /* in the child only: the new root */
@@ -229,9 +245,14 @@ int slots_take(struct slots *slots) attr_must_check;
 void slots_put(struct slots *slots, uint32_t slot);
 
 /* template.c: the tree that boxes clone, and the engine's own root */
-/** template_build - @addon: -1: none. */
-int template_build(const struct runner_dirs *runners, int addon, const struct ids *ids,
-                   const struct bases *bases, struct error *err) attr_must_check;
+struct template_parts {
+	const struct runner_dirs *runners;
+	int addon; /* -1: none */
+	int agent; /* as a file, for runtimes that start it by path; -1: none */
+};
+
+int template_build(const struct template_parts *parts, const struct ids *ids,
+                   const struct bases *bases, struct error *err);
 /** template_add_resolvers - after template_build: what boxes with name servers have in /etc. */
 int template_add_resolvers(const char *const *addresses, size_t count,
                            struct error *err) attr_must_check;
@@ -277,6 +298,10 @@ int step_descriptors(struct build *b, struct error *err);
 int step_caps(struct build *b, struct error *err);
 int step_exec(struct build *b, struct error *err);
 
+/* Below the root of a box: what covers the boot id of the host. */
+#define PROC_BOOT_ID "run/millibox/boot_id"
+/** proc_make_boot_id - at @path, in a directory that the payload cannot write. */
+int proc_make_boot_id(const char *path) attr_must_check;
 /** proc_masks_find - names of /proc to cover on this kernel. */
 void proc_masks_find(struct host *host);
 

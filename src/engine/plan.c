@@ -49,6 +49,21 @@ static bool has_time_ns(const struct plan_facts *facts)
 	return facts->has_time_ns;
 }
 
+static bool is_native(const struct plan_facts *facts)
+{
+	return !facts->has_runtime;
+}
+
+static bool has_runtime(const struct plan_facts *facts)
+{
+	return facts->has_runtime;
+}
+
+static bool has_no_nesting(const struct plan_facts *facts)
+{
+	return !facts->nests;
+}
+
 static bool has_many_ids(const struct plan_facts *facts)
 {
 	return facts->ids != ENGINE_IDS_SINGLE;
@@ -159,6 +174,11 @@ static const struct row rows[STEP_COUNT] = {
 		.text = "make a Unix socket for tools of MCP servers, one end for the gateway outside",
 		.why = "the child inherits it and gives it a name",
 	},
+	[STEP_DESCRIBE] = {
+		.name = "describe", .phase = PLAN_PREPARE, .when = has_runtime,
+		.text = "write down for the runtime what it is to make",
+		.why = "the child inherits it; it reads no byte of a request",
+	},
 	[STEP_LAYERS] = {
 		.name = "layers", .phase = PLAN_PREPARE, .flags = ENGINE_FLAG_IMAGE,
 		.text = "bind the named root to a fixed place, read-only",
@@ -236,7 +256,7 @@ static const struct row rows[STEP_COUNT] = {
 		.why = "needs the engine's /proc; the offsets are fixed once the first process enters, at exec",
 	},
 	[STEP_NESTING] = {
-		.name = "nesting", .phase = PLAN_BUILD,
+		.name = "nesting", .phase = PLAN_BUILD, .when = has_no_nesting,
 		.text = "allow no further user namespaces inside",
 		.why = "needs root in the box's user namespace, and the engine's /proc: the box's own is "
 		       "read-only",
@@ -272,15 +292,21 @@ static const struct row rows[STEP_COUNT] = {
 		.why = "needs /tmp; before any program, so that none takes the name first",
 	},
 	[STEP_PROC] = {
-		.name = "proc", .phase = PLAN_BUILD,
+		.name = "proc", .phase = PLAN_BUILD, .when = is_native,
 		.text = "new /proc, read-only, other users' processes hidden",
 		.why = "needs its mount point; before the pivot, because the kernel allows a new /proc only "
 		       "while the outer one is fully visible",
 	},
 	[STEP_MASKS] = {
-		.name = "masks", .phase = PLAN_BUILD,
+		.name = "masks", .phase = PLAN_BUILD, .when = is_native,
 		.text = "cover kernel-wide files of /proc with objects from outside the tree",
 		.why = "needs /proc; before the pivot, which puts the covers out of reach",
+	},
+	[STEP_ENCLOSE] = {
+		.name = "enclose", .phase = PLAN_BUILD, .when = has_runtime,
+		.text = "put the root into a tree with the runtime's program and its libraries, and a /proc",
+		.why = "needs the finished root; before the pivot, because the kernel allows a new /proc only "
+		       "while the outer one is fully visible",
 	},
 	[STEP_PIVOT] = {
 		.name = "pivot", .phase = PLAN_BUILD,
@@ -293,21 +319,27 @@ static const struct row rows[STEP_COUNT] = {
 		.why = "late: small limits would break earlier steps",
 	},
 	[STEP_DESCRIPTORS] = {
-		.name = "descriptors", .phase = PLAN_BUILD,
+		.name = "descriptors", .phase = PLAN_BUILD, .when = is_native,
 		.text = "0, 1, 2 on the box's /dev/null, 3 the agent's socket (4 its reattach socket, 5 a socket "
 		        "to the zygote's child), all others closed",
 		.why = "after the last step that needs a descriptor; uses the box's /dev/null",
 	},
 	[STEP_CAPS] = {
-		.name = "caps", .phase = PLAN_BUILD,
+		.name = "caps", .phase = PLAN_BUILD, .when = is_native,
 		.text = "keep SETUID, SETGID, KILL, SETPCAP for the agent, drop all others for good; "
 		        "no_new_privs",
 		.why = "the steps above need more",
 	},
 	[STEP_EXEC] = {
-		.name = "exec", .phase = PLAN_BUILD,
+		.name = "exec", .phase = PLAN_BUILD, .when = is_native,
 		.text = "execute the agent from its sealed copy with an empty environment; it drops the "
 		        "rest and filters system calls before any payload",
+		.why = "last",
+	},
+	[STEP_LAUNCH] = {
+		.name = "launch", .phase = PLAN_BUILD, .when = has_runtime,
+		.text = "execute the runtime's program, with capabilities over the box only; it executes the "
+		        "agent in its container; wait for all processes of both",
 		.why = "last",
 	},
 };
@@ -355,6 +387,28 @@ static int check_host_network(const struct plan_facts *facts, uint32_t flags, st
 	return 0;
 }
 
+/* What a box of a runtime cannot have, it must not lack silently. */
+static int check_features(const struct plan_facts *facts, uint32_t flags, struct error *err)
+{
+	static const struct {
+		uint32_t flag, feature;
+		const char *what;
+	} needs[] = {
+		{ENGINE_FLAG_IMAGE, ENGINE_CAN_IMAGE, "roots of images"},
+		{ENGINE_FLAG_PACKAGES, ENGINE_CAN_PACKAGES, "packages"},
+		{ENGINE_FLAG_EGRESS, ENGINE_CAN_EGRESS, "network allowlist"},
+		{ENGINE_FLAG_GATEWAY, ENGINE_CAN_GATEWAY, "tools of MCP servers"},
+		{ENGINE_FLAG_BRIDGE, ENGINE_CAN_BRIDGE, "network bridge"},
+		{ENGINE_FLAG_KEEP, ENGINE_CAN_KEEP, "sessions that outlive the daemon"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(needs) && facts->has_runtime; i++)
+		if ((flags & needs[i].flag) && !(facts->features & needs[i].feature))
+			return error_set(err, ERR_UNAVAILABLE, 0,
+			                 "boxes of this engine cannot have %s", needs[i].what);
+	return 0;
+}
+
 static int check_required(const struct plan_facts *facts, uint32_t flags, struct error *err)
 {
 	uint32_t missing = CONTROLLERS & ~facts->cgroup_layers;
@@ -365,7 +419,7 @@ static int check_required(const struct plan_facts *facts, uint32_t flags, struct
 	if ((flags & ENGINE_FLAG_BRIDGE) && !facts->has_bridge)
 		return error_set(err, ERR_UNAVAILABLE, 0,
 		                 "network bridge is not enabled: see the setting bridge.enabled");
-	if (check_host_network(facts, flags, err) < 0)
+	if (check_host_network(facts, flags, err) < 0 || check_features(facts, flags, err) < 0)
 		return -1;
 	if (!(flags & ENGINE_FLAG_REQUIRE_CGROUP) || missing == 0)
 		return 0;

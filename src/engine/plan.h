@@ -35,6 +35,7 @@ enum plan_step {
 	STEP_EGRESS,
 	STEP_BRIDGE,
 	STEP_GATEWAY,
+	STEP_DESCRIBE,
 	STEP_LAYERS,
 	STEP_PACKAGES,
 	STEP_CLONE,
@@ -59,11 +60,13 @@ enum plan_step {
 	STEP_LISTEN,
 	STEP_PROC,
 	STEP_MASKS,
+	STEP_ENCLOSE,
 	STEP_PIVOT,
 	STEP_RLIMITS,
 	STEP_DESCRIPTORS,
 	STEP_CAPS,
 	STEP_EXEC,
+	STEP_LAUNCH,
 	STEP_COUNT
 };
 
@@ -75,6 +78,9 @@ struct plan_facts {
 	bool has_images;   /* overlayfs can be mounted */
 	bool has_bridge;   /* millibox-bridge was started */
 	bool host_network; /* every box has the network of the host, and none has its own */
+	bool has_runtime;  /* a runtime makes the container (runtime.h) */
+	bool nests;        /* ... and user namespaces of its own */
+	uint32_t features; /* mask of enum engine_feature; of a runtime, what its boxes can have */
 	enum engine_ids ids;
 };
 

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "engine/filter.h"
+#include "engine/runtime.h"
 
 /*
  * Theory of operation. Finds the host ids that boxes get. The engine enters a user namespace that
@@ -327,7 +328,7 @@ static int keep_used_caps(void)
 	return r >= 0 && syscall(SYS_capset, &header, data) < 0 ? -errno : r;
 }
 
-int privilege_harden(struct error *err)
+int privilege_harden(const struct host *host, struct error *err)
 {
 	const struct rlimit core = {CORE_LIMIT, CORE_LIMIT};
 	int r;
@@ -342,6 +343,6 @@ int privilege_harden(struct error *err)
 	r = keep_used_caps();
 	if (r < 0)
 		return error_set(err, ERR_SYSTEM, -r, "drop capabilities");
-	r = filter_install_engine();
+	r = filter_install_engine(host->runtime && host->runtime->is_tracer);
 	return r < 0 ? error_set(err, ERR_SYSTEM, -r, "seccomp filter") : 0;
 }

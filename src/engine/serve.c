@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "engine/box.h"
 #include "engine/request.h"
+#include "engine/runtime.h"
 
 /*
  * The event loop: the daemon's requests, events of boxes, timers. Sending blocks with a timeout: a
@@ -153,6 +154,8 @@ static void send_box(struct server *s, const struct box *box, struct engine_repl
 		.frozen = box->frozen,
 		.start = box->start,
 	};
+	if (s->host->runtime)
+		reply->created.vouched = s->host->runtime->vouched;
 	send_reply(s, reply, passed.fds, passed.count);
 }
 
@@ -217,7 +220,15 @@ static uint32_t features_of(const struct host *host)
 		features |= ENGINE_CAN_FREEZE;
 	if (host->handover.lease_ms > 0)
 		features |= ENGINE_CAN_KEEP;
-	return features;
+	return host->runtime ? features & host->runtime->features : features;
+}
+
+static void name_runtime(const struct runtime *runtime, struct engine_probe *probe)
+{
+	probe->layers &= ~runtime->lacks;
+	probe->grade = runtime->grade;
+	memcpy(probe->runtime, runtime->name, sizeof(probe->runtime));
+	memcpy(probe->release, runtime->release, sizeof(probe->release));
 }
 
 static void do_probe(struct server *s, const struct engine_request *req)
@@ -247,6 +258,8 @@ static void do_probe(struct server *s, const struct engine_request *req)
 		.runtime = "native",
 		.release = MILLIBOX_VERSION,
 	};
+	if (s->host->runtime)
+		name_runtime(s->host->runtime, &reply.probe);
 	send_reply(s, &reply, s->host->groups.import,
 	           s->host->groups.import[0] < 0 ? 0 : s->host->groups.count);
 }

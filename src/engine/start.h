@@ -21,7 +21,7 @@ int subids_map(pid_t pid, const struct ids *ids, struct error *err) attr_must_ch
 /** wait_for_program - Return: exit status, or -1. */
 int wait_for_program(pid_t child);
 /** privilege_harden - give up what serving does not need. */
-int privilege_harden(struct error *err) attr_must_check;
+int privilege_harden(const struct host *host, struct error *err) attr_must_check;
 /** privilege_boxes_max - boxes that fit into the limit of open files. */
 uint32_t privilege_boxes_max(void);
 bool privilege_has(int capability);

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "engine/cgroup_pool.h"
+#include "engine/runtime.h"
 
 /* Less CPU than daemon and engine, which have the defaults (1024, 100). */
 #define CPU_PERIOD_US 100000
@@ -206,14 +207,36 @@ int groups_limit(const struct host *host, struct box_groups *groups, const struc
 {
 	const struct cgroups *cgroups = &host->groups;
 
+	struct engine_limits all = *l;
+
 	if (groups->limited) /* a spare: already written */
 		return 0;
+	if (host->runtime) {
+		all.pids += host->runtime->pids_starting;
+		all.memory_bytes += host->runtime->memory_bytes;
+	}
 	for (size_t i = 0; i < cgroups->count; i++)
 		if (groups->dirs[i] >= 0 &&
-		    limit_group(&cgroups->trees[i], groups->dirs[i], l, err) < 0)
+		    limit_group(&cgroups->trees[i], groups->dirs[i], &all, err) < 0)
 			return -1;
 	groups->limited = true;
 	return 0;
+}
+
+void groups_settle(const struct host *host, const struct box_groups *groups,
+                   const struct engine_limits *l)
+{
+	int dir = groups_dir(host, groups, CGROUP_PIDS);
+	char text[32];
+	int r;
+
+	if (!host->runtime || dir < 0)
+		return;
+	(void)snprintf(text, sizeof(text), "%u", l->pids + host->runtime->pids_running);
+	r = file_write_at(dir, "pids.max", text);
+	if (r < 0) /* the larger limit stays */
+		log_warn("lower pids.max of the group %s: %s, ignoring", groups->name,
+		         strerror(-r));
 }
 
 static int open_import(const struct cgroup_tree *tree, const struct io_limits *io,

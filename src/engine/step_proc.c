@@ -30,7 +30,7 @@ static const char *const secret_names[] = {
 /* Identifies the host: two boxes could tell that they are neighbours. Programs read it, so it is
  * replaced instead of hidden. */
 #define BOOT_ID     "sys/kernel/random/boot_id"
-#define BOOT_ID_OWN "../run/millibox/boot_id"
+#define BOOT_ID_OWN "../" PROC_BOOT_ID
 #define COVER_FLAGS (MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
 static_assert(ARRAY_SIZE(secret_names) + 1 <= MASKS_MAX, "room for all names");
@@ -67,7 +67,7 @@ int step_proc(struct build *b attr_unused, struct error *err)
 }
 
 /* A random (version 4) UUID, in a directory that the payload cannot write. */
-static int make_boot_id(void)
+int proc_make_boot_id(const char *path)
 {
 	unsigned char b[16];
 	char text[40];
@@ -80,7 +80,7 @@ static int make_boot_id(void)
 	               "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x\n",
 	               b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
 	               b[12], b[13], b[14], b[15]);
-	return file_create_at(AT_FDCWD, BOOT_ID_OWN, 0444, text, (size_t)len);
+	return file_create_at(AT_FDCWD, path, 0444, text, (size_t)len);
 }
 
 int step_masks(struct build *b, struct error *err)
@@ -90,7 +90,7 @@ int step_masks(struct build *b, struct error *err)
 
 	if (chdir("proc") < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "enter /proc");
-	r = make_boot_id();
+	r = proc_make_boot_id(BOOT_ID_OWN);
 	if (r < 0)
 		return error_set(err, ERR_BOX_FAILED, -r, "make a boot id");
 	for (size_t i = 0; i < host->mask_count; i++) {

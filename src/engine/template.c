@@ -35,7 +35,6 @@
  * path of the host is reachable while a box is built, and copying few mounts is fast.
  */
 
-#define STAGE          "/tmp" /* exists everywhere; hidden from the engine only */
 #define FILE_MAX_BYTES ((size_t)8 * 1024 * 1024)
 #define AGENT_MAX      ((size_t)16 * 1024 * 1024)
 #define RUNNERS_DEPTH  6
@@ -325,17 +324,19 @@ static int add_runners(int root, const struct runner_dirs *runners, struct error
 	return 0;
 }
 
-/* Beside the folders, so that a runner finds it as ../addon.node. */
-static int add_addon(int root, int addon, struct error *err)
+/* Beside the folders: a runner finds the addon as ../addon.node, a runtime starts the agent by path.
+ */
+static int add_program(int root, int program, const char *name, struct error *err)
 {
-	char path[32];
+	char source[32], path[64];
 	int r = 0;
 
-	if (addon < 0)
+	if (program < 0)
 		return 0;
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", addon);
-	r = copy_file(AT_FDCWD, path, root, "opt/millibox/runners/addon.node");
-	return r < 0 ? error_set(err, ERR_UNAVAILABLE, -r, "copy the addon") : 0;
+	(void)snprintf(source, sizeof(source), "/proc/self/fd/%d", program);
+	(void)snprintf(path, sizeof(path), "opt/millibox/runners/%s", name);
+	r = copy_file(AT_FDCWD, source, root, path);
+	return r < 0 ? error_set(err, ERR_UNAVAILABLE, -r, "copy %s", name) : 0;
 }
 
 static int lock_mount(int fd, unsigned attrs, struct error *err)
@@ -355,7 +356,7 @@ static int build_stage(const struct ids *ids, const struct bases *bases, struct 
 	static const char *const names[] = {"template", "box",  "mask",
 	                                    "mask/dir", "proc", &ROOT_RESOLVER[1]};
 	cleanup_close int stage =
-		mount_new("tmpfs", tmpfs_options, LOCKED & ~MOUNT_ATTR_RDONLY, AT_FDCWD, STAGE);
+		mount_new("tmpfs", tmpfs_options, LOCKED & ~MOUNT_ATTR_RDONLY, AT_FDCWD, ROOT_STAGE);
 	cleanup_close int proc = -1;
 	int r = stage;
 
@@ -372,7 +373,7 @@ static int build_stage(const struct ids *ids, const struct bases *bases, struct 
 	return roots_build(stage, ids, bases, err);
 }
 
-int template_build(const struct runner_dirs *runners, int addon, const struct ids *ids,
+int template_build(const struct template_parts *parts, const struct ids *ids,
                    const struct bases *bases, struct error *err)
 {
 	cleanup_close int root = -1;
@@ -380,11 +381,13 @@ int template_build(const struct runner_dirs *runners, int addon, const struct id
 	if (build_stage(ids, bases, err) < 0)
 		return -1;
 	root = mount_new("tmpfs", tmpfs_options, LOCKED & ~MOUNT_ATTR_RDONLY, AT_FDCWD,
-	                 STAGE ROOT_TEMPLATE);
+	                 ROOT_STAGE ROOT_TEMPLATE);
 	if (root < 0)
 		return error_set(err, ERR_UNAVAILABLE, -root, "mount the template");
 	if (make_names(root, err) < 0 || add_nodes(root, err) < 0 || add_system(root, err) < 0 ||
-	    add_runners(root, runners, err) < 0 || add_addon(root, addon, err) < 0)
+	    add_runners(root, parts->runners, err) < 0 ||
+	    add_program(root, parts->addon, "addon.node", err) < 0 ||
+	    add_program(root, parts->agent, AGENT_NAME, err) < 0)
 		return -1;
 	return lock_mount(root, LOCKED, err);
 }
@@ -394,7 +397,7 @@ int template_add_resolvers(const char *const *addresses, size_t count, struct er
 	static const char names[] =
 		"passwd: files\ngroup: files\nhosts: files dns\nservices: files\n";
 	cleanup_buf struct buf text = BUF_INIT(RESOLVERS_MAX);
-	cleanup_close int dir = fd_open(STAGE ROOT_RESOLVER, O_RDONLY | O_DIRECTORY, 0);
+	cleanup_close int dir = fd_open(ROOT_STAGE ROOT_RESOLVER, O_RDONLY | O_DIRECTORY, 0);
 	int r = dir;
 
 	for (size_t i = 0; i < count && r >= 0; i++)
@@ -408,10 +411,10 @@ int template_add_resolvers(const char *const *addresses, size_t count, struct er
 
 int template_enter(struct error *err)
 {
-	cleanup_close int root = fd_open(STAGE, O_PATH | O_DIRECTORY, 0);
+	cleanup_close int root = fd_open(ROOT_STAGE, O_PATH | O_DIRECTORY, 0);
 
 	if (root < 0)
-		return error_set(err, ERR_UNAVAILABLE, -root, "open " STAGE);
+		return error_set(err, ERR_UNAVAILABLE, -root, "open " ROOT_STAGE);
 	if (lock_mount(root, LOCKED | MOUNT_ATTR_NOEXEC, err) < 0)
 		return -1;
 	if (fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||

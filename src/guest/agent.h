@@ -12,6 +12,7 @@
 
 #include "guest/beside.h"
 #include "guest/channel.h"
+#include "guest/container.h"
 #include "guest/discard.h"
 #include "guest/files.h"
 #include "guest/inject.h"
@@ -41,6 +42,7 @@ struct agent {
 	int workspace;
 	int run_dir;
 	int ruleset; /* -1: no Landlock */
+	struct container container;
 	struct msg_setup setup;
 	struct put put;
 	struct proc proc;

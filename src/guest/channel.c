@@ -4,15 +4,19 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 
-int channel_init(struct channel *ch, int fd)
+int channel_init(struct channel *ch, int fd, int output)
 {
+	int r = output < 0 ? 0 : fd_set_nonblock(output, true);
+
 	ch->fd = fd;
+	ch->output = output;
 	ch->in_off = ch->in_len = ch->out_off = ch->noted = 0;
 	buf_init(&ch->out, CHANNEL_MAX_BYTES);
-	return fd_set_nonblock(fd, true);
+	return r < 0 ? r : fd_set_nonblock(fd, true);
 }
 
 void channel_done(struct channel *ch)
@@ -23,6 +27,7 @@ void channel_done(struct channel *ch)
 void channel_close(struct channel *ch)
 {
 	ch->fd = fd_close(ch->fd);
+	ch->output = fd_close(ch->output);
 	ch->in_off = ch->in_len = ch->out_off = ch->noted = 0;
 	buf_done(&ch->out);
 	buf_init(&ch->out, CHANNEL_MAX_BYTES);
@@ -57,7 +62,9 @@ int channel_fill(struct channel *ch)
 		ch->in_len -= ch->in_off;
 		ch->in_off = 0;
 	}
-	n = recv(ch->fd, ch->in + ch->in_len, sizeof(ch->in) - ch->in_len, MSG_DONTWAIT);
+	n = ch->output >= 0
+	            ? read(ch->fd, ch->in + ch->in_len, sizeof(ch->in) - ch->in_len)
+	            : recv(ch->fd, ch->in + ch->in_len, sizeof(ch->in) - ch->in_len, MSG_DONTWAIT);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 1 : -errno;
 	ch->in_len += (size_t)n;
@@ -74,13 +81,22 @@ int channel_next(struct channel *ch, struct frame *ret_frame)
 	return 1;
 }
 
+static ssize_t send_some(const struct channel *ch)
+{
+	const char *data = ch->out.data + ch->out_off;
+
+	if (ch->output >= 0)
+		return write(ch->output, data, unsent_bytes(ch));
+	return send(ch->fd, data, unsent_bytes(ch), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 int channel_flush(struct channel *ch)
 {
 	if (ch->fd < 0)
 		ch->out_off = ch->out.len;
 	while (unsent_bytes(ch) > 0) {
-		ssize_t n = send(ch->fd, ch->out.data + ch->out_off, unsent_bytes(ch),
-		                 MSG_DONTWAIT | MSG_NOSIGNAL);
+		ssize_t n = send_some(ch);
+
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)

@@ -21,6 +21,7 @@
 
 struct channel {
 	int fd;        /* -1: no host; output is dropped */
+	int output;    /* of a stream of two pipes; -1: @fd is a socket */
 	size_t in_off; /* parsed */
 	size_t in_len;
 	struct buf out; /* owned */
@@ -30,8 +31,9 @@ struct channel {
 	char scratch[FRAME_CHUNK]; /* for one read to be forwarded */
 };
 
-/** channel_init - @fd, a stream socket, becomes non-blocking; the caller keeps it. */
-int channel_init(struct channel *ch, int fd) attr_must_check;
+/** channel_init - @fd, a stream socket, becomes non-blocking; the caller keeps it. With @output
+ * unless -1 both are pipes. */
+int channel_init(struct channel *ch, int fd, int output) attr_must_check;
 void channel_done(struct channel *ch);
 void channel_close(struct channel *ch);
 

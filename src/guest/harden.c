@@ -83,7 +83,7 @@ int harden_caps(bool *ret_empty)
 	return r;
 }
 
-int harden_self(uint32_t *ret_layers, struct error *err)
+int harden_self(uint32_t lacks, uint32_t *ret_layers, struct error *err)
 {
 	bool no_caps = false;
 	int r = 0;
@@ -99,9 +99,10 @@ int harden_self(uint32_t *ret_layers, struct error *err)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return error_set(err, ERR_BOX_FAILED, errno, "set no_new_privs");
 	r = filter_install(FILTER_AGENT);
-	if (r < 0)
+	if (r < 0 && !(lacks & LAYER_BIT(LAYER_SECCOMP)))
 		return error_set(err, ERR_BOX_FAILED, -r, "install the agent's seccomp filter");
-	*ret_layers = LAYER_BIT(LAYER_NO_NEW_PRIVS) | LAYER_BIT(LAYER_SECCOMP) |
-	              LAYER_BIT(LAYER_RLIMITS) | (no_caps ? LAYER_BIT(LAYER_CAPS) : 0);
+	*ret_layers = LAYER_BIT(LAYER_NO_NEW_PRIVS) | (r < 0 ? 0 : LAYER_BIT(LAYER_SECCOMP)) |
+	              (lacks & LAYER_BIT(LAYER_RLIMITS) ? 0 : LAYER_BIT(LAYER_RLIMITS)) |
+	              (no_caps ? LAYER_BIT(LAYER_CAPS) : 0);
 	return 0;
 }

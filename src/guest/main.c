@@ -18,12 +18,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/sanitized.h"
 #include "guest/agent.h"
@@ -58,6 +60,7 @@ const char *__ubsan_default_options(void)
 
 enum source {
 	SOURCE_SOCKET,
+	SOURCE_SOCKET_OUTPUT,
 	SOURCE_REATTACH,
 	SOURCE_SIGNALS,
 	SOURCE_PUT,
@@ -97,6 +100,26 @@ static int open_null(int *ret_fd)
 	return 0;
 }
 
+/* The root of somebody else's container may lack it. */
+static int open_place(const struct agent *a, const char *path, int flags, unsigned mode,
+                      struct error *err)
+{
+	int fd = fd_open(path, flags | O_DIRECTORY, 0);
+
+	if (fd == -ENOENT && a->container.is_used) {
+		int r = file_mkdir_parents(path, 0755);
+
+		if (r < 0 || (mkdir(path, mode) < 0 && errno != EEXIST))
+			return error_set(err, ERR_BOX_FAILED, r < 0 ? -r : errno,
+			                 "make %s: the image lacks it, and the agent may not",
+			                 path);
+		fd = fd_open(path, flags | O_DIRECTORY, 0);
+	}
+	if (fd < 0)
+		return error_set(err, ERR_BOX_FAILED, -fd, "open %s", path);
+	return fd;
+}
+
 static int open_places(struct agent *a, struct error *err)
 {
 	const int signals[] = {SIGCHLD};
@@ -107,13 +130,11 @@ static int open_places(struct agent *a, struct error *err)
 	a->signals = fd_signalfd(signals, ARRAY_SIZE(signals));
 	if (a->signals < 0)
 		return error_set(err, ERR_BOX_FAILED, -a->signals, "create a signalfd");
-	a->workspace = fd_open(AGENT_WORKSPACE, O_PATH | O_DIRECTORY, 0);
+	a->workspace = open_place(a, AGENT_WORKSPACE, O_PATH, 0777, err);
 	if (a->workspace < 0)
-		return error_set(err, ERR_BOX_FAILED, -a->workspace, "open " AGENT_WORKSPACE);
-	a->run_dir = fd_open(AGENT_RUN_DIR, O_RDONLY | O_DIRECTORY, 0);
-	if (a->run_dir < 0)
-		return error_set(err, ERR_BOX_FAILED, -a->run_dir, "open " AGENT_RUN_DIR);
-	return 0;
+		return -1;
+	a->run_dir = open_place(a, AGENT_RUN_DIR, O_RDONLY, 0755, err);
+	return a->run_dir < 0 ? -1 : 0;
 }
 
 /* Only the engine's skeleton of layered roots has it; no payload has run yet. */
@@ -141,7 +162,7 @@ static int start_agent(struct agent *a, struct error *err)
 	a->is_init = getpid() == 1;
 	/* No effect for PID 1; for trying the agent elsewhere. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-	if (harden_self(&a->layers, err) < 0 || open_places(a, err) < 0 || make_ruleset(a, err) < 0)
+	if (harden_self(a->container.lacks, &a->layers, err) < 0 || open_places(a, err) < 0 || make_ruleset(a, err) < 0)
 		return -1;
 	r = agent_send_hello(a);
 	if (r >= 0)
@@ -206,11 +227,16 @@ static int dispatch_all(struct agent *a)
 static void fill_pollfds(const struct agent *a, struct pollfd *fds)
 {
 	bool read_more = can_dispatch(a) && channel_has_room(&a->ch);
+	bool has_output = channel_has_output(&a->ch);
 
 	fds[SOURCE_SOCKET] = (struct pollfd){
 		.fd = a->ch.fd,
 		.events = (short)((read_more ? POLLIN : 0) |
-	                          (channel_has_output(&a->ch) ? POLLOUT : 0)),
+	                          (a->ch.output < 0 && has_output ? POLLOUT : 0)),
+	};
+	fds[SOURCE_SOCKET_OUTPUT] = (struct pollfd){
+		.fd = has_output ? a->ch.output : -1,
+		.events = POLLOUT,
 	};
 	fds[SOURCE_REATTACH] = (struct pollfd){.fd = a->reattach, .events = POLLIN};
 	fds[SOURCE_SIGNALS] = (struct pollfd){.fd = a->signals, .events = POLLIN};
@@ -353,13 +379,15 @@ int main(int argc, char **argv)
 	discard_init(&a->discard);
 	files_init(a);
 	ports_init(a);
-	if (reattach_open(a, argc, argv) < 0 || inject_open(a, argv) < 0 ||
-	    channel_init(&a->ch, AGENT_SOCKET) < 0)
+	if (reattach_open(a, argc, argv) < 0 || container_open(a, argv) < 0 ||
+	    inject_open(a, argv) < 0 ||
+	    channel_init(&a->ch, AGENT_SOCKET, a->container.output) < 0)
 		return 1;
 	if (start_agent(a, &err) < 0) {
 		log_fatal(a, err.msg);
 		return 1;
 	}
+	container_say_ready(a);
 	r = run_loop(a);
 	resident_kill_all(a);
 	beside_kill_all(a);

@@ -104,7 +104,7 @@ int reattach_accept(struct agent *a)
 		(void)fd_close(fds[0]);
 		return -EPROTO;
 	}
-	r = channel_init(&a->ch, fds[0]);
+	r = channel_init(&a->ch, fds[0], -1);
 	if (r >= 0)
 		r = send_resume(a);
 	/* The new daemon is gone already. */

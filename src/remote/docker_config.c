@@ -6,6 +6,7 @@
 
 #include "base/size.h"
 #include "remote/docker.h"
+#include "wire/container.h"
 
 /*
  * Theory of operation. All processes of a box have one id, which no other box has and which has no
@@ -121,7 +122,7 @@ json_t *docker_config(const struct docker_plan *plan)
 	(void)snprintf(user, sizeof(user), "%u:%u", plan->uid, plan->uid);
 	config = json_pack("{s:s, s:s, s:s, s:s, s:[s,s], s:[], s:[], s:{s:[s]}, s:{s:s, s:s}}",
 	                   "Image", plan->image, "User", user, "Hostname", "millibox", "WorkingDir",
-	                   "/", "Entrypoint", REMOTE_AGENT, "--stdio", "Cmd", "Env", "Healthcheck",
+	                   "/", "Entrypoint", REMOTE_AGENT, CONTAINER_STDIO_WORD, "Cmd", "Env", "Healthcheck",
 	                   "Test", "NONE", "Labels", DOCKER_LABEL, plan->instance, DOCKER_LABEL_BOX,
 	                   plan->box_id);
 	assert(config);

@@ -44,6 +44,17 @@ static int place(const struct plan *plan, enum plan_step step)
 	return -1;
 }
 
+/* In no native box. */
+static const enum plan_step of_runtimes[] = {STEP_DESCRIBE, STEP_ENCLOSE, STEP_LAUNCH};
+
+static bool is_of_runtimes(int step)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(of_runtimes); i++)
+		if ((int)of_runtimes[i] == step)
+			return true;
+	return false;
+}
+
 static void a_host_with_everything_does_every_step_once(void **state)
 {
 	struct plan plan =
@@ -52,9 +63,9 @@ static void a_host_with_everything_does_every_step_once(void **state)
 	                              ENGINE_FLAG_BRIDGE | ENGINE_FLAG_KEEP);
 
 	(void)state;
-	assert_int_equal(plan.count, STEP_COUNT);
+	assert_int_equal(plan.count, STEP_COUNT - (int)ARRAY_SIZE(of_runtimes));
 	for (int step = 0; step < STEP_COUNT; step++)
-		assert_true(place(&plan, (enum plan_step)step) >= 0);
+		assert_true(place(&plan, (enum plan_step)step) >= 0 || is_of_runtimes(step));
 }
 
 /* Each pair is required by the threat model. */

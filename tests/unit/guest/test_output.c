@@ -21,7 +21,7 @@ static int open_fixture(void **state)
 	int ends[2];
 
 	assert_int_equal(fd_socketpair(SOCK_STREAM, ends), 0);
-	assert_int_equal(channel_init(&f->ch, ends[0]), 0);
+	assert_int_equal(channel_init(&f->ch, ends[0], -1), 0);
 	f->host = ends[1];
 	assert_int_equal(output_open(&f->out, WIRE_STDERR, 10, &f->end), 0);
 	*state = f;

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * DOC: how an agent is started by a container runtime, instead of by the engine itself: words among
+ * its arguments, and descriptors beside the control socket.
+ */
+
+/* Its standard descriptors are the runtime's: the agent replaces them. */
+#define CONTAINER_WORD "container"
+/* The control stream is standard input, and standard output too unless both are one socket: for
+ * runtimes that pass no other descriptor. */
+#define CONTAINER_STDIO_WORD "stdio"
+/* Followed by a mask of enum wire_layer, decimal: what the agent and its payloads may lack because
+ * the runtime's kernel does not have it. HELLO says what was applied. */
+#define CONTAINER_LACKS "lacks="
+/* Not with CONTAINER_STDIO_WORD: the agent writes one byte there when it has said HELLO. */
+#define CONTAINER_READY_FD 5
