@@ -10,13 +10,16 @@ import re
 import select
 import socket
 import subprocess
+import sys
 
-from support.host import patience
+from support.host import HANG_S
 
 ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests/unit/guest"))
+from harness import Agent  # noqa: E402
+
 HEADER = (ROOT / "src/engine/engine.h").read_text()
 MIB = 1 << 20
-DEADLINE = 60 * patience()
 
 
 def enumeration(prefix, text):
@@ -117,7 +120,7 @@ class Engine:
 
     def receive(self):
         """One reply and its descriptors. EOFError: the engine is gone."""
-        ready, _, _ = select.select([self.socket], [], [], DEADLINE)
+        ready, _, _ = select.select([self.socket], [], [], HANG_S)
         assert ready, "the engine does not answer"
         fds = array.array("i")
         try:
@@ -186,4 +189,13 @@ class Engine:
         for _, fds in self.events:
             for fd in fds:
                 os.close(fd)
-        return self.process.wait(DEADLINE)
+        return self.process.wait(HANG_S)
+
+
+class BoxAgent(Agent):
+    """The agent of a box, over the stream that the engine passed on."""
+
+    def __init__(self, stream, uid):
+        self.sock, self.uid, self.inbox, self.pid, self.engine_end = stream, uid, b"", 0, None
+        self.hello = self.expect("HELLO")
+        self.send(self.setup())
