@@ -66,7 +66,12 @@ static void on_stream_end(void *ctx, int sys)
 	struct remote_box *box = ctx;
 
 	log_debug("box %s: its stream has ended (%s)", box->request.box_id, strerror(sys));
-	box_end(box);
+	/* Being made: the server has yet to say whether that failed. What the agent said waits at
+	 * the daemon's end. */
+	if (box->state == REMOTE_BOX_MAKING)
+		relay_free(TAKE_PTR(box->relay));
+	else
+		box_end(box);
 }
 
 int box_connect(struct remote_box *box, struct remote_stream *far)

@@ -48,6 +48,7 @@ struct docker_box {
 	enum step step;
 	bool is_second_try; /* with an image made again */
 	bool may_exist;     /* the container */
+	bool has_ended;     /* before START was answered */
 	struct docker_image *image;
 	struct docker_image_wait image_wait;
 	struct docker_call *call, *wait, *freeze; /* owned; NULL: none */
@@ -178,17 +179,15 @@ void docker_box_destroy(void *server, struct remote_box *box)
 static void on_end(void *ctx, const struct docker_answer *answer)
 {
 	struct docker_box *b = ctx;
-	struct error err = {0};
+	bool is_known = !answer->err && answer->status == 200;
+	int status = is_known ? docker_read_exit(answer->json) : b->box->wait_status;
 
 	b->wait = NULL;
-	if (b->step == STEP_UP) {
-		box_has_ended(b->box, answer->err || answer->status != 200
-		                              ? b->box->wait_status
-		                              : docker_read_exit(answer->json));
-		return;
-	}
-	(void)error_set(&err, ERR_BOX_FAILED, 0, "the container ended before its agent started");
-	box_has_failed(b->box, answer->err ? answer->err : &err);
+	b->has_ended = true;
+	b->box->wait_status = status;
+	/* Else the answer to START says why. */
+	if (b->step == STEP_UP)
+		box_has_ended(b->box, status);
 }
 
 static void on_started(void *ctx, const struct docker_answer *answer)
@@ -211,6 +210,8 @@ static void on_started(void *ctx, const struct docker_answer *answer)
 	}
 	b->step = STEP_UP;
 	box_is_up(b->box, &created);
+	if (b->has_ended)
+		box_has_ended(b->box, b->box->wait_status);
 }
 
 static void on_attached(void *ctx, struct remote_stream *far, const struct error *err)
