@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <signal.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -71,6 +73,50 @@ static bool has_dotdot(const char *path)
 	return false;
 }
 
+/* Through no other mount. */
+static int step_beneath(int dir, const char *name, int flags, unsigned mode)
+{
+	cleanup_close int fd = fd_open_at(dir, name, flags | O_NOFOLLOW, mode);
+	struct stat here, there;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(dir, &here) < 0 || fstat(fd, &there) < 0)
+		return -errno;
+	if (here.st_dev != there.st_dev)
+		return -EXDEV;
+	/* With O_PATH a link is opened, not followed. */
+	if (S_ISLNK(there.st_mode) && !((flags & O_PATH) && (flags & O_NOFOLLOW)))
+		return -ELOOP;
+	return TAKE_FD(fd);
+}
+
+/* gVisor has no openat2: name by name, and no symbolic link at all. */
+static int walk_beneath(int dir, const char *path, int flags, unsigned mode)
+{
+	cleanup_close int at = fd_open_at(dir, ".", O_PATH | O_DIRECTORY, 0);
+	char name[NAME_MAX + 1];
+
+	if (path[0] == '/')
+		return -EXDEV;
+	while (at >= 0) {
+		size_t len = strcspn(path, "/");
+		int next;
+
+		if (len >= sizeof(name))
+			return -ENAMETOOLONG;
+		memcpy(name, path, len);
+		name[len] = '\0';
+		path += len + strspn(path + len, "/");
+		if (*path == '\0')
+			return len == 0 ? -ENOENT : step_beneath(at, name, flags, mode);
+		next = step_beneath(at, name, O_PATH | O_DIRECTORY, 0);
+		(void)fd_close(at);
+		at = next;
+	}
+	return at;
+}
+
 static int open_resolved(int dir, const char *path, int flags, unsigned mode, uint64_t resolve)
 {
 	struct open_how how = {
@@ -79,11 +125,13 @@ static int open_resolved(int dir, const char *path, int flags, unsigned mode, ui
 		.mode = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? mode : 0,
 		.resolve = resolve,
 	};
+	int r;
 
 	/* RESOLVE_BENEATH accepts "a/../b" and may return EAGAIN on a race. */
 	if (has_dotdot(path))
 		return -EXDEV;
-	return (int)RETRY(syscall(SYS_openat2, dir, path, &how, sizeof(how)));
+	r = (int)RETRY(syscall(SYS_openat2, dir, path, &how, sizeof(how)));
+	return r == -ENOSYS ? walk_beneath(dir, path, flags, mode) : r;
 }
 
 int fd_open_beneath(int dir, const char *path, int flags, unsigned mode)

@@ -261,16 +261,23 @@ static void reap_init(struct boxes *boxes, struct box *box)
 		info.si_code == CLD_EXITED ? (info.si_status & 0xff) << 8 : info.si_status & 0x7f;
 }
 
+/* PID 1, which is the agent; or what waits for the runtime, the runtime's own and the agent. */
+static uint32_t own_processes(const struct host *host)
+{
+	return 1 + (host->runtime ? host->runtime->pids_running : 0);
+}
+
 void box_end(struct boxes *boxes, struct box *box)
 {
 	struct build *b = &box->build;
-	uint32_t count;
+	uint32_t count, known;
 
 	if (is_in(box, STATES_OVER))
 		return;
 	count = groups_count(boxes->host, &b->groups);
 	reap_init(boxes, box);
-	box->leftovers = count > 0 && !box->reaped ? count - 1 : count;
+	known = box->reaped ? 0 : own_processes(boxes->host);
+	box->leftovers = count > known ? count - known : 0;
 	set_state(boxes, box, BOX_ENDING);
 	boxes->calm_us = 0; /* the program has finished */
 	if (b->pidfd >= 0 && !box->reaped)

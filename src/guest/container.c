@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -58,7 +59,7 @@ static int take_stdio(struct container *c)
 /* A kernel without the call: nothing there was opened by us. */
 static void close_from(int first)
 {
-	if (syscall(SYS_close_range, (unsigned)first, ~0U, 0) == 0)
+	if (syscall(SYS_close_range, (unsigned)first, INT_MAX, 0) == 0)
 		return;
 	for (int fd = first; fd < 64; fd++)
 		(void)close(fd);

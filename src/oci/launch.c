@@ -83,8 +83,9 @@ static int choose_fds(const struct build *b, int output, int ready, int fds[FDS_
 
 	if (null < 0)
 		return null;
+	/* One descriptor only: gVisor shuts a socket down when one of its copies is closed. */
 	fds[STDIN_FILENO] = row->by_stdio ? b->agent_box : null;
-	fds[STDOUT_FILENO] = row->by_stdio ? b->agent_box : output;
+	fds[STDOUT_FILENO] = output;
 	fds[STDERR_FILENO] = output;
 	if (row->by_stdio)
 		return 0;

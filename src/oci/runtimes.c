@@ -101,6 +101,7 @@ static struct runtime_row rows[] = {
 	                    .pids_running = 256,
 	                    .memory_bytes = 64 * MIB,
 	                    .is_tracer = true,
+	                    .nests = true,
 	                    STEPS},
 		.alias = "gvisor",
 		.paths = {"/usr/bin/runsc", "/usr/local/bin/runsc"},

@@ -8,7 +8,7 @@
 
 /* Its standard descriptors are the runtime's: the agent replaces them. */
 #define CONTAINER_WORD "container"
-/* The control stream is standard input, and standard output too unless both are one socket: for
+/* The control stream is standard input, if that is a socket, or standard input and output: for
  * runtimes that pass no other descriptor. */
 #define CONTAINER_STDIO_WORD "stdio"
 /* Followed by a mask of enum wire_layer, decimal: what the agent and its payloads may lack because
