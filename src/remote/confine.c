@@ -53,6 +53,7 @@ static const int allowed[] = {
 	SCMP_SYS(gettid),
 	SCMP_SYS(gettimeofday),
 	SCMP_SYS(ioctl),
+	SCMP_SYS(landlock_create_ruleset), /* to ask for its version */
 	SCMP_SYS(lseek),
 	SCMP_SYS(madvise),
 	SCMP_SYS(mmap),
@@ -79,6 +80,7 @@ static const int allowed[] = {
 	SCMP_SYS(setsockopt),
 	SCMP_SYS(shutdown),
 	SCMP_SYS(time),
+	SCMP_SYS(uname),
 	SCMP_SYS(write),
 	SCMP_SYS(writev),
 };

@@ -6,14 +6,16 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/utsname.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/sha256.h"
+#include "base/size.h"
 #include "base/str.h"
+#include "confine/confine.h"
 #include "http/fetch.h"
 #include "io/loop.h"
 #include "remote/root_names.h"
@@ -41,13 +43,40 @@ struct sweep {
 	bool is_first;
 };
 
+#define AGENT_LAYERS                                                                               \
+	(LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS) | LAYER_BIT(LAYER_SECCOMP) |        \
+	 LAYER_BIT(LAYER_RLIMITS))
+
+/* A kernel in user space is itself processes in the groups of its box, and has no Landlock. */
+static const struct docker_grade grades[ENGINE_GRADE_COUNT] = {
+	[ENGINE_GRADE_NAMESPACE] = {.agent_layers = AGENT_LAYERS},
+	[ENGINE_GRADE_GVISOR] = {.agent_layers = AGENT_LAYERS,
+                                 .lacks = LAYER_BIT(LAYER_LANDLOCK),
+                                 .own_pids = 256,
+                                 .own_memory = 64 * MIB},
+	[ENGINE_GRADE_VM] = {.agent_layers = AGENT_LAYERS,
+                             .lacks = LAYER_BIT(LAYER_LANDLOCK),
+                             .own_memory = 256 * MIB},
+};
+
+/* Boxes share this kernel only if they run on the same. */
+static void find_landlock(struct docker *d)
+{
+	struct utsname here;
+
+	d->landlock_abi = 0;
+	if (d->facts.grade == ENGINE_GRADE_NAMESPACE && uname(&here) == 0 &&
+	    str_equal(here.release, d->facts.kernel))
+		d->landlock_abi = confine_landlock_abi();
+}
+
 static void answer_probe(struct docker *d)
 {
 	struct engine_probe probe = {
-		.layers = d->facts.layers | LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS) |
-	                  LAYER_BIT(LAYER_RLIMITS),
+		.layers = d->facts.layers | d->grade->agent_layers,
 		.cgroup = ENGINE_CGROUP_NONE,
 		.ids = ENGINE_IDS_SINGLE,
+		.landlock_abi = d->landlock_abi,
 		.uid = d->first_uid,
 		.gid = d->first_uid,
 		.features = ENGINE_CAN_IMAGE | ENGINE_CAN_PACKAGES | ENGINE_CAN_FREEZE,
@@ -55,9 +84,8 @@ static void answer_probe(struct docker *d)
 		.runtime = "docker",
 	};
 
-	/* In the kernel of gVisor the agent applies what it can; see docs/engines.md. */
-	if (d->facts.grade == ENGINE_GRADE_NAMESPACE)
-		probe.layers |= LAYER_BIT(LAYER_SECCOMP);
+	if (d->landlock_abi > 0)
+		probe.layers |= LAYER_BIT(LAYER_LANDLOCK);
 	memcpy(probe.release, d->facts.release, sizeof(probe.release));
 	remote_probed(d->remote, &probe);
 }
@@ -174,6 +202,8 @@ static void on_info(void *ctx, const struct docker_answer *answer)
 		give_up(d, answer, &err);
 		return;
 	}
+	d->grade = &grades[d->facts.grade];
+	find_landlock(d);
 	d->first_uid = d->facts.maps_ids ? MAPPED_FIRST_UID : (uint32_t)d->options->uid_base + 1;
 	begin_sweep(d, true);
 }

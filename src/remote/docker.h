@@ -36,6 +36,14 @@ struct root_tar;
 /* Answers, which only the server bounds. */
 #define DOCKER_ANSWER_MAX (4u * 1024 * 1024)
 
+/* What a kind of runtime changes. */
+struct docker_grade {
+	uint32_t agent_layers; /* that every agent applies there: enum wire_layer */
+	uint32_t lacks;        /* that it may lack */
+	uint32_t own_pids;     /* of the runtime, in the groups of the box */
+	uint64_t own_memory;
+};
+
 struct docker_mount {
 	char *source, *target; /* owned */
 };
@@ -50,6 +58,8 @@ struct docker {
 	char version[16];  /* "/v1.41"; "": the server's own */
 	char instance[DOCKER_INSTANCE_LEN];
 	struct docker_facts facts;
+	const struct docker_grade *grade;
+	uint32_t landlock_abi; /* of the boxes, if the server has this kernel; else 0 */
 	uint32_t first_uid; /* of the boxes */
 	size_t mounts_count;
 	struct docker_mount *mounts; /* of every box: agent, runners; owned */

@@ -92,12 +92,12 @@ static json_int_t nano_cpus(const struct docker_plan *plan)
 static json_t *host_config(const struct docker_plan *plan)
 {
 	const struct engine_limits *l = plan->limits;
+	json_int_t memory = (json_int_t)(l->memory_bytes + plan->own_memory);
 	json_t *config = json_pack(
 		"{s:s, s:[s], s:[s], s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:i}", "NetworkMode",
 		"none", "CapDrop", "ALL", "SecurityOpt", "no-new-privileges", "Privileged", 0,
-		"ReadonlyRootfs", 1, "Init", 0, "PidsLimit", (json_int_t)l->pids, "Memory",
-		(json_int_t)l->memory_bytes, "MemorySwap", (json_int_t)l->memory_bytes, "NanoCpus",
-		nano_cpus(plan), "ShmSize", (json_int_t)l->shm_bytes, "OomScoreAdj", 500);
+		"ReadonlyRootfs", 1, "Init", 0, "PidsLimit", (json_int_t)l->pids + plan->own_pids, "Memory", memory,
+		"MemorySwap", memory, "NanoCpus", nano_cpus(plan), "ShmSize", (json_int_t)l->shm_bytes, "OomScoreAdj", 500);
 
 	assert(config);
 	(void)json_object_set_new(config, "Tmpfs", areas_of(plan));
@@ -114,15 +114,27 @@ static json_t *host_config(const struct docker_plan *plan)
 	return config;
 }
 
+static json_t *command_of(const struct docker_plan *plan)
+{
+	char lacks[32];
+	json_t *words;
+
+	(void)snprintf(lacks, sizeof(lacks), CONTAINER_LACKS "%u", plan->lacks);
+	words = json_pack("[s, s, s]", REMOTE_AGENT, CONTAINER_STDIO_WORD, lacks);
+	if (!plan->is_host)
+		(void)json_array_append_new(words, json_string(CONTAINER_ROOT_WORD));
+	return words;
+}
+
 json_t *docker_config(const struct docker_plan *plan)
 {
 	char user[24];
 	json_t *config;
 
 	(void)snprintf(user, sizeof(user), "%u:%u", plan->uid, plan->uid);
-	config = json_pack("{s:s, s:s, s:s, s:s, s:[s,s], s:[], s:[], s:{s:[s]}, s:{s:s, s:s}}",
+	config = json_pack("{s:s, s:s, s:s, s:s, s:o, s:[], s:[], s:{s:[s]}, s:{s:s, s:s}}",
 	                   "Image", plan->image, "User", user, "Hostname", "millibox", "WorkingDir",
-	                   "/", "Entrypoint", REMOTE_AGENT, CONTAINER_STDIO_WORD, "Cmd", "Env", "Healthcheck",
+	                   "/", "Entrypoint", command_of(plan), "Cmd", "Env", "Healthcheck",
 	                   "Test", "NONE", "Labels", DOCKER_LABEL, plan->instance, DOCKER_LABEL_BOX,
 	                   plan->box_id);
 	assert(config);

@@ -141,7 +141,7 @@ static void import_root(struct docker_image *image)
 	}
 	image->state = IMAGE_IMPORTING;
 	image->was_made = true;
-	image->tar = root_tar_new(dir, &names);
+	image->tar = root_tar_new(dir, &names, root_names_has);
 	path = xasprintf("/images/create?fromSrc=-&repo=%.*s&tag=%s&changes=LABEL%%20" DOCKER_LABEL
 	                 "%%3D%s",
 	                 (int)strcspn(image->tag, ":"), image->tag, strchr(image->tag, ':') + 1,

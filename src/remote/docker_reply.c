@@ -191,7 +191,11 @@ int docker_read_info(const json_t *answer, const char *runtime, struct docker_fa
 	facts->maps_ids = has_security_option(answer, "userns") ||
 	                  has_security_option(answer, "rootless");
 	facts->layers = layers_of(answer, facts->maps_ids);
+	/* Older servers ignore the wish for a namespace of groups. */
+	if (number_of(facts->api) >= number_of(API_WANTED))
+		facts->layers |= LAYER_BIT(LAYER_CGROUP_NS);
 	facts->cpus = (uint32_t)cpus;
+	copy_printable(facts->kernel, sizeof(facts->kernel), text_of(answer, "KernelVersion"));
 	facts->grade = grade_of(json_object_get(runtimes, name), name);
 	return 0;
 }

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "engine/etc_files.h"
 #include "remote/remote.h"
 #include "remote/root_tar.h"
@@ -27,11 +29,6 @@ static const struct root_name names[] = {
 	{TAR_FILE, 0644, "etc/hostname", ETC_HOSTNAME},
 	{TAR_FILE, 0644, "etc/hosts", ETC_HOSTS},
 	{TAR_FILE, 0644, "etc/resolv.conf", ""},
-};
-
-/* What the agent's rules for files depend on: see guest/main.c. */
-static const struct root_name image_names[] = {
-	{TAR_FILE, 0644, "opt/millibox/layered", ""},
 };
 
 static const struct root_name host_names[] = {
@@ -112,15 +109,30 @@ static int add_users(struct buf *b, uint32_t first_uid)
 	return r;
 }
 
+/* A directory has a slash at its end. */
+static bool is_name(const struct root_name *row, const char *path)
+{
+	size_t len = strlen(path);
+
+	return strncmp(row->name, path, len) == 0 &&
+	       (row->name[len] == '\0' || str_equal(row->name + len, "/"));
+}
+
+bool root_names_has(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (is_name(&names[i], path))
+			return true;
+	return str_equal(path, "etc/passwd") || str_equal(path, "etc/group");
+}
+
 int root_names(struct buf *b, uint32_t first_uid, bool is_host)
 {
 	int r = add_all(b, names, ARRAY_SIZE(names));
 
 	if (r >= 0)
 		r = add_users(b, first_uid);
-	if (r >= 0 && !is_host)
-		return add_all(b, image_names, ARRAY_SIZE(image_names));
-	if (r >= 0)
+	if (r >= 0 && is_host)
 		r = add_all(b, host_names, ARRAY_SIZE(host_names));
 	for (size_t i = 0; i < ARRAY_SIZE(system_dirs) && is_host && r >= 0; i++)
 		r = add_link(b, system_dirs[i]);

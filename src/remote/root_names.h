@@ -16,5 +16,8 @@
  * links such as /bin too, which are those of this host. */
 int root_names(struct buf *b, uint32_t first_uid, bool is_host) attr_must_check;
 
+/** root_names_has - whether @path, without a slash at its end, is one of those of every box. */
+bool root_names_has(const char *path);
+
 /** root_host_dirs - call @add for each path of the host that such boxes see, read-only. */
 void root_host_dirs(void (*add)(void *ctx, const char *path), void *ctx);

@@ -29,8 +29,9 @@ struct root_tar {
 	int file;            /* owned; -1: none */
 	uint64_t left;       /* bytes of @file */
 	size_t padding;      /* after them */
-	bool has_above, has_ended;
-	struct buf above, out; /* owned */
+	bool has_ended;
+	bool (*is_above)(const char *path);
+	struct buf out; /* owned */
 	struct tar_entry entry; /* its name is where the walk is */
 	uint8_t blocks[TAR_HEADERS_MAX];
 };
@@ -96,15 +97,16 @@ static void pop_dir(struct root_tar *t)
 		t->entry.name[t->levels[t->depth - 1].name_len] = '\0';
 }
 
-struct root_tar *root_tar_new(int dir, struct buf *above)
+struct root_tar *root_tar_new(int dir, struct buf *above, bool (*is_above)(const char *path))
 {
 	struct root_tar *t = NEW(struct root_tar);
 
 	t->file = -1;
-	t->out = BUF_INIT(OUT_MAX);
-	t->above = *above;
+	t->is_above = is_above;
+	/* They come first. */
+	t->out = *above;
+	t->out.max = OUT_MAX;
 	*above = BUF_INIT(above->max);
-	t->has_above = true;
 	if (dir >= 0 && push_dir(t, dir) < 0)
 		t->has_ended = true;
 	return t;
@@ -117,7 +119,6 @@ void root_tar_free(struct root_tar *t)
 	while (t->depth > 0)
 		pop_dir(t);
 	(void)fd_close(t->file);
-	buf_done(&t->above);
 	buf_done(&t->out);
 	free(t);
 }
@@ -136,13 +137,15 @@ static int add_link(struct root_tar *t, int dir, const char *name)
 static int add_dir(struct root_tar *t, int dir, const char *name)
 {
 	size_t len = strlen(t->entry.name);
+	bool is_above = t->is_above(t->entry.name);
 	int fd = fd_open_at(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	int r = fd;
 
 	t->entry.kind = TAR_DIR;
 	if (r >= 0 && len < TAR_NAME_MAX)
 		memcpy(t->entry.name + len, "/", 2);
-	if (r >= 0)
+	/* What it contains is the root's all the same. */
+	if (r >= 0 && !is_above)
 		r = add_header(&t->out, &t->entry, t->blocks);
 	if (r >= 0)
 		return push_dir(t, fd);
@@ -184,6 +187,8 @@ static int add_entry(struct root_tar *t, const struct level *at, const char *nam
 	t->entry.link[0] = '\0';
 	if (S_ISDIR(st.st_mode))
 		return add_dir(t, dir, name);
+	if (t->is_above(t->entry.name))
+		return 0;
 	if (S_ISLNK(st.st_mode))
 		return add_link(t, dir, name);
 	return S_ISREG(st.st_mode) ? add_file(t, dir, name) : 0;
@@ -241,8 +246,6 @@ static int fill(struct root_tar *t)
 	if (t->depth > 0)
 		return next_entry(t);
 	t->has_ended = true;
-	if (buf_add(&t->out, t->above.data ? t->above.data : "", t->above.len) < 0)
-		return -ENOBUFS;
 	return add_zeros(&t->out, 2 * TAR_BLOCK);
 }
 

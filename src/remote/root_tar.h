@@ -13,6 +13,7 @@
 #include "base/attr.h"
 #include "base/buf.h"
 #include "guest/tar.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -29,7 +30,11 @@ struct root_name {
 int root_tar_add(struct buf *b, const struct root_name *name) attr_must_check;
 
 void root_tar_free(struct root_tar *t);
-/** root_tar_new - @dir: owned; -1: none. @above: names of root_tar_add, which it takes. */
-struct root_tar *root_tar_new(int dir, struct buf *above) attr_owned(root_tar_free);
+/**
+ * root_tar_new - @dir: owned; -1: none. @above: names of root_tar_add, which it takes; @is_above
+ * says which those are: a path may stand in a tar once.
+ */
+struct root_tar *root_tar_new(int dir, struct buf *above,
+                              bool (*is_above)(const char *path)) attr_owned(root_tar_free);
 /** root_tar_read - Return: bytes, 0 at the end, or a negative errno. */
 ssize_t root_tar_read(struct root_tar *t, char *data, size_t size) attr_must_check;

@@ -346,6 +346,8 @@ static void close_all(struct remote *r)
 {
 	struct remote_box *box;
 
+	/* The loop has ended: nothing may stop it again. */
+	r->stopping = false;
 	/* Those that the server did not remove in time. */
 	LIST_FOREACH (box, &r->all, struct remote_box, node) {
 		r->ops->forget(box);

@@ -75,6 +75,8 @@ def box(engine, name, **fields):
     created, stream = engine.create(name, **fields)
     agent = BoxAgent(stream, created.uid)
     agent.created = created
+    # A box ends with its stream.
+    engine.agents.append(agent)
     return agent
 
 
@@ -311,11 +313,11 @@ def make_root(roots, name="base"):
     (root / "run").symlink_to("deep")
     (root / "etc/passwd").write_text("root::0:0:::\n")
     (root / "deep/er/file").write_text("from the root")
-    (root / "secret").write_text("of root")
-    (root / "secret").chmod(0o600)
+    (root / "deep/secret").write_text("of root")
+    (root / "deep/secret").chmod(0o600)
     (root / "set").write_text("x")
     (root / "set").chmod(0o6755)
-    (root / ("long" * 50)).write_text("a long name")
+    (root / "deep" / ("long" * 50)).write_text("a long name")
     os.mkfifo(root / "fifo")
     roots.chmod(0o755)
     return root
@@ -330,12 +332,12 @@ def test_root_becomes_an_image_once(start, docker, place):
     fields = dict(flags=FLAG["IMAGE"], root=b"base")
     # Both wait for the same import.
     first, second = (engine.send(Op.CREATE, name, limits=limits(), **fields) for name in ("one", "two"))
-    agents = []
+    agents = engine.agents
     for seq in (first, second):
         reply, fds = engine.answer(seq)
         agents.append(BoxAgent(socket.socket(fileno=fds[0]), reply.created.uid))
-    said = sh(agents[0], "cat /deep/er/file; echo; cat /secret 2>&1; ls -a / | tr '\\n' ' '; stat -c %a /set; ls /usr 2>&1; id -un;"
-              "touch /workspace/x && echo written; cat /long*")["stdout"].decode().splitlines()
+    said = sh(agents[0], "cat /deep/er/file; echo; cat /deep/secret 2>&1; ls -a / | tr '\\n' ' '; stat -c %a /set; ls /usr 2>&1; id -un;"
+              "touch /workspace/x && echo written; cat /deep/long*")["stdout"].decode().splitlines()
     assert said[0] == "from the root" and "Permission denied" in said[1]
     assert "fifo" not in said[2].split() and "workspace" in said[2].split()
     assert said[2].endswith("755") or "755" in said[3]
@@ -446,7 +448,9 @@ def test_what_is_no_docker_is_refused_with_a_sentence(start, answer, words):
 
 
 def test_missing_server_is_refused_with_the_remedy(start, place):
-    for sock, words in ((place / "none", "apt-get install docker.io"), (place, "Docker")):
+    (place / "file").write_text("")
+    (place / "file").chmod(0o666)
+    for sock, words in ((place / "none", "apt-get install docker.io"), (place / "file", "systemctl start docker")):
         engine = start(sock=sock)
         with pytest.raises(Failed) as refused:
             engine.probe()

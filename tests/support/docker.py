@@ -47,8 +47,10 @@ class Docker:
                 "--ip-forward=false", "--userland-proxy=false", "--exec-opt", "native.cgroupdriver=cgroupfs",
                 "--containerd-namespace", place.name, "--containerd-plugins-namespace", place.name + "-plugins",
                 "--cgroup-parent", "/" + place.name]
-        if shutil.which("runsc"):
-            argv += ["--add-runtime", f"runsc={shutil.which('runsc')}"]
+        # Boxes have no network, so gVisor needs none of its own.
+        runtimes = {"runsc": {"path": shutil.which("runsc"), "runtimeArgs": ["--network=none"]}} if shutil.which("runsc") else {}
+        (place / "daemon.json").write_text(json.dumps({"runtimes": runtimes}))
+        argv += ["--config-file", place / "daemon.json"]
         with open(place / "log", "ab") as log:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         host.wait_until(self.is_up, 30, "dockerd answers")
@@ -64,6 +66,8 @@ class Docker:
         """As a crash: no container is told."""
         self.process.kill()
         self.process.wait()
+        # containerd dies with it; nobody may have reaped that yet, and dockerd would wait for it.
+        (self.place / "exec/containerd/containerd.pid").unlink()
 
     def call(self, method, path, body=None, kind="application/json"):
         """Return: status, and what the answer says."""

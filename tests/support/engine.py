@@ -104,6 +104,7 @@ class Engine:
     def __init__(self, argv, log=None, **options):
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.seq = 0
+        self.agents = []  # whose streams must stay open
         self.events = []  # replies that nobody waited for yet, with their descriptors
 
         def arrange():
