@@ -17,8 +17,8 @@
 struct breaker {
 	unsigned failures; /* in a row */
 	uint64_t wait_us;
-	uint64_t next_us;    /* open until then */
-	bool is_trying;      /* half open: one call is under way */
+	uint64_t next_us; /* open until then */
+	bool is_trying;   /* half open: one call is under way */
 };
 
 /** breaker_allows - whether to begin a call now; its end must be reported. */

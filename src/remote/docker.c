@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -265,10 +266,13 @@ static void closedirp(DIR **dir)
  * first box: neither may replace the other's runner. */
 static int add_runners(struct docker *d, const char *path, struct error *err)
 {
-	attr_cleanup(closedirp) DIR *dir = opendir(path);
+	cleanup_close int fd = fd_open(path, O_RDONLY | O_DIRECTORY, 0);
+	attr_cleanup(closedirp) DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!dir)
-		return error_set(err, ERR_UNAVAILABLE, errno, "--runners '%.128s'", path);
+		return error_set(err, ERR_UNAVAILABLE, fd < 0 ? -fd : errno, "--runners '%.128s'",
+		                 path);
+	(void)TAKE_FD(fd);
 	for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
 		cleanup_free char *source = xasprintf("%s/%s", path, entry->d_name);
 		cleanup_free char *target = xasprintf(REMOTE_RUNNERS "/%s", entry->d_name);
@@ -345,8 +349,8 @@ static void docker_close(void *server)
 	fetcher_free(d->fetcher);
 	timer_free(d->sweep);
 	for (size_t i = 0; i < d->mounts_count + d->host_count; i++) {
-		struct docker_mount *m = i < d->mounts_count ? &d->mounts[i]
-		                                             : &d->host_mounts[i - d->mounts_count];
+		struct docker_mount *m =
+			i < d->mounts_count ? &d->mounts[i] : &d->host_mounts[i - d->mounts_count];
 
 		free(m->source);
 		free(m->target);

@@ -28,11 +28,11 @@ struct docker_image;
 struct fetcher;
 struct root_tar;
 
-#define DOCKER_LABEL     "millibox.instance"
-#define DOCKER_LABEL_BOX "millibox.box"
-#define DOCKER_NAME_LEN  96
+#define DOCKER_LABEL        "millibox.instance"
+#define DOCKER_LABEL_BOX    "millibox.box"
+#define DOCKER_NAME_LEN     96
 #define DOCKER_INSTANCE_LEN 17 /* hexadecimal, and NUL */
-#define DOCKER_TAG_LEN   129
+#define DOCKER_TAG_LEN      129
 /* Answers, which only the server bounds. */
 #define DOCKER_ANSWER_MAX (4u * 1024 * 1024)
 
@@ -54,13 +54,13 @@ struct docker {
 	struct loop *loop;
 	struct fetcher *fetcher;
 	struct breaker breaker;
-	char *socket;      /* owned */
-	char version[16];  /* "/v1.41"; "": the server's own */
+	char *socket;     /* owned */
+	char version[16]; /* "/v1.41"; "": the server's own */
 	char instance[DOCKER_INSTANCE_LEN];
 	struct docker_facts facts;
 	const struct docker_grade *grade;
 	uint32_t landlock_abi; /* of the boxes, if the server has this kernel; else 0 */
-	uint32_t first_uid; /* of the boxes */
+	uint32_t first_uid;    /* of the boxes */
 	size_t mounts_count;
 	struct docker_mount *mounts; /* of every box: agent, runners; owned */
 	size_t host_count;

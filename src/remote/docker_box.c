@@ -120,7 +120,8 @@ static int find_packages(struct docker_box *b, struct error *err)
 
 	for (size_t i = 0; i < o->bases_count; i++) {
 		cleanup_close int base = fd_open(o->bases[i], O_PATH | O_DIRECTORY, 0);
-		cleanup_close int dir = base < 0 ? base : fd_open_beneath(base, name, O_PATH | O_DIRECTORY, 0);
+		cleanup_close int dir =
+			base < 0 ? base : fd_open_beneath(base, name, O_PATH | O_DIRECTORY, 0);
 
 		if (dir >= 0 &&
 		    str_format(b->packages, sizeof(b->packages), "%s/%s", o->bases[i], name) >= 0)
@@ -376,5 +377,6 @@ void docker_box_freeze(void *server, struct remote_box *box)
 	struct docker_box *b = docker_box(box);
 
 	(void)server;
-	b->freeze = call(b, "POST", box->wants_frozen ? "/pause" : "/unpause", FREEZE_US, on_frozen);
+	b->freeze =
+		call(b, "POST", box->wants_frozen ? "/pause" : "/unpause", FREEZE_US, on_frozen);
 }

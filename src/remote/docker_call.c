@@ -11,8 +11,8 @@
 #include "base/str.h"
 #include "http/fetch.h"
 #include "io/loop.h"
-#include "json/json_dump.h"
 #include "remote/docker.h"
+#include "json/json_dump.h"
 
 /*
  * Theory of operation. Three kinds of end: the server answered, which may be a refusal; nothing
@@ -129,28 +129,27 @@ static void refuse_open(void *arg)
 
 static void start_fetch(struct docker_call *c, const struct docker_request *request)
 {
-	static const char *const json_headers[] = {"Content-Type: application/json", "Expect:",
-	                                           NULL};
-	static const char *const tar_headers[] = {"Content-Type: application/x-tar", "Expect:",
-	                                          NULL};
+	static const char *const json_headers[] = {"Content-Type: application/json",
+	                                           "Expect:", NULL};
+	static const char *const tar_headers[] = {"Content-Type: application/x-tar",
+	                                          "Expect:", NULL};
 	cleanup_free char *url = xasprintf("http://docker%s%s", c->docker->version, request->path);
 	cleanup_free char *body = request->body ? json_dump_text(request->body, 0) : NULL;
 
-	c->fetch = fetch_start(
-		c->docker->fetcher,
-		&(struct fetch_request){
-			.method = request->method,
-			.socket_path = c->docker->socket,
-			.url = url,
-			.body = body,
-			.body_len = body ? strlen(body) : 0,
-			.on_body = request->on_body ? on_body : NULL,
-			.headers = request->on_body ? tar_headers : json_headers,
-			.timeout_us = request->timeout_us,
-			.on_data = on_data,
-			.on_done = on_done,
-			.ctx = c,
-		});
+	c->fetch = fetch_start(c->docker->fetcher,
+	                       &(struct fetch_request){
+				       .method = request->method,
+				       .socket_path = c->docker->socket,
+				       .url = url,
+				       .body = body,
+				       .body_len = body ? strlen(body) : 0,
+				       .on_body = request->on_body ? on_body : NULL,
+				       .headers = request->on_body ? tar_headers : json_headers,
+				       .timeout_us = request->timeout_us,
+				       .on_data = on_data,
+				       .on_done = on_done,
+				       .ctx = c,
+			       });
 }
 
 struct docker_call *docker_call(struct docker *d, const struct docker_request *request)

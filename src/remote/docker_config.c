@@ -96,8 +96,9 @@ static json_t *host_config(const struct docker_plan *plan)
 	json_t *config = json_pack(
 		"{s:s, s:[s], s:[s], s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:i}", "NetworkMode",
 		"none", "CapDrop", "ALL", "SecurityOpt", "no-new-privileges", "Privileged", 0,
-		"ReadonlyRootfs", 1, "Init", 0, "PidsLimit", (json_int_t)l->pids + plan->own_pids, "Memory", memory,
-		"MemorySwap", memory, "NanoCpus", nano_cpus(plan), "ShmSize", (json_int_t)l->shm_bytes, "OomScoreAdj", 500);
+		"ReadonlyRootfs", 1, "Init", 0, "PidsLimit", (json_int_t)l->pids + plan->own_pids,
+		"Memory", memory, "MemorySwap", memory, "NanoCpus", nano_cpus(plan), "ShmSize",
+		(json_int_t)l->shm_bytes, "OomScoreAdj", 500);
 
 	assert(config);
 	(void)json_object_set_new(config, "Tmpfs", areas_of(plan));
@@ -134,8 +135,8 @@ json_t *docker_config(const struct docker_plan *plan)
 	(void)snprintf(user, sizeof(user), "%u:%u", plan->uid, plan->uid);
 	config = json_pack("{s:s, s:s, s:s, s:s, s:o, s:[], s:[], s:{s:[s]}, s:{s:s, s:s}}",
 	                   "Image", plan->image, "User", user, "Hostname", "millibox", "WorkingDir",
-	                   "/", "Entrypoint", command_of(plan), "Cmd", "Env", "Healthcheck",
-	                   "Test", "NONE", "Labels", DOCKER_LABEL, plan->instance, DOCKER_LABEL_BOX,
+	                   "/", "Entrypoint", command_of(plan), "Cmd", "Env", "Healthcheck", "Test",
+	                   "NONE", "Labels", DOCKER_LABEL, plan->instance, DOCKER_LABEL_BOX,
 	                   plan->box_id);
 	assert(config);
 	/* The stream is the agent's input and output. When its client is gone, its input ends, and

@@ -15,12 +15,12 @@ struct docker_plan {
 	const char *instance, *box_id; /* labels */
 	const char *runtime;           /* NULL: the server's default */
 	const struct engine_limits *limits;
-	uint32_t flags; /* enum engine_flag */
-	uint32_t uid;   /* of all processes of the box; also the group */
-	uint32_t cpus;  /* of the server */
-	uint32_t lacks; /* layers that the agent may lack: enum wire_layer */
-	bool is_host;   /* the root is the host's, not an image's */
-	uint32_t own_pids;     /* of the runtime itself, in the groups of the box */
+	uint32_t flags;    /* enum engine_flag */
+	uint32_t uid;      /* of all processes of the box; also the group */
+	uint32_t cpus;     /* of the server */
+	uint32_t lacks;    /* layers that the agent may lack: enum wire_layer */
+	bool is_host;      /* the root is the host's, not an image's */
+	uint32_t own_pids; /* of the runtime itself, in the groups of the box */
 	uint64_t own_memory;
 	const struct docker_mount *mounts, *more_mounts;
 	size_t mounts_count, more_mounts_count;

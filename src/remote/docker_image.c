@@ -44,8 +44,8 @@ struct docker_image {
 	struct list node; /* docker.images */
 	struct docker *docker;
 	enum image_state state;
-	bool is_named;    /* by the operator */
-	bool was_made;    /* in this attempt */
+	bool is_named;              /* by the operator */
+	bool was_made;              /* in this attempt */
 	char root[ENGINE_ROOT_LEN]; /* "": the host's */
 	char tag[DOCKER_TAG_LEN];
 	struct list waiting; /* struct docker_image_wait */
@@ -114,8 +114,7 @@ static int open_root(const struct docker *d, const char *name, struct error *err
 	for (size_t i = 0; i < o->bases_count && dir == -ENOENT; i++) {
 		cleanup_close int base = fd_open(o->bases[i], O_PATH | O_DIRECTORY, 0);
 
-		dir = base < 0 ? base
-		               : fd_open_beneath(base, name, O_RDONLY | O_DIRECTORY, 0);
+		dir = base < 0 ? base : fd_open_beneath(base, name, O_RDONLY | O_DIRECTORY, 0);
 	}
 	if (dir >= 0)
 		return dir;

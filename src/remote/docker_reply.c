@@ -76,8 +76,7 @@ static unsigned number_of(const char *version)
 		return 0;
 	memcpy(major, version, len);
 	major[len] = '\0';
-	if (parse_u64(major, &a) < 0 || parse_u64(version + len + 1, &b) < 0 || a > 1000 ||
-	    b > 999)
+	if (parse_u64(major, &a) < 0 || parse_u64(version + len + 1, &b) < 0 || a > 1000 || b > 999)
 		return 0;
 	return (unsigned)(a * 1000 + b);
 }
@@ -188,8 +187,8 @@ int docker_read_info(const json_t *answer, const char *runtime, struct docker_fa
 		                 "it has no runtime '%.40s': name the program in 'runtimes' of "
 		                 "/etc/docker/daemon.json, then systemctl restart docker",
 		                 runtime);
-	facts->maps_ids = has_security_option(answer, "userns") ||
-	                  has_security_option(answer, "rootless");
+	facts->maps_ids =
+		has_security_option(answer, "userns") || has_security_option(answer, "rootless");
 	facts->layers = layers_of(answer, facts->maps_ids);
 	/* Older servers ignore the wish for a namespace of groups. */
 	if (number_of(facts->api) >= number_of(API_WANTED))

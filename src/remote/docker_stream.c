@@ -21,9 +21,9 @@
  * the end of the head are read.
  */
 
-#define HEAD_MAX    8192
-#define RAW_BYTES   (32 * 1024)
-#define TIMEOUT_US  (10 * USEC_PER_SEC)
+#define HEAD_MAX   8192
+#define RAW_BYTES  (32 * 1024)
+#define TIMEOUT_US (10 * USEC_PER_SEC)
 /* What an agent writes there is a bug of ours or a sanitizer's report. */
 #define STDERR_LINES 8
 

@@ -21,7 +21,7 @@ struct pipe {
 };
 
 struct relay {
-	int near; /* owned */
+	int near;                  /* owned */
 	struct remote_stream *far; /* owned */
 	struct watch *near_watch, *far_watch;
 	struct pipe up, down; /* to the agent, to the daemon */
@@ -102,8 +102,8 @@ static void set_watches(struct relay *r)
 	          (down && !r->down.has_ended ? WATCH_READ : 0) | (up ? 0 : WATCH_WRITE));
 }
 
-/* The far end decides: what it sent before its end is passed on first. When the daemon leaves, there
- * is nobody to pass anything on to. */
+/* The far end decides: what it sent before its end is passed on first. When the daemon leaves,
+ * there is nobody to pass anything on to. */
 static void on_ready(void *ctx, int events)
 {
 	struct relay *r = ctx;

@@ -36,9 +36,9 @@ struct timer;
 
 struct remote_options {
 	int fd;
-	const char *server;         /* name of a row of servers[] in serve.c: "docker" */
-	const char *socket;         /* of the server; NULL: its usual place */
-	const char *image;          /* for boxes without a root of their own; NULL: the host's /usr */
+	const char *server; /* name of a row of servers[] in serve.c: "docker" */
+	const char *socket; /* of the server; NULL: its usual place */
+	const char *image;  /* for boxes without a root of their own; NULL: the host's /usr */
 	const char *container_runtime; /* NULL: the server's default */
 	const char *agent;
 	size_t runners_count, bases_count;
@@ -101,7 +101,8 @@ struct remote_ops {
 	void (*freeze)(void *server, struct remote_box *box);
 	/** No answer: the program ends. */
 	void (*forget)(struct remote_box *box);
-	/** In any state; ends what is in progress; answered by box_is_gone, however long it takes. */
+	/** In any state; ends what is in progress; answered by box_is_gone, however long it takes.
+	 */
 	void (*destroy)(void *server, struct remote_box *box);
 };
 extern const struct remote_ops docker_ops;

@@ -26,12 +26,12 @@ struct level {
 struct root_tar {
 	struct level levels[DEPTH_MAX];
 	size_t depth;
-	int file;            /* owned; -1: none */
-	uint64_t left;       /* bytes of @file */
-	size_t padding;      /* after them */
+	int file;       /* owned; -1: none */
+	uint64_t left;  /* bytes of @file */
+	size_t padding; /* after them */
 	bool has_ended;
 	bool (*is_above)(const char *path);
-	struct buf out; /* owned */
+	struct buf out;         /* owned */
 	struct tar_entry entry; /* its name is where the walk is */
 	uint8_t blocks[TAR_HEADERS_MAX];
 };

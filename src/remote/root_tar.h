@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * DOC: a directory as a tar, made while it is read: the root of boxes on its way to a server. Files,
- * directories and symbolic links only, without set-id bits; all belong to root, which no process of
- * a box is. Above the directory come the names that every box needs: whatever the root has there,
- * the box finds ours.
+ * DOC: a directory as a tar, made while it is read: the root of boxes on its way to a server.
+ * Files, directories and symbolic links only, without set-id bits; all belong to root, which no
+ * process of a box is. Above the directory come the names that every box needs: whatever the root
+ * has there, the box finds ours.
  *
  * What cannot be read is left out: the payload, which has another id, could not read it either.
  */
@@ -34,7 +34,7 @@ void root_tar_free(struct root_tar *t);
  * root_tar_new - @dir: owned; -1: none. @above: names of root_tar_add, which it takes; @is_above
  * says which those are: a path may stand in a tar once.
  */
-struct root_tar *root_tar_new(int dir, struct buf *above,
-                              bool (*is_above)(const char *path)) attr_owned(root_tar_free);
+struct root_tar *root_tar_new(int dir, struct buf *above, bool (*is_above)(const char *path))
+	attr_owned(root_tar_free);
 /** root_tar_read - Return: bytes, 0 at the end, or a negative errno. */
 ssize_t root_tar_read(struct root_tar *t, char *data, size_t size) attr_must_check;

@@ -281,9 +281,9 @@ static void ignore(struct remote *r, const struct engine_request *req)
 /* request_check lets only requests through. */
 static void (*const actions[ENGINE_OP_COUNT])(struct remote *r,
                                               const struct engine_request *req) = {
-	[ENGINE_PROBE] = do_probe,    [ENGINE_CREATE] = do_create, [ENGINE_DESTROY] = do_destroy,
-	[ENGINE_FREEZE] = do_freeze,  [ENGINE_ADOPT] = do_refuse,  [ENGINE_END] = do_end,
-	[ENGINE_CLAIM] = ignore,      [ENGINE_REACH] = do_refuse,
+	[ENGINE_PROBE] = do_probe,   [ENGINE_CREATE] = do_create, [ENGINE_DESTROY] = do_destroy,
+	[ENGINE_FREEZE] = do_freeze, [ENGINE_ADOPT] = do_refuse,  [ENGINE_END] = do_end,
+	[ENGINE_CLAIM] = ignore,     [ENGINE_REACH] = do_refuse,
 };
 
 /* Return: whether there may be more. */
