@@ -30,19 +30,9 @@
 
 #define DOCKER_SOCKET "/var/run/docker.sock"
 #define PROBE_US      (10 * USEC_PER_SEC)
-#define LIST_US       (30 * USEC_PER_SEC)
-#define REMOVE_US     (30 * USEC_PER_SEC)
 #define SWEEP_US      (60 * USEC_PER_SEC)
 /* Where ids in containers are not those of the host, only the first 65536 exist. */
 #define MAPPED_FIRST_UID 1000
-
-/* The names of containers that are to be removed, one after the other. */
-struct sweep {
-	struct docker *docker;
-	json_t *list; /* owned */
-	size_t next;
-	bool is_first;
-};
 
 #define AGENT_LAYERS                                                                               \
 	(LAYER_BIT(LAYER_CAPS) | LAYER_BIT(LAYER_NO_NEW_PRIVS) | LAYER_BIT(LAYER_SECCOMP) |        \
@@ -91,99 +81,18 @@ static void answer_probe(struct docker *d)
 	remote_probed(d->remote, &probe);
 }
 
-static void end_sweep(struct sweep *s)
-{
-	struct docker *d = s->docker;
-	bool is_first = s->is_first;
-
-	json_decref(s->list);
-	free(s);
-	timer_start(d->sweep, SWEEP_US);
-	if (is_first)
-		answer_probe(d);
-}
-
-static void remove_next(struct sweep *s);
-
-static void on_swept(void *ctx, const struct docker_answer *answer)
-{
-	struct sweep *s = ctx;
-
-	if (answer->err || (answer->status >= 300 && answer->status != 404))
-		log_warn("container %s of an earlier life is not removed yet, trying later",
-		         docker_read_name(s->list, s->next - 1));
-	remove_next(s);
-}
-
-/* "millibox-INSTANCE-BOX". Return: NULL: not a name of ours. */
-static const char *box_of(const struct docker *d, const char *name)
-{
-	char prefix[DOCKER_NAME_LEN];
-
-	(void)snprintf(prefix, sizeof(prefix), "millibox-%s-", d->instance);
-	if (!name || !str_has_prefix(name, prefix))
-		return NULL;
-	name += strlen(prefix);
-	return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789") == strlen(name) ? name : NULL;
-}
-
-static void remove_next(struct sweep *s)
-{
-	while (s->next < json_array_size(s->list)) {
-		const char *name = docker_read_name(s->list, s->next++);
-		const char *box = box_of(s->docker, name);
-		cleanup_free char *path = NULL;
-
-		/* A label can be given to anything: both must fit. */
-		if (!box || remote_has_box(s->docker->remote, box))
-			continue;
-		log_info("removing container %s of an earlier life", name);
-		path = xasprintf("/containers/%s?force=1&v=1", name);
-		(void)docker_call(s->docker, &(struct docker_request){
-						     .method = "DELETE",
-						     .path = path,
-						     .timeout_us = REMOVE_US,
-						     .on_done = on_swept,
-						     .ctx = s,
-					     });
-		return;
-	}
-	end_sweep(s);
-}
-
-static void on_listed(void *ctx, const struct docker_answer *answer)
-{
-	struct sweep *s = ctx;
-
-	if (!answer->err && answer->status == 200)
-		s->list = json_incref((json_t *)answer->json);
-	else if (s->is_first)
-		log_warn("containers of an earlier life are not found yet, trying later");
-	remove_next(s);
-}
-
-static void begin_sweep(struct docker *d, bool is_first)
-{
-	struct sweep *s = NEW(struct sweep);
-	cleanup_free char *path = xasprintf(
-		"/containers/json?all=1&filters=%%7B%%22label%%22%%3A%%5B%%22" DOCKER_LABEL
-		"%%3D%s%%22%%5D%%7D",
-		d->instance);
-
-	s->docker = d;
-	s->is_first = is_first;
-	(void)docker_call(d, &(struct docker_request){
-				     .method = "GET",
-				     .path = path,
-				     .timeout_us = LIST_US,
-				     .on_done = on_listed,
-				     .ctx = s,
-			     });
-}
-
 static void on_sweep_due(void *ctx)
 {
-	begin_sweep(ctx, false);
+	struct docker *d = ctx;
+
+	timer_start(d->sweep, SWEEP_US);
+	docker_sweep(d, NULL);
+}
+
+static void on_swept(struct docker *d)
+{
+	timer_start(d->sweep, SWEEP_US);
+	answer_probe(d);
 }
 
 static void give_up(struct docker *d, const struct docker_answer *answer, struct error *err)
@@ -206,7 +115,7 @@ static void on_info(void *ctx, const struct docker_answer *answer)
 	d->grade = &grades[d->facts.grade];
 	find_landlock(d);
 	d->first_uid = d->facts.maps_ids ? MAPPED_FIRST_UID : (uint32_t)d->options->uid_base + 1;
-	begin_sweep(d, true);
+	docker_sweep(d, on_swept);
 }
 
 static void ask(struct docker *d, const char *path, docker_done_fn *on_done)

@@ -4,7 +4,8 @@
 /*
  * DOC: the Docker Engine as a server of boxes (also Podman's service, which speaks the same API).
  *
- *   docker.c         struct remote_ops; probe; what an earlier life left
+ *   docker.c         struct remote_ops; probe
+ *   docker_sweep.c   what an earlier life left
  *   docker_box.c     a box: image, create, attach, start, wait, remove
  *   docker_call.c    one call of the API: bounded, with a time limit, behind the circuit breaker
  *   docker_config.c  the description of a container; pure
@@ -128,6 +129,14 @@ void docker_image_put(struct docker_image_wait *wait);
 /** docker_image_is_lost - somebody removed it: it is made again. */
 void docker_image_is_lost(struct docker_image *image);
 void docker_images_free(struct docker *d);
+/** docker_image_tag - of a root, as it is now; "": the host's. Return: 0, or -1 with *err. */
+int docker_image_tag(const struct docker *d, const char *root, char ret_tag[DOCKER_TAG_LEN],
+                     struct error *err) attr_must_check;
+
+/* docker_sweep.c */
+/** docker_sweep - remove containers that belong to no box, then images of roots that are gone or
+ * have changed. @on_done: NULL, or called once the containers are gone. */
+void docker_sweep(struct docker *d, void (*on_done)(struct docker *d));
 
 /* docker_box.c */
 void docker_box_create(void *server, struct remote_box *box);

@@ -242,18 +242,24 @@ static int key_of(const struct docker *d, const char *root, char ret_key[KEY_LEN
 	return 0;
 }
 
-static int tag_of(const struct docker *d, const char *root, bool is_named,
-                  char ret_tag[DOCKER_TAG_LEN], struct error *err)
+int docker_image_tag(const struct docker *d, const char *root, char ret_tag[DOCKER_TAG_LEN],
+                     struct error *err)
 {
 	char key[KEY_LEN];
 
-	if (is_named)
-		return str_copy(ret_tag, DOCKER_TAG_LEN, d->options->image) < 0
-		               ? error_set(err, ERR_CONFIG, 0, "the name of the image is too long")
-		               : 0;
 	if (key_of(d, root, key, err) < 0)
 		return -1;
 	(void)snprintf(ret_tag, DOCKER_TAG_LEN, "millibox/%s:%s", d->instance, key);
+	return 0;
+}
+
+static int tag_of(const struct docker *d, const char *root, bool is_named,
+                  char ret_tag[DOCKER_TAG_LEN], struct error *err)
+{
+	if (!is_named)
+		return docker_image_tag(d, root, ret_tag, err);
+	if (str_copy(ret_tag, DOCKER_TAG_LEN, d->options->image) < 0)
+		return error_set(err, ERR_CONFIG, 0, "the name of the image is too long");
 	return 0;
 }
 

@@ -226,6 +226,13 @@ const char *docker_read_name(const json_t *answer, size_t i)
 	return name && name[0] == '/' ? name + 1 : name;
 }
 
+const char *docker_read_tag(const json_t *answer, size_t i)
+{
+	const json_t *tags = json_object_get(json_array_get(answer, i), "RepoTags");
+
+	return json_string_value(json_array_get(tags, 0));
+}
+
 bool docker_has_volumes(const json_t *image)
 {
 	return json_object_size(json_object_get(json_object_get(image, "Config"), "Volumes")) > 0;

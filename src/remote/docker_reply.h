@@ -37,5 +37,7 @@ void docker_read_message(const json_t *answer, char *ret_text, size_t size);
 int docker_read_exit(const json_t *answer);
 /** docker_read_name - of the @i-th container of a list, without its slash. Return: NULL: none. */
 const char *docker_read_name(const json_t *answer, size_t i);
+/** docker_read_tag - the first of the @i-th image of a list. Return: NULL: none. */
+const char *docker_read_tag(const json_t *answer, size_t i);
 /** docker_has_volumes - whether an image has places without a limit of size. */
 bool docker_has_volumes(const json_t *image);

@@ -362,6 +362,15 @@ def test_root_becomes_an_image_once(start, docker, place):
     box(again, "five", **fields)
     assert len(set(docker.images()) - set(made)) >= 1
     again.destroy("five")
+    again.close()
+    # Images of what is no more are removed, those of others are not.
+    shutil.rmtree(root)
+    docker.load_image("foreign:1", tar_of({"bin/x": b""}), [f"LABEL millibox.instance={next(iter(made)).split('/')[1].split(':')[0]}"])
+    last = start("--roots", str(roots))
+    last.probe()
+    host.wait_until(lambda: not [tag for tag in docker.images() if tag.split(":")[0] in {m.split(":")[0] for m in made}])
+    assert "foreign:1" in docker.images()
+    docker.call("DELETE", "/images/foreign:1")
 
 
 def test_image_by_name(start, docker):
@@ -420,6 +429,7 @@ def test_unknown_runtime_is_refused_before_anything_starts(start):
 
 HTML = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 13\r\n\r\n<html></html>"
 ENDLESS = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+
 
 
 def flood():

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import pathlib
+import secrets
 import shutil
 import socket
 import subprocess
@@ -34,8 +35,9 @@ class Docker:
     """A dockerd below a directory of its own."""
 
     def __init__(self):
-        # Short: the names of its sockets are bounded.
-        self.place = pathlib.Path(tempfile.mkdtemp(prefix="mb-docker-", dir="/tmp"))
+        # Short, for its sockets have bounded names; a namespace of containerd has no "_".
+        self.place = pathlib.Path("/tmp", "mb-docker-" + secrets.token_hex(6))
+        self.place.mkdir(mode=0o755)
         self.socket = str(self.place / "sock")
         self.process = None
         self.start()
