@@ -57,7 +57,7 @@ static const struct item {
 	{"max-memory",        TO_U64,     AT_MAX(memory_bytes),          "bytes a box may be given"},
 	{"max-disk",          TO_U64,     AT_MAX(workspace_bytes),       "bytes a workspace may be given"},
 	{"max-pids",          TO_U32,     AT_MAX(pids),                  "processes a box may be given"},
-	{"max-cpu",           TO_U32,     AT_MAX(cpu_millicores),        "thousandths of a core"},
+	{"max-cpu",           TO_U32,     AT_MAX(cpu_millicores),        "thousandths of a core, 0 for all cores"},
 	{"log-level",         TO_LEVEL,   AT(log_level),                 "error, warn, info or debug"},
 	{"log-format",        TO_FORMAT,  AT(log_format),                "text or json"},
 	{"help",              TO_NOTHING, 0,                             "this text"},
@@ -204,6 +204,9 @@ int main(int argc, char **argv)
 	if (!o->server || !o->agent || !o->runtime_dir || o->runners_count == 0 ||
 	    o->uid_base == 0 || o->uid_base > UINT32_MAX - REMOTE_BOXES_MAX - 1)
 		return usage(stderr);
+	/* All cores, of which the server knows how many there are. */
+	if (o->maxima.cpu_millicores == 0)
+		args.options.maxima.cpu_millicores = request_limits_most().cpu_millicores;
 	log_setup("millibox-remote", (enum log_level)args.log_level,
 	          (enum log_format)args.log_format);
 	(void)signal(SIGPIPE, SIG_IGN);
