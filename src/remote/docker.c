@@ -114,7 +114,7 @@ static void on_info(void *ctx, const struct docker_answer *answer)
 	}
 	d->grade = &grades[d->facts.grade];
 	find_landlock(d);
-	d->first_uid = d->facts.maps_ids ? MAPPED_FIRST_UID : (uint32_t)d->options->uid_base + 1;
+	d->first_uid = d->facts.maps_ids ? MAPPED_FIRST_UID : remote_uids(d->options).boxes;
 	docker_sweep(d, on_swept);
 }
 
@@ -286,7 +286,7 @@ static void *docker_open(struct remote *r, const struct remote_options *options,
 	d->sweep = timer_new(d->loop, on_sweep_due, d);
 	d->fetcher = fetcher_new(d->loop, err);
 	if (d->fetcher && check_image_name(options->image, err) == 0 && add_mounts(d, err) == 0 &&
-	    privilege_drop(d->socket, (uint32_t)options->uid_base, err) == 0)
+	    privilege_drop(d->socket, remote_uids(options).own, err) == 0)
 		return d;
 	docker_close(d);
 	return NULL;

@@ -202,7 +202,7 @@ int main(int argc, char **argv)
 	if (r >= 0)
 		return r;
 	if (!o->server || !o->agent || !o->runtime_dir || o->runners_count == 0 ||
-	    o->uid_base == 0 || o->uid_base > UINT32_MAX - REMOTE_BOXES_MAX - 1)
+	    o->uid_base == 0 || o->uid_base > UINT32_MAX - REMOTE_BOXES_MAX - 2)
 		return usage(stderr);
 	/* All cores, of which the server knows how many there are. */
 	if (o->maxima.cpu_millicores == 0)

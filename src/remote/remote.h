@@ -47,7 +47,7 @@ struct remote_options {
 	const char *addon;                   /* NULL: none */
 	const char *runtime_dir;
 	const char *handover; /* tells the daemons of a host apart; NULL: runtime_dir does */
-	uint64_t uid_base;
+	uint64_t uid_base;    /* ours; then those of the boxes, then the daemon's */
 	uint64_t identity;
 	struct engine_limits maxima;
 };
@@ -109,6 +109,11 @@ extern const struct remote_ops docker_ops;
 
 /* serve.c */
 struct remote;
+/** remote_uids - of the program, the first box and the daemon, on the host. */
+struct remote_uids {
+	uint32_t own, boxes, daemon;
+};
+struct remote_uids remote_uids(const struct remote_options *options);
 /** remote_serve - until the daemon is gone and no box is left. */
 int remote_serve(const struct remote_options *options, struct error *err) attr_must_check;
 struct loop *remote_loop(struct remote *r);

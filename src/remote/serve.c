@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -38,8 +39,16 @@ struct remote {
 	struct map *boxes; /* by id */
 	struct list all;
 	uint32_t slots_next;
+	uint32_t daemon_uid; /* 0: it keeps its own */
 	bool slots[REMOTE_BOXES_MAX];
 };
+
+struct remote_uids remote_uids(const struct remote_options *options)
+{
+	uint32_t own = (uint32_t)options->uid_base;
+
+	return (struct remote_uids){own, own + 1, own + 1 + REMOTE_BOXES_MAX};
+}
 
 struct loop *remote_loop(struct remote *r)
 {
@@ -140,6 +149,7 @@ void remote_probed(struct remote *r, const struct engine_probe *probe)
 	reply.probe = *probe;
 	reply.probe.boxes_max = REMOTE_BOXES_MAX;
 	reply.probe.identity = r->options->identity;
+	reply.probe.daemon_uid = r->daemon_uid;
 	r->is_probed = true;
 	r->probe_seq = 0;
 	remote_reply(r, &reply, NULL, 0);
@@ -370,6 +380,8 @@ int remote_serve(const struct remote_options *options, struct error *err)
 
 	r->options = options;
 	r->sock = options->fd;
+	/* Asked before the server's file gives it up. */
+	r->daemon_uid = geteuid() == 0 ? remote_uids(options).daemon : 0;
 	r->loop = loop_new();
 	r->boxes = map_new();
 	list_init(&r->all);
