@@ -48,9 +48,21 @@ static int add_path(int ruleset, const struct confine_path *path, uint64_t handl
 	               : 0;
 }
 
+static long landlock_abi(void)
+{
+	return syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+}
+
+uint32_t confine_landlock_abi(void)
+{
+	long abi = landlock_abi();
+
+	return abi > 0 ? (uint32_t)abi : 0;
+}
+
 int confine_files(long abi_min, const struct confine_path *paths, size_t count)
 {
-	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	long abi = landlock_abi();
 	uint64_t handled = known_rights(abi);
 	cleanup_close int ruleset = -1;
 	int r;

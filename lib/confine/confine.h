@@ -31,6 +31,8 @@ struct confine_calls {
 
 /** confine_begin - no new privileges, no core dump, no tracer. */
 int confine_begin(void) attr_must_check;
+/** confine_landlock_abi - of the kernel; 0: it has no Landlock. */
+uint32_t confine_landlock_abi(void);
 /** confine_files - only @paths from now on. -EOPNOTSUPP: Landlock is older than ABI @abi_min. */
 int confine_files(long abi_min, const struct confine_path *paths, size_t count) attr_must_check;
 /** confine_memory - RLIMIT_DATA; not in a sanitized build, whose shadow memory would count. */

@@ -216,6 +216,26 @@ static size_t on_write(char *data, size_t size, size_t count, void *ctx)
 	return 0;
 }
 
+static size_t on_read(char *data, size_t size, size_t count, void *ctx)
+{
+	struct fetch *f = ctx;
+	ssize_t n = -1;
+
+	if (!f->is_cancelled)
+		n = f->request.on_body(f->request.ctx, data, size * count);
+	if (n >= 0)
+		return (size_t)n;
+	f->is_stopped = true;
+	return CURL_READFUNC_ABORT;
+}
+
+static void set_streamed_body(struct fetch *f)
+{
+	(void)curl_easy_setopt(f->easy, CURLOPT_UPLOAD, 1L);
+	(void)curl_easy_setopt(f->easy, CURLOPT_READFUNCTION, on_read);
+	(void)curl_easy_setopt(f->easy, CURLOPT_READDATA, f);
+}
+
 static void add_headers(struct fetch *f, const char *const *headers)
 {
 	for (; headers && *headers; headers++) {
@@ -247,6 +267,10 @@ static void set_options(struct fetch *f, const struct fetch_request *r)
 		(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len);
 		(void)curl_easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, r->body);
 	}
+	if (r->socket_path)
+		(void)curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, r->socket_path);
+	if (r->on_body)
+		set_streamed_body(f);
 	(void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, r->method);
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct fetch;
 struct fetcher;
@@ -18,9 +19,13 @@ struct loop;
 
 struct fetch_request {
 	const char *method;
+	const char *socket_path; /* NULL: TCP */
 	const char *url;
 	const char *body; /* copied; NULL: none */
 	size_t body_len;
+	/* Streams a body of any length instead of @body: store up to @size bytes. Return: how many,
+	 * 0: the end, < 0: abort; the peer sees a truncated body. */
+	ssize_t (*on_body)(void *ctx, char *data, size_t size);
 	const char *const *headers; /* "Name: value", NULL-terminated; copied */
 	uint64_t timeout_us;        /* of the whole; 0: none */
 	/* A piece of the answer's body. Return < 0 to stop; on_done follows. */

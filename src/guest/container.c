@@ -28,6 +28,8 @@ static int read_words(struct container *c, char **argv)
 			c->is_used = true;
 		else if (str_equal(*argv, CONTAINER_STDIO_WORD))
 			c->is_used = c->by_stdio = true;
+		else if (str_equal(*argv, CONTAINER_ROOT_WORD))
+			c->has_own_root = true;
 		else if (str_has_prefix(*argv, CONTAINER_LACKS) &&
 		         parse_u64(*argv + strlen(CONTAINER_LACKS), &lacks) < 0)
 			return -EINVAL;

@@ -13,6 +13,7 @@ struct agent;
 struct container {
 	bool is_used;
 	bool by_stdio;
+	bool has_own_root;
 	int output;     /* of the control stream, if its input cannot be written; or -1 */
 	uint32_t lacks; /* mask of enum wire_layer that may be missing */
 };

@@ -21,6 +21,9 @@
  * What was unpacked before a bad entry stays; an incomplete file does not.
  */
 
+/* Of files in an archive: the payload's id where it has one of its own. */
+#define ARCHIVE_OWNER 1000
+
 struct archive {
 	const struct file_job *job;
 	struct file_out *out;
@@ -60,6 +63,7 @@ static int put_header(struct archive *a, const struct file_found *found, struct 
 	size_t len = strlen(found->path);
 
 	e->mode = found->st->st_mode & 0777;
+	e->owner = ARCHIVE_OWNER;
 	e->mtime = found->st->st_mtim.tv_sec > 0 ? (uint64_t)found->st->st_mtim.tv_sec : 0;
 	memcpy(e->name, found->path, len + 1);
 	if (e->kind == TAR_DIR && len < TAR_NAME_MAX)

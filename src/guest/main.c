@@ -137,10 +137,10 @@ static int open_places(struct agent *a, struct error *err)
 	return a->run_dir < 0 ? -1 : 0;
 }
 
-/* Only the engine's skeleton of layered roots has it; no payload has run yet. */
-static bool has_own_root(void)
+/* Only the engine's skeleton of layered roots has the file; no payload has run yet. */
+static bool has_own_root(const struct agent *a)
 {
-	return access("/opt/millibox/layered", F_OK) == 0;
+	return a->container.has_own_root || access("/opt/millibox/layered", F_OK) == 0;
 }
 
 static int make_ruleset(struct agent *a, struct error *err)
@@ -148,7 +148,7 @@ static int make_ruleset(struct agent *a, struct error *err)
 	a->landlock_abi = landlock_abi();
 	if (a->landlock_abi == 0)
 		return 0;
-	a->ruleset = landlock_make(a->landlock_abi, has_own_root(), err);
+	a->ruleset = landlock_make(a->landlock_abi, has_own_root(a), err);
 	if (a->ruleset < 0)
 		return -1;
 	a->layers |= LAYER_BIT(LAYER_LANDLOCK);

@@ -65,8 +65,8 @@ static void put_header(uint8_t *block, const struct tar_entry *e, char type, uin
 	put_text(block, NAME, e->name);
 	put_text(block, LINK, e->link);
 	put_octal(block, MODE, e->mode & 0777);
-	put_octal(block, UID, 1000);
-	put_octal(block, GID, 1000);
+	put_octal(block, UID, e->owner);
+	put_octal(block, GID, e->owner);
 	put_octal(block, SIZE, size <= OCTAL_SIZE_MAX ? size : 0);
 	put_octal(block, MTIME, e->mtime <= OCTAL_SIZE_MAX ? e->mtime : 0);
 	block[TYPE.off] = (uint8_t)type;

@@ -33,6 +33,7 @@ struct tar_entry {
 	uint32_t mode;
 	uint64_t size;
 	uint64_t mtime; /* seconds */
+	uint32_t owner; /* tar_write: user and group */
 	char name[TAR_NAME_MAX + 1];
 	char link[TAR_NAME_MAX + 1];
 };

@@ -14,5 +14,7 @@
 /* Followed by a mask of enum wire_layer, decimal: what the agent and its payloads may lack because
  * the runtime's kernel does not have it. HELLO says what was applied. */
 #define CONTAINER_LACKS "lacks="
+/* The root is an image's: its programs may be anywhere in it. */
+#define CONTAINER_ROOT_WORD "own-root"
 /* Not with CONTAINER_STDIO_WORD: the agent writes one byte there when it has said HELLO. */
 #define CONTAINER_READY_FD 5
