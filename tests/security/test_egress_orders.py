@@ -198,7 +198,7 @@ def test_tenants_within_their_limits_do_not_end_the_proxy(small):
     held = []
     for tenant in (1, 2, 3):
         opened = proxy.open(tenant, rules, connections=1000, tenant=tenant, secrets=8, more=secrets(server.port))
-        held += hold_answers(opened, server, 150)
+        held += hold_answers(opened, server, 60)
         host.await_rest(before, "the proxy")
         assert ask(address, get(f"http://{OPEN}:{server.port}/")).endswith(b"reached"), tenant
     assert proxy.pid() == before
