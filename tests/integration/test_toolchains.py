@@ -242,7 +242,7 @@ def test_the_shared_environment_refuses_too(make_daemon, runners, place):
         assert not languages(client)["python"]["available"]
         first = client.post("/workspace/se/execute_code/one", {"code": "1", "script_type": "python"})
         # Its sessions have the template of Python.
-        assert first.status == 400 and "millibox languages --install python (apt-get install python3)" in first.json["error_detail"], first
+        assert first.status == 400 and "millibox languages --install python (apt-get install python3 python3-pip-whl)" in first.json["error_detail"], first
         second = client.post("/workspace/se/v2/execute_code", {"handler_code": "def handler(e): pass", "event": {}})
         assert (second.status, second.json["detail"]["error_code"]) == (400, "Sandbox.InvalidParameter")
 
