@@ -172,6 +172,8 @@ static void on_link_lost(void *ctx, const struct error *err)
 {
 	struct engine_box *b = ctx;
 
+	/* Its boxes die with an engine, perhaps before its end was read. */
+	engine_driver_notice_end(engine_of(b));
 	if (b->state == ENGINE_BOX_BUILDING && !b->adopted && err->code == ERR_AGENT_LOST &&
 	    b->engine_has)
 		timer_start(b->timer, ENGINE_REASON_TIMEOUT_US);

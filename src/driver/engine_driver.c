@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 /*
@@ -214,6 +215,15 @@ void engine_driver_lose(struct engine_driver *e, const struct error *err)
 	}
 	engine_driver_drop(e, err);
 	e->on_engine_lost(e->ctx, err);
+}
+
+void engine_driver_notice_end(struct engine_driver *e)
+{
+	char byte;
+
+	if (e->starter && e->sock >= 0 &&
+	    recv(e->sock, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) == 0)
+		on_socket(e, WATCH_READ);
 }
 
 /* Else an engine that keeps boxes would wait for another daemon. */

@@ -167,6 +167,8 @@ int engine_driver_probed(struct engine_driver *e, const struct engine_probe *pro
                          struct error *err) attr_must_check;
 /** engine_driver_listen - to the engine, from now on. */
 int engine_driver_listen(struct engine_driver *e, struct error *err) attr_must_check;
+/** engine_driver_notice_end - if an engine that is started again has ended, say so now. */
+void engine_driver_notice_end(struct engine_driver *e);
 /** engine_driver_drop - @err: why the engine is not used any more: end all boxes. */
 void engine_driver_drop(struct engine_driver *e, const struct error *err);
 /** engine_fork - Return: 0, with the socket of the process, or -1. */

@@ -175,7 +175,8 @@ def test_the_end_of_an_engine_ends_its_own_boxes_only(two, client):
     running = there.start("import time\ntime.sleep(60)")
     kill_engine(two, client, "second")
     there.wait_for("failed", "terminated")
-    assert there.info()["reason"] == "its engine has ended, and its box with it"
+    # Its box dies with the engine, and the daemon may hear of that first.
+    assert there.info()["reason"] in ("its engine has ended, and its box with it", "its box could not be made, or was lost")
     assert there.result(running)["status"] in ("crashed", "failed", "error")
     assert here.run("x")["result"] == 1  # the others go on
     assert execute(client).status == 200
