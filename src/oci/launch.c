@@ -135,7 +135,7 @@ static void keep_output(struct launch *l)
 		return;
 	}
 	for (ssize_t i = 0; i < n && l->said_len < SAID_MAX; i++)
-		l->said[l->said_len++] = text[i] >= ' ' && text[i] <= '~' ? text[i] : ' ';
+		l->said[l->said_len++] = (char)(text[i] >= ' ' && text[i] <= '~' ? text[i] : ' ');
 }
 
 static void announce_agent(struct launch *l)
