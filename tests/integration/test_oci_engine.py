@@ -242,6 +242,15 @@ def test_what_gvisor_lacks_is_refused(engine):
     assert engine.ask("DESTROY", "one")[0] == "GONE"
 
 
+def test_programs_get_terminals(engine, runtime):
+    # As for native boxes: those of sessions, which outlive the daemon where they can.
+    box = engine.create("one", flags=0 if runtime == "runsc" else KEEP).begin()
+    label = b"" if runtime == "runsc" else harness.frame("LABEL", harness.text("words"), 5)
+    box.send(label, box.beside(["/bin/sh", "-c", "tty; stty size; exit 4"], 5, rows=30, cols=90))
+    run = box.collect(5)
+    assert run["stdout"] == b"/dev/pts/0\r\n30 90\r\n" and run["done"]["status"] == 4
+
+
 def test_a_frozen_box_does_nothing_until_it_is_thawed(engine):
     box = engine.create("one").begin()
     box.send(box.exec(["/bin/sh", "-c", "while read line; do echo $line; done"], stdin=1))
