@@ -19,6 +19,7 @@ CHANNEL = 3
 REQUEST_MAX = 72 << 10
 BASH = "/bin/bash"
 INTERRUPT_AGAIN_S = 0.2
+SIGNALS_MAX = 64
 ME = f"/proc/{os.getpid()}/fd"
 # First what affects parsing of the rest, last the options, which could end the reading shell.
 SAVE = "{ shopt -p; alias -p; declare -p; declare -f; printf 'cd -- %%q\\n' \"$PWD\"; set +o; } >%s 2>/dev/null"
@@ -37,12 +38,29 @@ class Bash:
             BASH, ["bash", "--noprofile", "--norc", f"{ME}/{script}"], env,
             # Bash cannot reset signals that are ignored when it starts.
             setsigdef=[signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ])
-        self.end = os.pidfd_open(self.pid)
+        try:
+            self.end = os.pidfd_open(self.pid)
+        except OSError:  # gVisor has none
+            self.end = self.watch_signals()
         self.reader = script
         # Defines no names of its own: everything that differs between runs is in the lines themselves.
         kept = f"{ME}/{state}"
         self.write_line(f". {kept} 2>/dev/null; : >{kept}; BASH_ARGV0=bash; trap -- ".encode()
                   + quote((SAVE % kept).encode()) + b" EXIT\n")
+
+    @staticmethod
+    def watch_signals():
+        """Return: a descriptor that is readable after a signal, of which one says that bash has exited."""
+        end, other = os.pipe()
+        os.set_blocking(other, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        before = signal.set_wakeup_fd(other, warn_on_full_buffer=False)
+        if before >= 0:
+            os.close(before)
+        return end
+
+    def has_exited(self):
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def write_line(self, line):
         while line:
@@ -105,7 +123,11 @@ class Runner:
         poll = select.poll()
         poll.register(fd, select.POLLIN)
         poll.register(self.bash.end, select.POLLIN)
-        return fd in [ready for ready, _ in poll.poll()]
+        while True:
+            found = [ready for ready, _ in poll.poll()]
+            if fd in found or self.bash.has_exited():
+                return fd in found
+            os.read(self.bash.end, SIGNALS_MAX)
 
     def replace(self):
         """Bash exited: start a new one if the state was saved. Return: exit code in shell notation."""

@@ -124,6 +124,13 @@ struct ids ids_of_instance(const struct privilege *privilege, uint32_t number)
 	return ids;
 }
 
+uint32_t ids_inside(const struct host *host, uint32_t id)
+{
+	if (host->ids.mode != ENGINE_IDS_SINGLE)
+		return id;
+	return host->runtime ? 0 : BOX_PAYLOAD_ID;
+}
+
 uint32_t ids_slots(const struct ids *ids)
 {
 	uint32_t slots = ids->mode == ENGINE_IDS_SINGLE ? BOXES_MAX : ids->count / 2;

@@ -12,6 +12,7 @@
 #include "engine/cgroup.h"
 #include "engine/cgroup_io.h"
 #include "engine/engine.h"
+#include "engine/options.h"
 #include "engine/plan.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,37 +51,6 @@
 
 #define BOXES_MAX         4096
 #define HANDOVER_NAME_MAX 64
-
-struct runtime;
-
-struct options {
-	int fd;
-	const char *agent;
-	size_t runners_count;
-	const char *runners[ENGINE_RUNNERS_MAX];
-	const char *addon; /* native part of runners; NULL: none */
-	const char *runtime_dir;
-	uint64_t uid_base;
-	struct engine_limits maxima; /* of a box, set by the operator */
-	const char *handover;        /* name of the socket in the runtime directory; NULL: none */
-	uint32_t lease_ms;           /* how long boxes outlive their daemon; 0: not at all */
-	uint64_t identity;
-	size_t bases_count;
-	const char *bases[ENGINE_BASES_MAX]; /* --roots */
-	const char *zygote;                  /* library; NULL: no zygotes */
-	uint32_t zygote_forks;               /* replace a zygote after this many children */
-	uint64_t zygote_memory;              /* ... or above this many bytes */
-	uint64_t import_memory;              /* of all imports together; 0: no group for them */
-	uint64_t zygote_age_ms;              /* ... or at this age */
-	uint64_t io_bytes, io_ops;           /* of a tenant per second and disk; 0: no limit */
-	const char *bridge, *bridge_subnet;  /* millibox-bridge; NULL: boxes have no interface */
-	size_t bridge_allow_count, resolvers_count;
-	const char *bridge_allow[ENGINE_RANGES_MAX], *resolvers[ENGINE_RANGES_MAX];
-	uint32_t host_network, daemon_uid;  /* see engine.h */
-	const char *runtime_name, *binary;  /* as given to millibox-oci */
-	struct runtime *runtime;            /* NULL: native boxes */
-	const char *log_level, *log_format; /* for millibox-bridge */
-};
 
 /* Mapped after the ids of boxes: the owners of images' files, which are root and the daemon. */
 #define IDS_RESERVED 2
@@ -146,11 +116,11 @@ struct host {
 	struct handover handover;
 	uint64_t identity;
 	uint32_t landlock_abi;
-	int guard;        /* socket to the guard (guard.c); owned */
-	int bridge;       /* socket to millibox-bridge; owned; -1: none */
-	pid_t bridge_pid; /* 0: none */
-	int agent_exe;    /* sealed memfd; owned */
-	int zygote_lib;   /* sealed memfd; owned; -1: no zygotes */
+	int guard;               /* socket to the guard (guard.c); owned */
+	int bridge;              /* socket to millibox-bridge; owned; -1: none */
+	pid_t bridge_pid;        /* 0: none */
+	int agent_exe;           /* sealed memfd; owned */
+	int zygote_lib;          /* sealed memfd; owned; -1: no zygotes */
 	struct runtime *runtime; /* runtime.h; NULL: native boxes */
 	int runtime_exe;         /* its program; owned; -1: none */
 	uint32_t zygote_forks;
@@ -211,6 +181,10 @@ void instance_release(struct instance *instance);
 /** ids_of_instance - the share of @number. Pure. */
 struct ids ids_of_instance(const struct privilege *privilege, uint32_t number);
 uint32_t ids_slots(const struct ids *ids);
+/** ids_inside - what @id of a box is for the process that builds it. With a single id there is one
+ * number for all; a runtime needs that to be 0 and makes a user namespace in which it is the
+ * payload's. */
+uint32_t ids_inside(const struct host *host, uint32_t id);
 uint32_t ids_agent(const struct ids *ids, uint32_t slot);
 uint32_t ids_payload(const struct ids *ids, uint32_t slot);
 /** ids_of_images - the first owner of images' files, as the engine numbers it. */

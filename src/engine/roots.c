@@ -253,7 +253,7 @@ int roots_mount(const struct build *b, struct error *err)
 	const struct layers layers = {
 		.bytes = b->plan.limits.workspace_bytes,
 		.inodes = b->plan.limits.workspace_inodes,
-		.owner = BOX_PAYLOAD_ID,
+		.owner = ids_inside(b->host, BOX_PAYLOAD_ID),
 		.is_writable = b->host->ids.mode != ENGINE_IDS_SUBID,
 	};
 	int r = make_area(&layers);

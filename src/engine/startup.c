@@ -78,6 +78,8 @@ struct collected {
 static int open_paths(const struct options *options, struct host *host, struct collected *ret,
                       struct error *err)
 {
+	if (host->runtime && host->runtime->open(options, host, err) < 0)
+		return -1;
 	host->agent_exe = template_load(options->agent, err);
 	if (host->agent_exe < 0 || load_zygote(options, host, err) < 0)
 		return -1;
@@ -124,12 +126,24 @@ static int check_host_network(const struct host *host, struct error *err)
 	return 0;
 }
 
-static void set_runtime_facts(const struct runtime *runtime, struct plan_facts *facts)
+static struct plan_facts find_facts(const struct options *options, const struct host *host)
 {
-	facts->has_runtime = true;
-	facts->nests = runtime->nests;
-	facts->features = runtime->features;
-	facts->has_time_ns = facts->has_time_ns && runtime->has_time_ns;
+	const struct runtime *runtime = host->runtime;
+	bool is_single = host->ids.mode == ENGINE_IDS_SINGLE;
+
+	return (struct plan_facts){
+		.cgroup = host->groups.kind,
+		.cgroup_layers = host->groups.layers,
+		.has_v1 = host->groups.has_v1,
+		.has_time_ns = probe_has_time_ns() && (!runtime || runtime->has_time_ns),
+		.has_bridge = host->bridge >= 0,
+		.host_network = options->host_network,
+		.ids = host->ids.mode,
+		.has_runtime = runtime != NULL,
+		/* With a single id every runtime does: see ids_inside(). */
+		.nests = runtime && (runtime->nests || is_single),
+		.features = runtime ? runtime->features : 0,
+	};
 }
 
 static int collect(const struct options *options, const struct privilege *privilege,
@@ -162,25 +176,13 @@ static int collect(const struct options *options, const struct privilege *privil
 	host->slots = ids_slots(&host->ids);
 	if (host->slots > privilege_boxes_max())
 		host->slots = privilege_boxes_max();
-	if (host->runtime && host->runtime->open(options, host, err) < 0)
-		return -1;
 	if (bridge_start(options, host, err) < 0 || open_paths(options, host, ret, err) < 0)
 		return -1;
 	proc_masks_find(host);
 	host->landlock_abi = probe_landlock_abi();
 	if (options->host_network && check_host_network(host, err) < 0)
 		return -1;
-	host->facts = (struct plan_facts){
-		.cgroup = host->groups.kind,
-		.cgroup_layers = host->groups.layers,
-		.has_v1 = host->groups.has_v1,
-		.has_time_ns = probe_has_time_ns(),
-		.has_bridge = host->bridge >= 0,
-		.host_network = options->host_network,
-		.ids = host->ids.mode,
-	};
-	if (host->runtime)
-		set_runtime_facts(host->runtime, &host->facts);
+	host->facts = find_facts(options, host);
 	return 0;
 }
 

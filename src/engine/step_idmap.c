@@ -25,7 +25,8 @@ static int format_map(const struct build *b, char *ret_text, size_t size)
 	int r = 0;
 
 	if (ids->mode == ENGINE_IDS_SINGLE)
-		return str_format(ret_text, size, "%d %u 1\n", BOX_PAYLOAD_ID, ids->first);
+		return str_format(ret_text, size, "%u %u 1\n", ids_inside(b->host, BOX_PAYLOAD_ID),
+		                  ids->first);
 	if (ids->mode == ENGINE_IDS_RANGE && (b->plan.flags & ENGINE_FLAG_IMAGE))
 		r = str_format(files, sizeof(files), "%d %u %d\n", BOX_FILES_ID, ids_of_images(ids),
 		               IDS_RESERVED);
@@ -122,7 +123,7 @@ static int check_engine(int sync)
 
 int step_become(struct build *b, struct error *err)
 {
-	uid_t id = b->host->ids.mode == ENGINE_IDS_SINGLE ? BOX_PAYLOAD_ID : BOX_AGENT_ID;
+	uid_t id = ids_inside(b->host, BOX_AGENT_ID);
 	int r;
 
 	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)

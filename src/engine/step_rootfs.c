@@ -90,11 +90,11 @@ int step_writable(struct build *b, struct error *err)
 	const struct engine_limits *l = &b->plan.limits;
 	const unsigned long data = MS_NOSUID | MS_NODEV;
 	const unsigned long tmp = b->plan.flags & ENGINE_FLAG_EXEC_TMP ? 0 : MS_NOEXEC;
-	const unsigned agent =
-		b->host->ids.mode == ENGINE_IDS_SINGLE ? BOX_PAYLOAD_ID : BOX_AGENT_ID;
+	const unsigned agent = ids_inside(b->host, BOX_AGENT_ID);
+	const unsigned payload = ids_inside(b->host, BOX_PAYLOAD_ID);
 	/* The workspace allows exec: compiled languages run their output there. */
 	const struct area areas[] = {
-		{"workspace", l->workspace_bytes, l->workspace_inodes, BOX_PAYLOAD_ID, "755", data},
+		{"workspace", l->workspace_bytes, l->workspace_inodes, payload, "755", data},
 		{"tmp", l->tmp_bytes, l->tmp_inodes, agent, "1777", data | tmp},
 		{"dev/shm", l->shm_bytes, l->tmp_inodes, agent, "1777", data | MS_NOEXEC},
 		{"run/millibox", RUN_BYTES, RUN_INODES, agent, "755", data | MS_NOEXEC},
@@ -116,12 +116,12 @@ int step_writable(struct build *b, struct error *err)
  */
 int step_terminals(struct build *b, struct error *err)
 {
+	const unsigned payload = ids_inside(b->host, BOX_PAYLOAD_ID);
 	char options[96];
 	int r = str_format(options, sizeof(options),
-	                   "newinstance,ptmxmode=0600,mode=0600,uid=%u,gid=%u,max=%u",
-	                   BOX_PAYLOAD_ID, BOX_PAYLOAD_ID, TERMINALS_MAX);
+	                   "newinstance,ptmxmode=0600,mode=0600,uid=%u,gid=%u,max=%u", payload,
+	                   payload, TERMINALS_MAX);
 
-	(void)b;
 	if (r >= 0 &&
 	    mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC | MS_NOATIME, options) < 0)
 		r = -errno;

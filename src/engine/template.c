@@ -324,7 +324,8 @@ static int add_runners(int root, const struct runner_dirs *runners, struct error
 	return 0;
 }
 
-/* Beside the folders: a runner finds the addon as ../addon.node, a runtime starts the agent by path.
+/* Beside the folders: a runner finds the addon as ../addon.node, a runtime starts the agent by
+ * path.
  */
 static int add_program(int root, int program, const char *name, struct error *err)
 {
@@ -355,8 +356,8 @@ static int build_stage(const struct ids *ids, const struct bases *bases, struct 
 {
 	static const char *const names[] = {"template", "box",  "mask",
 	                                    "mask/dir", "proc", &ROOT_RESOLVER[1]};
-	cleanup_close int stage =
-		mount_new("tmpfs", tmpfs_options, LOCKED & ~MOUNT_ATTR_RDONLY, AT_FDCWD, ROOT_STAGE);
+	cleanup_close int stage = mount_new("tmpfs", tmpfs_options, LOCKED & ~MOUNT_ATTR_RDONLY,
+	                                    AT_FDCWD, ROOT_STAGE);
 	cleanup_close int proc = -1;
 	int r = stage;
 

@@ -89,8 +89,8 @@ static int set_limit(int resource, uint64_t value)
 	now = lim;
 	lim.cur = lim.max;
 	r = change_limit(resource, &lim, NULL);
-	/* gVisor lacks those of queues, signals and priorities, which bound nothing there. It refuses
-	 * even what changes nothing; Linux never does. */
+	/* gVisor lacks those of queues, signals and priorities, which bound nothing there. It
+	 * refuses even what changes nothing; Linux never does. */
 	return r == -EPERM && change_limit(resource, &now, NULL) == -EPERM ? 0 : r;
 }
 

@@ -6,13 +6,25 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* They never fail; an invalid id reads the current one. gVisor lacks both: there what a program
- * inherits belongs to the agent, and the program cannot open it again by name. */
+/*
+ * gVisor has no such ids: the effective ones own what is made. Signals and tracing go by the real
+ * and saved ids too, which stay. Giving them back restores the capabilities.
+ */
+static int change_effective_ids(uid_t uid, gid_t gid)
+{
+	if (uid == getuid() && setresuid((uid_t)-1, uid, (uid_t)-1) < 0)
+		return -errno;
+	if (setresgid((gid_t)-1, gid, (gid_t)-1) < 0 || setresuid((uid_t)-1, uid, (uid_t)-1) < 0)
+		return -errno;
+	return 0;
+}
+
+/* They never fail; an invalid id reads the current one. */
 static int change_fsids(uid_t uid, gid_t gid)
 {
 	errno = 0;
 	if (setfsuid((uid_t)-1) == -1 && errno == ENOSYS)
-		return 0;
+		return change_effective_ids(uid, gid);
 	(void)setfsgid(gid);
 	(void)setfsuid(uid);
 	return setfsgid((gid_t)-1) == (int)gid && setfsuid((uid_t)-1) == (int)uid ? 0 : -EPERM;
@@ -28,7 +40,7 @@ int fsid_take(struct fsid *f, uid_t uid, gid_t gid)
 
 int fsid_give_back(const struct fsid *f)
 {
-	int r = change_fsids(geteuid(), getegid());
+	int r = change_fsids(getuid(), getgid());
 
 	if (r < 0)
 		return r;

@@ -77,8 +77,7 @@ int harden_caps(bool *ret_empty)
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	/* Fails without CAP_SETPCAP; then nothing needs guarding. EINVAL: gVisor has none of these
 	 * bits; there the empty bounding set and no_new_privs are what keeps capabilities away. */
-	if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0 && errno != EPERM &&
-	    errno != EINVAL)
+	if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0 && errno != EPERM && errno != EINVAL)
 		return -errno;
 	r = reduce_caps();
 	*ret_empty = empty;

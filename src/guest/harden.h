@@ -13,8 +13,9 @@
 #include <stdint.h>
 
 /**
- * harden_self - @lacks: layers that may be missing. *ret_layers: mask of enum wire_layer for payloads of this agent (without Landlock).
- * A layer that lacks only the capability is left out; any other failure is an error.
+ * harden_self - @lacks: layers that may be missing. *ret_layers: mask of enum wire_layer for
+ * payloads of this agent (without Landlock). A layer that lacks only the capability is left out;
+ * any other failure is an error.
  */
 int harden_self(uint32_t lacks, uint32_t *ret_layers, struct error *err) attr_must_check;
 /** harden_caps - part of harden_self; *ret_empty: the bounding set is empty. */

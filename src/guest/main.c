@@ -18,8 +18,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -162,7 +162,8 @@ static int start_agent(struct agent *a, struct error *err)
 	a->is_init = getpid() == 1;
 	/* No effect for PID 1; for trying the agent elsewhere. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-	if (harden_self(a->container.lacks, &a->layers, err) < 0 || open_places(a, err) < 0 || make_ruleset(a, err) < 0)
+	if (harden_self(a->container.lacks, &a->layers, err) < 0 || open_places(a, err) < 0 ||
+	    make_ruleset(a, err) < 0)
 		return -1;
 	r = agent_send_hello(a);
 	if (r >= 0)
@@ -380,8 +381,7 @@ int main(int argc, char **argv)
 	files_init(a);
 	ports_init(a);
 	if (reattach_open(a, argc, argv) < 0 || container_open(a, argv) < 0 ||
-	    inject_open(a, argv) < 0 ||
-	    channel_init(&a->ch, AGENT_SOCKET, a->container.output) < 0)
+	    inject_open(a, argv) < 0 || channel_init(&a->ch, AGENT_SOCKET, a->container.output) < 0)
 		return 1;
 	if (start_agent(a, &err) < 0) {
 		log_fatal(a, err.msg);

@@ -11,13 +11,33 @@
  * no_new_privs by itself. Its death and that of the agent end each other.
  */
 static const char *const before[] = {
-	"--die-with-parent", "--as-pid-1",   "--unshare-pid", "--unshare-ipc", "--unshare-uts",
-	"--hostname",        "millibox",     "--clearenv",    "--cap-drop",    "ALL",
-	"--cap-add",         "CAP_SETUID",   "--cap-add",     "CAP_SETGID",    "--cap-add",
-	"CAP_KILL",          "--cap-add",    "CAP_SETPCAP",   "--dev-bind",    PLACE_ROOT,
-	"/",                 "--proc",       "/proc",
+	"--die-with-parent",
+	"--as-pid-1",
+	"--unshare-pid",
+	"--unshare-ipc",
+	"--unshare-uts",
+	"--hostname",
+	"millibox",
+	"--clearenv",
+	"--cap-drop",
+	"ALL",
+	"--cap-add",
+	"CAP_SETUID",
+	"--cap-add",
+	"CAP_SETGID",
+	"--cap-add",
+	"CAP_KILL",
+	"--cap-add",
+	"CAP_SETPCAP",
+	"--dev-bind",
+	PLACE_ROOT,
+	"/",
+	"--proc",
+	"/proc",
 };
 static const char *const after[] = {"--remount-ro", "/proc", "--chdir", "/"};
+
+static const char *const single[] = {"--unshare-user", "--uid", "1000", "--gid", "1000"};
 
 static int add_word(struct buf *text, const char *word)
 {
@@ -48,8 +68,10 @@ static int add_mask(struct buf *text, const struct proc_mask *mask)
 
 int spec_write_arguments(const struct spec *spec, struct buf *ret_text)
 {
-	int r = add_words(ret_text, before, ARRAY_SIZE(before));
+	int r = spec->is_single ? add_words(ret_text, single, ARRAY_SIZE(single)) : 0;
 
+	if (r >= 0)
+		r = add_words(ret_text, before, ARRAY_SIZE(before));
 	for (size_t i = 0; i < spec->mask_count && r >= 0; i++)
 		r = add_mask(ret_text, &spec->masks[i]);
 	return r < 0 ? r : add_words(ret_text, after, ARRAY_SIZE(after));

@@ -36,12 +36,12 @@
 #define RUN_LIMITS "size=8m,nr_inodes=1024,mode=755"
 #define TMP_LIMITS "size=8m,nr_inodes=1024,mode=700"
 
-#define BOOT_ID    PLACE_ROOT "/" PROC_BOOT_ID
+#define BOOT_ID PLACE_ROOT "/" PROC_BOOT_ID
 
 /* Parents first. */
 static const char *const dirs[] = {
-	"dev", "etc", "mask", "mask/dir", "proc", "run", "sys", "sys/fs", "sys/fs/cgroup", "tmp",
-	"usr",
+	"dev", "etc",    "mask",          "mask/dir", "proc", "run",
+	"sys", "sys/fs", "sys/fs/cgroup", "tmp",      "usr",
 };
 /* In the template: directories to bind, or links on merged systems. */
 static const char *const parts[] = {
@@ -94,8 +94,8 @@ static int build_outside(int stage)
 	/* Its devices are mounts of their own, without nodev. */
 	if (r >= 0)
 		r = mount_bind(ROOT_STAGE ROOT_TEMPLATE "/dev", 0, true, outside, "dev");
-	if (r >= 0 && mount_setattr(outside, "", AT_EMPTY_PATH, (struct mount_attr *)&lock,
-	                            sizeof(lock)) < 0)
+	if (r >= 0 &&
+	    mount_setattr(outside, "", AT_EMPTY_PATH, (struct mount_attr *)&lock, sizeof(lock)) < 0)
 		r = -errno;
 	return r;
 }
@@ -121,6 +121,8 @@ static int write_description(struct build *b)
 		.agent = agent,
 		.masks = b->host->masks,
 		.mask_count = b->host->mask_count,
+		.is_single = b->host->ids.mode == ENGINE_IDS_SINGLE,
+		.is_guest = row->runtime.grade == ENGINE_GRADE_GVISOR,
 	};
 	int r = str_format(lacks, sizeof(lacks), CONTAINER_LACKS "%u", row->runtime.lacks);
 

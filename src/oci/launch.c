@@ -69,7 +69,8 @@ static int place_fds(int fds[FDS_END], int *exe)
 	if (*exe < 0)
 		return *exe;
 	for (int i = 0; i < FDS_END; i++)
-		if (fds[i] >= 0 ? dup2(fds[i], i) < 0 : close_range((unsigned)i, (unsigned)i, 0) < 0)
+		if (fds[i] >= 0 ? dup2(fds[i], i) < 0
+		                : close_range((unsigned)i, (unsigned)i, 0) < 0)
 			return -errno;
 	/* The rest is close-on-exec, and the engine's copies are already closed in this process. */
 	return syscall(SYS_close_range, (unsigned)*exe + 1, ~0U, 0) < 0 ? -errno : 0;
@@ -202,8 +203,7 @@ static int report_failure(const struct launch *l, struct error *err)
 		                 "box too small for it?",
 		                 name);
 	return error_set(err, ERR_BOX_FAILED, 0, "%s ended (status %d) before the agent ran: %s",
-	                 name, exit_code(l->status),
-	                 l->said_len > 0 ? l->said : "it said nothing");
+	                 name, exit_code(l->status), l->said_len > 0 ? l->said : "it said nothing");
 }
 
 static int open_sources(struct launch *l, int ret_ends[2], struct error *err)

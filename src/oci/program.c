@@ -72,6 +72,12 @@ int program_open(const struct options *options, struct host *host, struct error 
 	const char *path = find_path(row, options);
 	cleanup_close int fd = -1;
 
+	if (row->needs_root && host->ids.mode == ENGINE_IDS_SINGLE)
+		return error_set(
+			err, ERR_UNAVAILABLE, 0,
+			"%s needs more than one id: start as root, or as root run: usermod "
+			"--add-subuids 100000-165535 --add-subgids 100000-165535 USER",
+			row->runtime.name);
 	if (path[0] != '/')
 		return error_set(err, ERR_CONFIG, 0, "'%.128s' is not an absolute path", path);
 	fd = fd_open(path, O_RDONLY, 0);

@@ -36,6 +36,7 @@ struct runtime_row {
 	const char *package;
 	const char *says; /* what precedes the version in the answer to --version */
 	bool by_stdio;    /* passes no descriptor but the standard ones */
+	bool needs_root;  /* its container has to have a root besides the payload */
 	/* describe - Return: 0 or a negative errno. */
 	int (*describe)(const struct spec *spec, struct buf *ret_text);
 	const char *bundle_file; /* where the description goes; NULL: PLACE_DESCRIPTION_FD */

@@ -15,6 +15,9 @@ struct spec {
 	const char *const *agent; /* its command line; ends with NULL */
 	const struct proc_mask *masks;
 	size_t mask_count;
+	bool is_single; /* the one id is root where the runtime starts, and the payload's in the box
+	                 */
+	bool is_guest;  /* a kernel in user space: it has devices of its own */
 };
 
 /** spec_write_config - an OCI config.json. Return: 0 or a negative errno. */

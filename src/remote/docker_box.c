@@ -166,6 +166,12 @@ void docker_box_destroy(void *server, struct remote_box *box)
 		box_is_gone(box);
 		return;
 	}
+	/* The server would go on, and make the container after it was not found: on_created goes
+	 * on. */
+	if (b->step == STEP_CREATE && b->call) {
+		b->step = STEP_REMOVE;
+		return;
+	}
 	cancel_all(b);
 	b->step = STEP_REMOVE;
 	if (b->may_exist) {
@@ -259,6 +265,10 @@ static void on_created(void *ctx, const struct docker_answer *answer)
 	struct docker_box *b = ctx;
 
 	b->call = NULL;
+	if (b->step == STEP_REMOVE) {
+		begin_remove(b);
+		return;
+	}
 	if (make_image_again(b, answer))
 		return;
 	if (answer->err || answer->status != 201) {

@@ -1,202 +1,184 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon's end of an engine (src/engine/engine.h): starts its program, sends requests, takes descriptors."""
+"""An engine as its daemon sees it (src/engine/engine.h): a program started with a socket, requests and replies as fixed structs."""
 
-import array
-import ctypes
-import enum
+import errno
 import os
-import pathlib
-import re
 import select
+import shutil
+import signal
 import socket
+import struct
 import subprocess
 import sys
+import tempfile
 
-from support.host import HANG_S
+from support.sanitizer import BUILD, ROOT
 
-ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests/unit/guest"))
-from harness import Agent  # noqa: E402
 
-HEADER = (ROOT / "src/engine/engine.h").read_text()
+import harness  # noqa: E402
+from harness import frame, text  # noqa: E402, F401
+
+#: How long a message is waited for: only an engine that hangs takes it.
+HANG_S = 60
+OPS = ["NONE", "PROBE", "CREATE", "DESTROY", "FREEZE", "PROBED", "CREATED", "FROZEN", "FAILED", "GONE", "ADOPT", "END", "KEPT",
+       "ADOPTED", "ZYGOTE", "CLAIM", "REACH"]
+OP = {name: number for number, name in enumerate(OPS)}
+FDS = ["agent", "pidfd", "kill", "memory", "pids", "cpu", "network", "gateway", "refusals"]
+LAYERS = ["user", "pid", "mnt", "net", "ipc", "uts", "cgroup_ns", "time", "cgroup.memory", "cgroup.pids", "cgroup.cpu", "uid_range", "caps",
+          "no_new_privs", "seccomp", "landlock", "rlimits", "cgroup.io"]
+GRADES = ["namespace", "gvisor", "vm"]
+FEATURES = ["image", "packages", "zygote", "egress", "gateway", "bridge", "freeze", "keep"]
+REQUIRE_CGROUP, EXEC_TMP, KEEP, IMAGE, SPARE, EGRESS, GATEWAY, PACKAGES, BRIDGE = (1 << n for n in range(9))
 MIB = 1 << 20
+LIMITS = {"memory": 256 * MIB, "workspace": 32 * MIB, "tmp": 16 * MIB, "shm": 8 * MIB, "workspace_inodes": 1000, "tmp_inodes": 500,
+          "pids": 64, "cpu": 1000}
+REQUEST = struct.Struct("<II32s4Q4III65s65s65sBH2x")
+ERROR = struct.Struct("<IiI64s240s")
+HEAD = struct.Struct("<II32s")
 
 
-def enumeration(prefix, text):
-    """Values of an enum whose members are in order, one per line or with a value of their own."""
-    names = re.findall(rf"\b{prefix}_([A-Z_]+),", text)
-    return {name: number for number, name in enumerate(names)}
+def names(mask, words):
+    return {word for bit, word in enumerate(words) if mask & 1 << bit}
 
 
-Op = enum.IntEnum("Op", enumeration("ENGINE", re.search(r"enum engine_op \{(.*?)\};", HEADER, re.S)[1]))
-Fd = enum.IntEnum("Fd", enumeration("ENGINE_FD", re.search(r"enum engine_fd \{(.*?)\};", HEADER, re.S)[1]))
-FLAG = {name: 1 << int(bit) for name, bit in re.findall(r"ENGINE_FLAG_([A-Z_]+) =\s*1u << (\d+)", HEADER)}
-CAN = {name: 1 << int(bit) for name, bit in re.findall(r"ENGINE_CAN_([A-Z_]+) = 1u << (\d+)", HEADER)}
-LAYERS = re.findall(r"\bLAYER_([A-Z_]+),", re.search(
-    r"enum wire_layer \{(.*?)\};", (ROOT / "src/wire/layer.h").read_text(), re.S)[1])
-CODES = re.findall(r"^ERROR_CODE\((\w+)", (ROOT / "lib/base/error_codes.def").read_text(), re.M)
-LEN = {name: int(value) for name, value in re.findall(r"#define ENGINE_([A-Z]+)_LEN\s+(\d+)", HEADER)}
+def string(data):
+    return data.split(b"\0", 1)[0].decode()
 
 
-class Limits(ctypes.Structure):
-    _fields_ = ([(name, ctypes.c_uint64) for name in ("memory", "workspace", "tmp", "shm")] +
-                [(name, ctypes.c_uint32) for name in ("workspace_inodes", "tmp_inodes", "pids", "cpu_millicores")])
+class Box(harness.Agent):
+    """The agent of a box over the socket that came with CREATED, and the other descriptors by name."""
 
+    def __init__(self, fields, fds):
+        self.fields, self.fds = fields, fds
+        self.sock = socket.socket(fileno=fds.pop("agent"))
+        self.engine_end, self.pid, self.inbox = None, 0, b""
+        self.uid, self.ids = fields["uid"], True
 
-class Request(ctypes.Structure):
-    _fields_ = [("op", ctypes.c_uint32), ("seq", ctypes.c_uint32), ("box_id", ctypes.c_char * LEN["ID"]),
-                ("limits", Limits), ("flags", ctypes.c_uint32), ("frozen", ctypes.c_uint32),
-                ("root", ctypes.c_char * LEN["ROOT"]), ("packages", ctypes.c_char * LEN["ROOT"]),
-                ("tenant", ctypes.c_char * LEN["TENANT"]), ("zygote", ctypes.c_uint8),
-                ("ranges", ctypes.c_uint16), ("unused", ctypes.c_uint8 * 2)]
+    def begin(self):
+        self.hello = self.expect("HELLO")
+        self.send(self.setup())
+        return self
 
+    def shell(self, script, ident=1, **options):
+        return self.run(["/bin/sh", "-c", script], ident=ident, **options)
 
-class Probe(ctypes.Structure):
-    _fields_ = ([(name, ctypes.c_uint32) for name in (
-        "layers", "cgroup", "ids", "landlock_abi", "uid", "gid", "daemon_uid", "boxes_max")] +
-                [("identity", ctypes.c_uint64), ("features", ctypes.c_uint32), ("grade", ctypes.c_uint32),
-                 ("runtime", ctypes.c_char * LEN["RUNTIME"]), ("release", ctypes.c_char * LEN["RELEASE"])])
+    def counter(self, which, file):
+        fd = os.open(file, os.O_RDONLY, dir_fd=self.fds[which])
+        with open(fd) as f:
+            return f.read().strip()
 
+    def has_ended(self, timeout=HANG_S):
+        return bool(select.select([self.fds["pidfd"]], [], [], timeout)[0])
 
-class Created(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_uint32) for name in (
-        "fds", "layers", "vouched", "host_uid", "pid", "uid", "gid", "frozen", "start")]
-
-
-class Gone(ctypes.Structure):
-    _fields_ = [("wait_status", ctypes.c_int32), ("leftovers", ctypes.c_uint32)]
-
-
-class Error(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_int), ("sys", ctypes.c_int), ("retry_s", ctypes.c_uint),
-                ("field", ctypes.c_char * 64), ("msg", ctypes.c_char * 240)]
-
-
-class Union(ctypes.Union):
-    _fields_ = [("probe", Probe), ("created", Created), ("gone", Gone), ("error", Error)]
-
-
-class Reply(ctypes.Structure):
-    _anonymous_ = ["u"]
-    _fields_ = [("op", ctypes.c_uint32), ("seq", ctypes.c_uint32), ("box_id", ctypes.c_char * LEN["ID"]),
-                ("u", Union)]
-
-
-class Failed(Exception):
-    """FAILED: its code and its sentence."""
-
-    def __init__(self, error):
-        self.code = CODES[error.code]
-        self.field = error.field.decode()
-        self.text = error.msg.decode()
-        super().__init__(f"{self.code}: {self.field} {self.text}")
-
-
-def limits(**changes):
-    values = {"memory": 256 * MIB, "workspace": 64 * MIB, "tmp": 32 * MIB, "shm": 16 * MIB,
-              "workspace_inodes": 5000, "tmp_inodes": 2000, "pids": 64, "cpu_millicores": 1000}
-    return Limits(**{**values, **changes})
+    def close(self):
+        super().close()
+        while self.fds:
+            os.close(self.fds.popitem()[1])
 
 
 class Engine:
-    """A running engine and the daemon's socket to it."""
+    """A program that serves an engine's socket."""
 
-    def __init__(self, argv, log=None, **options):
-        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def __init__(self, program, words=(), home=None):
+        self.home = home or tempfile.mkdtemp(prefix=f"mbxtest-{os.getpid()}-engine-")
         self.seq = 0
-        self.agents = []  # whose streams must stay open
-        self.events = []  # replies that nobody waited for yet, with their descriptors
-
-        def arrange():
-            os.dup2(theirs.fileno(), 3, inheritable=True)
-
-        self.process = subprocess.Popen(argv, env={}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=log, pass_fds=(3, theirs.fileno()), preexec_fn=arrange, **options)
+        self.boxes = []
+        self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.log = open(f"{self.home}/log", "ab+")
+        words = [*words, "--agent", str(BUILD / "millibox-agent"), "--runners", str(ROOT / "runners"), "--runtime-dir", f"{self.home}/run",
+                 "--uid-base", "1900000000", "--log-level", "debug", "--log-format", "text", "--max-memory", str(1 << 40),
+                 "--max-disk", str(1 << 40), "--max-pids", "10000", "--max-cpu", "0", "--identity", "1"]
+        self.process = subprocess.Popen(
+            [str(program), *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.log, env={},
+            pass_fds=(3,), preexec_fn=lambda: os.dup2(theirs.fileno(), 3, inheritable=True))  # fmt: skip
         theirs.close()
 
-    def send(self, op, box_id="", **fields):
+    def said(self):
+        self.log.seek(0)
+        return self.log.read().decode(errors="replace")
+
+    def send(self, op, box="", limits=None, flags=0, frozen=0, root="", packages="", tenant=""):
         self.seq += 1
-        self.socket.send(bytes(Request(op=op, seq=self.seq, box_id=box_id.encode(), **fields)))
+        values = [0] * 8 if limits is None else [{**LIMITS, **limits}[name] for name in LIMITS]
+        self.sock.send(REQUEST.pack(OP[op], self.seq, box.encode(), *values, flags, frozen, root.encode(), packages.encode(),
+                                    tenant.encode(), 0, 0))
         return self.seq
 
-    def receive(self):
-        """One reply and its descriptors. EOFError: the engine is gone."""
-        ready, _, _ = select.select([self.socket], [], [], HANG_S)
-        assert ready, "the engine does not answer"
-        fds = array.array("i")
+    def receive(self, timeout=HANG_S):
+        """The next reply as (op, seq, box, fields, descriptors), or None at the end."""
+        assert select.select([self.sock], [], [], timeout)[0], f"no reply within {timeout} s: {self.said()}"
         try:
-            data, ancillary, _, _ = self.socket.recvmsg(4096, socket.CMSG_SPACE(16 * fds.itemsize))
-        except ConnectionResetError:
-            data, ancillary = b"", []
+            data, fds, _, _ = socket.recv_fds(self.sock, 4096, 16)
+        except OSError as error:
+            assert error.errno == errno.ECONNRESET
+            return None
         if not data:
-            raise EOFError
-        for level, kind, text in ancillary:
-            assert (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
-            fds.frombytes(text[:len(text) - len(text) % fds.itemsize])
-        assert len(data) == ctypes.sizeof(Reply)
-        return Reply.from_buffer_copy(data), list(fds)
+            return None
+        op, seq, box = HEAD.unpack_from(data)
+        return OPS[op], seq, string(box), self.decode(OPS[op], data), fds
 
-    def wait(self, matches):
-        """The first reply, old or new, for which @matches; the others stay."""
-        for number, (reply, fds) in enumerate(self.events):
-            if matches(reply):
-                del self.events[number]
-                return reply, fds
-        while True:
-            reply, fds = self.receive()
-            if matches(reply):
-                return reply, fds
-            self.events.append((reply, fds))
+    @staticmethod
+    def decode(op, data):
+        at = HEAD.size
+        if op == "PROBED":
+            keys = ("layers", "cgroup", "ids", "landlock_abi", "uid", "gid", "daemon_uid", "boxes_max", "identity", "features", "grade",
+                    "runtime", "release")
+            found = dict(zip(keys, struct.unpack_from("<8IQII32s64s", data, at)))
+            return {**found, "layers": names(found["layers"], LAYERS), "features": names(found["features"], FEATURES),
+                    "grade": GRADES[found["grade"]], "runtime": string(found["runtime"]), "release": string(found["release"])}
+        if op in ("CREATED", "KEPT"):
+            keys = ("fds", "layers", "vouched", "host_uid", "pid", "uid", "gid", "frozen", "start")
+            found = dict(zip(keys, struct.unpack_from("<9I", data, at)))
+            return {**found, "layers": names(found["layers"], LAYERS), "vouched": names(found["vouched"], LAYERS)}
+        if op == "FAILED":
+            code, number, _, field, text = ERROR.unpack_from(data, at)
+            return {"code": code, "sys": number, "field": string(field), "text": string(text)}
+        if op == "GONE":
+            return dict(zip(("status", "leftovers"), struct.unpack_from("<iI", data, at)))
+        return {}
 
-    def answer(self, seq):
-        reply, fds = self.wait(lambda r: r.seq == seq)
-        if reply.op == Op.FAILED:
-            raise Failed(reply.error)
-        return reply, fds
+    def ask(self, op, *args, **fields):
+        """Send and return the answer to it, which must be the next reply."""
+        seq = self.send(op, *args, **fields)
+        answer = self.receive()
+        assert answer and answer[1] == seq, (answer, self.said())
+        return answer
 
     def probe(self):
-        reply, fds = self.answer(self.send(Op.PROBE))
-        assert reply.op == Op.PROBED
-        for fd in fds:
-            os.close(fd)
-        return reply.probe
+        op, _, _, fields, _ = self.ask("PROBE")
+        assert op == "PROBED", fields
+        return fields
 
-    def create(self, box_id, **fields):
-        """Return: what was created, and the stream to its agent."""
-        fields.setdefault("limits", limits())
-        reply, fds = self.answer(self.send(Op.CREATE, box_id, **fields))
-        assert reply.op == Op.CREATED and reply.created.fds & 1
-        for fd in fds[1:]:
-            os.close(fd)
-        return reply.created, socket.socket(fileno=fds[0])
+    def create(self, name, limits=None, **fields):
+        """A box whose agent runs and is set up."""
+        op, _, _, found, fds = self.ask("CREATE", name, limits=limits or {}, **fields)
+        assert op == "CREATED", found
+        # By bit, lowest first.
+        box = Box(found, dict(zip((word for bit, word in enumerate(FDS) if found["fds"] & 1 << bit), fds)))
+        self.boxes.append(box)
+        return box
 
-    def destroy(self, box_id):
-        reply, _ = self.answer(self.send(Op.DESTROY, box_id))
-        assert reply.op == Op.GONE
-        return reply.gone
+    def destroy(self, name):
+        op, _, _, fields, _ = self.ask("DESTROY", name)
+        assert op == "GONE", fields
+        return fields
 
-    def freeze(self, box_id, frozen):
-        reply, _ = self.answer(self.send(Op.FREEZE, box_id, frozen=frozen))
-        assert reply.op == Op.FROZEN
-
-    def gone(self, box_id):
-        """GONE without a DESTROY."""
-        reply, _ = self.wait(lambda r: r.op == Op.GONE and r.box_id == box_id.encode() and r.seq == 0)
-        return reply.gone
-
-    def close(self):
-        """As a daemon that ends. Return: the exit status."""
-        self.socket.close()
-        for _, fds in self.events:
-            for fd in fds:
-                os.close(fd)
+    def end(self):
+        """As when the daemon goes. Return: exit status."""
+        for box in self.boxes:
+            box.close()
+        self.boxes = []
+        self.sock.close()
         return self.process.wait(HANG_S)
 
+    def kill(self):
+        """The process that was started, which is the guard: all others end with it."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(HANG_S)
 
-class BoxAgent(Agent):
-    """The agent of a box, over the stream that the engine passed on."""
-
-    def __init__(self, stream, uid):
-        self.sock, self.uid, self.inbox, self.pid, self.engine_end = stream, uid, b"", 0, None
-        self.hello = self.expect("HELLO")
-        self.send(self.setup())
+    def close(self):
+        if self.process.poll() is None:
+            self.end()
+        self.log.close()
+        shutil.rmtree(self.home, ignore_errors=True)

@@ -3,15 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -116,7 +120,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	static const char *const made[] = {"d/f", "d/link", "f", "link", "s", "new"};
+	static const char *const made[] = {"d/f", "d/link", "f", "link", "s", "new", "etc"};
 	struct fixture *f = *state;
 	bool clean = lowest_free() == f->lowest;
 
@@ -608,6 +612,38 @@ static void the_peer_of_a_socket_is_signalled_through_its_pidfd(void **state)
 	assert_int_equal(fd_peer_pidfd(-1), -EBADF);
 }
 
+/* From here on, as under gVisor. */
+static void the_kernel_may_lack_openat2(void **state)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = {.len = ARRAY_SIZE(code), .filter = code};
+	struct fixture *f = *state;
+
+	assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	assert_int_equal(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter), 0);
+	assert_int_equal(syscall(SYS_openat2, f->dir, ".", NULL, 0), -1);
+	assert_int_equal(errno, ENOSYS);
+}
+
+/* Where links cannot be followed safely, none is. */
+static void inside_follows_no_link_without_openat2(void **state)
+{
+	struct fixture *f = *state;
+
+	make_file(f, "f", "x");
+	assert_int_equal(symlinkat("f", f->dir, "link"), 0);
+	assert_int_equal(symlinkat("/etc", f->dir, "etc"), 0);
+	assert_int_equal(fd_open_inside(f->dir, "link", O_RDONLY, 0), -ELOOP);
+	assert_int_equal(fd_open_inside(f->dir, "etc/passwd", O_RDONLY, 0), -ENOTDIR);
+	assert_int_equal(fd_open_beneath(f->dir, "none/f", O_RDONLY, 0), -ENOENT);
+	assert_int_equal(fd_open_beneath(f->dir, "", O_RDONLY, 0), -ENOENT);
+}
+
 #define fd_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -633,6 +669,11 @@ int main(void)
 		fd_test(last_messages_are_read_before_the_end),
 		fd_test(an_empty_message_is_not_the_end_of_those_behind_it),
 		fd_test(descriptors_of_an_empty_message_are_closed_once),
+		fd_test(the_kernel_may_lack_openat2),
+		fd_test(beneath_finds_files_below_the_directory),
+		fd_test(beneath_follows_nothing_out),
+		fd_test(beneath_crosses_no_mount),
+		fd_test(inside_follows_no_link_without_openat2),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,22 +164,53 @@ def raise_loopback():
         fcntl.ioctl(s, 0x8914, struct.pack("16sH14x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
 
 
+class Pipes:
+    """Two pipes with the methods of a socket that Agent uses."""
+
+    def __init__(self):
+        self.theirs_in, self.out = os.pipe()
+        self.into, self.theirs_out = os.pipe()
+
+    def fileno(self):
+        return self.into
+
+    def sendall(self, data):
+        while data:
+            data = data[os.write(self.out, data):]
+
+    def recv(self, size):
+        return os.read(self.into, size)
+
+    def close_theirs(self):
+        os.close(self.theirs_in)
+        os.close(self.theirs_out)
+
+    def close(self):
+        os.close(self.out)
+        os.close(self.into)
+
+
 class Agent:
     """One agent. @ids: the host's first id of two for agent and payload, or None for one only.
-    @runners: what is in /opt/millibox/runners, by name. @kept: it outlives its daemon; the reattach socket is self.engine_end."""
+    @runners: what is in /opt/millibox/runners, by name. @kept: it outlives its daemon; the reattach socket is self.engine_end.
+    @stdio: started as by a container runtime that passes no other descriptors: on a "socket" or on "pipes"."""
 
-    def __init__(self, path, ids=None, runners=None, kept=False):
+    def __init__(self, path, ids=None, runners=None, kept=False, stdio=None):
+        self.stdio = stdio
         self.ids = ids
         self.engine_end, self._agent_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) if kept else (None, None)
         self.runners = runners or {}
         self.uid = 1000 if ids else os.getuid() or 0
-        self.sock, theirs = socket.socketpair()
+        self.sock, theirs = (Pipes(), None) if stdio == "pipes" else socket.socketpair()
         go_read, go_write = os.pipe()
         ready_read, ready_write = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             self._child(path, theirs, go_read, ready_write)
-        theirs.close()
+        if theirs:
+            theirs.close()
+        else:
+            self.sock.close_theirs()
         if kept:
             self._agent_end.close()
         os.close(go_read)
@@ -209,7 +240,8 @@ class Agent:
         status = 1
         try:
             # Nothing of other agents: their end would otherwise stay open as long as this one.
-            kept = {sock.fileno(), go_read, ready_write} | ({self._agent_end.fileno()} if self._agent_end else set())
+            streams = {sock.fileno()} if sock else {self.sock.theirs_in, self.sock.theirs_out}
+            kept = streams | {go_read, ready_write} | ({self._agent_end.fileno()} if self._agent_end else set())
             for fd in set(range(3, 256)) - kept:
                 os.closerange(fd, fd + 1)
             check(LIBC.unshare(NEWUSER | NEWNS | NEWPID | NEWNET | NEWIPC), "unshare")
@@ -228,6 +260,8 @@ class Agent:
                     # Executing as an ordinary id loses the right to do it later.
                     for cap in range(41):
                         LIBC.prctl(24, cap, 0, 0, 0)  # PR_CAPBSET_DROP
+                if self.stdio:
+                    self._execute_by_stdio(sock)
                 hot = os.dup2(self._agent_end.fileno(), 200) if self._agent_end else 0
                 os.dup2(sock.fileno(), 3, inheritable=True)
                 os.set_inheritable(3, True)
@@ -243,6 +277,19 @@ class Agent:
         except BaseException as error:  # a test must see why
             os.write(2, f"harness: {error}\n".encode())
         os._exit(status)
+
+    def _execute_by_stdio(self, sock):
+        if sock:
+            os.dup2(sock.fileno(), 200)
+            os.dup2(os.open("/dev/null", os.O_RDWR), 201)
+        else:
+            os.dup2(self.sock.theirs_in, 200)
+            os.dup2(self.sock.theirs_out, 201)
+        os.dup2(200, 0)
+        os.dup2(201, 1)
+        os.dup2(201, 2)
+        os.closerange(3, 1024)
+        os.execve("/run/agent", ["agent", "stdio", "lacks=32768"], {})
 
     def reattach(self):
         """Give it a new stream, as the engine does for a new daemon. Return: its DESCRIBEs, by id."""

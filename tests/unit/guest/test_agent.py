@@ -67,6 +67,21 @@ def test_hello_comes_first():
     agent.close()
 
 
+@pytest.mark.parametrize("stream", ["socket", "pipes"])
+def test_a_runtime_may_pass_only_the_standard_descriptors(stream):
+    agent = Agent(AGENT, IDS, stdio=stream)
+    assert agent.expect("HELLO")["version"] == VERSION
+    agent.send(agent.setup())
+    run = sh(agent, "echo out; echo err >&2; cat; readlink /proc/self/fd/*; exit 7")
+    assert run["stdout"].startswith(b"out\n") and run["stderr"] == b"err\n" and run["done"]["status"] == 7
+    # Neither the stream nor what the runtime left open.
+    assert b"socket" not in run["stdout"] and len(run["stdout"].split()) <= 5, run["stdout"]
+    data = os.urandom(3 * MIB)
+    agent.send(agent.put("big", data, ident=2, place=WORKSPACE), agent.exec(["/bin/cat", "/workspace/big"], ident=2, out=4 * MIB))
+    assert agent.collect(2)["stdout"] == data
+    agent.close()
+
+
 def test_program_runs_and_its_end_is_reported(agent):
     begin = time.monotonic()
     run = sh(agent, "echo out; echo err >&2; exit 7")
