@@ -85,8 +85,13 @@ static void copy_printable(char *dst, size_t size, const char *src)
 {
 	size_t len = 0;
 
-	for (; src[len] && len + 1 < size; len++)
-		dst[len] = src[len] >= ' ' && src[len] <= '~' ? src[len] : '?';
+	for (; src[len] && len + 1 < size; len++) {
+		bool is_printable = src[len] >= ' ' && src[len] <= '~';
+
+		dst[len] = '?';
+		if (is_printable)
+			dst[len] = src[len];
+	}
 	dst[len] = '\0';
 }
 

@@ -151,6 +151,16 @@ def test_limits_are_those_of_the_kernel(engine):
     engine.destroy("limited")
 
 
+def test_counters_are_those_of_the_container(engine):
+    agent = box(engine, "counted", limits={"memory": 256 * MIB})
+    agent.run(["/usr/bin/python3", "-c", "x = bytearray(100 << 20)"])
+    is_v2 = (host.CGROUP_ROOT / "cgroup.controllers").exists()
+    assert int(agent.counter("memory", "memory.peak" if is_v2 else "memory.max_usage_in_bytes")) > 100 * MIB
+    assert int(agent.counter("pids", "pids.current")) >= 1
+    assert set(agent.fds) == {"memory", "pids", "cpu"}
+    engine.destroy("counted")
+
+
 def test_a_small_box_can_do_what_the_large_one_did(engine):
     """The control of the test above: only the limits differ."""
     agent = box(engine, "large", limits={"memory": 512 * MIB, "workspace": 16 * MIB, "pids": 100})
