@@ -68,15 +68,13 @@ static const char *text_of(const json_t *object, const char *name)
 /* "1.41" as 1041; 0: not a version. */
 static unsigned number_of(const char *version)
 {
+	const char *dot = strchr(version, '.');
 	char major[8];
-	size_t len = strcspn(version, ".");
 	uint64_t a, b;
 
-	if (version[len] != '.' || len >= sizeof(major))
+	if (!dot || str_format(major, sizeof(major), "%.*s", (int)(dot - version), version) < 0)
 		return 0;
-	memcpy(major, version, len);
-	major[len] = '\0';
-	if (parse_u64(major, &a) < 0 || parse_u64(version + len + 1, &b) < 0 || a > 1000 || b > 999)
+	if (parse_u64(major, &a) < 0 || parse_u64(dot + 1, &b) < 0 || a > 1000 || b > 999)
 		return 0;
 	return (unsigned)(a * 1000 + b);
 }
