@@ -33,5 +33,7 @@ size_t buf_add_some(struct buf *b, const void *data, size_t len);
 int buf_reserve(struct buf *b, size_t len) attr_must_check;
 void buf_consume(struct buf *b, size_t len);
 void buf_reset(struct buf *b);
+/** buf_trim - give back room that no byte is in. */
+void buf_trim(struct buf *b);
 /** buf_take - the bytes, NUL-terminated, never NULL; empties the buffer. */
 char *buf_take(struct buf *b, size_t *ret_len) attr_must_check;

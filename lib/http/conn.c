@@ -132,6 +132,22 @@ static void evict(struct http_conn *c)
 	turn_away(c);
 }
 
+void conn_make_way(struct http_listener *l)
+{
+	struct http_conn *c, *idle = NULL;
+
+	LIST_FOREACH (c, &l->server->conns, struct http_conn, node) {
+		if (c->listener != l)
+			continue;
+		if (c->evicted)
+			return; /* one is on its way out */
+		if (!c->req && !c->ws && !idle)
+			idle = c;
+	}
+	if (idle)
+		evict(idle);
+}
+
 static struct http_conn *find_spare(const struct conn_room *room, bool of_peer, bool crowded)
 {
 	enum conn_spare last = crowded ? SPARE_CROWDED : SPARE_IDLE;
@@ -331,6 +347,10 @@ void conn_closed(struct http_conn *c)
 	c->server->conns_count--;
 	c->listener->conns_count--;
 	list_remove(&c->node);
+	/* microhttpd watches its socket again when it runs the next time. */
+	if (c->listener->starved)
+		listener_run_soon(c->listener);
+	c->listener->starved = false;
 	listener_check_retired(c->listener);
 	server_check_quiet(c->server);
 	free(c);

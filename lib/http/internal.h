@@ -62,9 +62,10 @@ struct http_server {
 	struct map *body_quotas; /* name -> struct body_quota */
 	size_t body_quotas_busy;
 	struct timer *timer;
-	uint64_t timer_at_us; /* 0: not running */
-	int hangup_fd;        /* epoll: disconnected clients */
-	int diag_fd;          /* for tcp_owner.h; -1: none */
+	struct timer *starved_timer; /* looks for descriptors for starved listeners */
+	uint64_t timer_at_us;        /* 0: not running */
+	int hangup_fd;               /* epoll: disconnected clients */
+	int diag_fd;                 /* for tcp_owner.h; -1: none */
 	struct watch *hangup_watch;
 	bool quiescing;
 	void (*on_quiet)(void *ctx);
@@ -83,6 +84,7 @@ struct http_listener {
 	bool is_tls;
 	bool retired; /* another listener has its socket; ends with its last connection */
 	bool run_deferred;
+	bool starved; /* microhttpd has stopped accepting: no descriptor was left */
 };
 
 /* A peer, or one account of it. */
@@ -196,6 +198,8 @@ void listener_check_retired(struct http_listener *l);
 
 struct http_conn *conn_opened(struct http_listener *l, struct MHD_Connection *mhd);
 void conn_closed(struct http_conn *c);
+/** conn_make_way - have one idle connection of @l end, so that microhttpd accepts again. */
+void conn_make_way(struct http_listener *l);
 void conn_wait(struct http_conn *c, enum conn_wait wait);
 void conn_wait_end(struct http_conn *c);
 void conn_cut(struct http_conn *c);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/parse.h"
+#include "base/str.h"
 #include "http/internal.h"
 #include "http/ws.h"
 #include "io/loop.h"
@@ -28,6 +29,12 @@
 #define POOL_RECORDS 65536
 /* Of our descriptors, for connections that leave; and as many for those that linger. */
 #define REFUSED_PART 8
+/*
+ * Out of descriptors, microhttpd stops accepting until a connection of the same listener ends,
+ * which one idle connection can put off forever. It logs a message that begins like this.
+ */
+#define STARVED_LOG      "Hit process or system resource limit at %u"
+#define STARVED_CHECK_US (USEC_PER_SEC / 5)
 
 static void listener_run(void *arg)
 {
@@ -358,11 +365,33 @@ static size_t leave_escaped(void *cls, struct MHD_Connection *mhd, char *text)
 	return strlen(text);
 }
 
+/* Descriptors come back from boxes and other listeners, too, which microhttpd does not notice. */
+static void feed_starved(void *ctx)
+{
+	struct http_server *s = ctx;
+	struct http_listener *l;
+	bool any = false;
+
+	LIST_FOREACH (l, &s->listeners, struct http_listener, node) {
+		cleanup_close int probe = l->starved && l->fd >= 0 ? fd_dup(l->fd) : -1;
+
+		any = any || l->starved;
+		if (probe >= 0)
+			conn_make_way(l);
+	}
+	if (any)
+		timer_start(s->starved_timer, STARVED_CHECK_US);
+}
 __attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *fmt, va_list args)
 {
+	struct http_listener *l = cls;
 	char text[256];
 
-	(void)cls;
+	/* There is no other sign of it. */
+	if (str_has_prefix(fmt, STARVED_LOG)) {
+		l->starved = true;
+		timer_start(l->server->starved_timer, STARVED_CHECK_US);
+	}
 	if (!log_is_on(LOG_LEVEL_DEBUG))
 		return;
 	(void)vsnprintf(text, sizeof(text), fmt, args);
@@ -409,6 +438,7 @@ struct http_server *http_server_new(const struct http_server_config *config)
 	s->peers = map_new();
 	s->body_quotas = map_new();
 	s->timer = timer_new(config->loop, conn_expire, s);
+	s->starved_timer = timer_new(config->loop, feed_starved, s);
 	s->diag_fd = -1;
 	s->hangup_fd = fd_epoll();
 	assert(s->hangup_fd >= 0);
@@ -472,6 +502,7 @@ void http_server_free(struct http_server *s)
 	linger_end_all(s);
 	watch_free(s->hangup_watch);
 	timer_free(s->timer);
+	timer_free(s->starved_timer);
 	fd_close(s->hangup_fd);
 	fd_close(s->diag_fd);
 	map_free(s->peers);
@@ -512,7 +543,7 @@ static struct MHD_Daemon *start_mhd(struct http_listener *l, int fd, const struc
 		more[0] = text_option(MHD_OPTION_HTTPS_MEM_KEY, tls->key);
 	}
 	return MHD_start_daemon(
-		flags, 0, NULL, NULL, on_access, l, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+		flags, 0, NULL, NULL, on_access, l, MHD_OPTION_EXTERNAL_LOGGER, on_log, l,
 		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, limit,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, pool, MHD_OPTION_CONNECTION_TIMEOUT, 0U,
 		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,

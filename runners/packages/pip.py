@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Installs Python packages: see README.md."""
 
+import glob
 import json
 import os
 import platform
@@ -71,24 +72,33 @@ def explain(text):
     return re.sub(r"^ERROR:\s*", "", lines[-1]) if lines else (text.strip().splitlines() or ["pip failed"])[-1]
 
 
-def run_pip(words):
+def find_pip():
+    """The command: a module, or the wheel of Debian's python3-pip-whl, which brings no compilers along. None: there is no pip."""
+    wheels = sorted(glob.glob("/usr/share/python-wheels/pip-*.whl"), reverse=True)
+    for command in ([sys.executable, "-m", "pip"], *([sys.executable, f"{wheel}/pip"] for wheel in wheels)):
+        if subprocess.run([*command, "--version"], capture_output=True, check=False).returncode == 0:
+            return command
+    return None
+
+
+def run_pip(pip, words):
     """Return: whether it succeeded, and what it printed."""
     env = {**os.environ, "TMPDIR": TMP, "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    command = [sys.executable, "-m", "pip", "install", "--no-input", "--no-cache-dir", "--no-compile", "--retries", "0",
+    command = [*pip, "install", "--no-input", "--no-cache-dir", "--no-compile", "--retries", "0",
                "--timeout", "30", "--progress-bar", "off", "--target", TARGET, "--report", REPORT,
                "--index-url", os.environ["MILLIBOX_REGISTRY"], *words]
     host = urllib.parse.urlsplit(os.environ["MILLIBOX_REGISTRY"])
     if host.scheme == "http":
         command += ["--trusted-host", host.netloc]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          env=env) as pip:
+                          env=env) as process:
         parts = []
-        for line in pip.stdout:
+        for line in process.stdout:
             sys.stderr.buffer.write(line)
             sys.stderr.buffer.flush()
             parts.append(line)
             del parts[:-400]
-    return pip.returncode == 0, b"".join(parts).decode(errors="replace")
+    return process.returncode == 0, b"".join(parts).decode(errors="replace")
 
 
 def run_script():
@@ -128,7 +138,8 @@ def lock():
 
 
 def main(wanted):
-    if subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
+    pip = find_pip()
+    if not pip:
         fail("pip is not installed in this root (on Debian: apt-get install python3-pip)")
     check_registry(os.environ["MILLIBOX_REGISTRY"])
     os.makedirs(TARGET)
@@ -137,7 +148,7 @@ def main(wanted):
     words = ["-r", given] if given else wanted
     if given and "--hash=" in open(given, encoding="utf-8").read():
         words.append("--require-hashes")
-    done, text = run_pip(words) if words else (True, "")
+    done, text = run_pip(pip, words) if words else (True, "")
     if not done:
         fail(f"cannot install {blame(text, wanted)}: {explain(text)}")
     resolved = lock()

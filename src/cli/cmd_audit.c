@@ -202,28 +202,37 @@ static int find_anchor(const char *named, const char *path, struct ends *ret_end
 	return 0;
 }
 
+#define NO_END "no head file and no anchor: records may be missing at the end"
+
+/* A chain that was cut is still a chain. */
+static bool is_end_proved(const struct ends *ends)
+{
+	return ends->has_head || ends->has_anchor;
+}
+
 static void print_verification_json(const struct chain_verdict *v, const char *bad,
                                     const struct ends *ends)
 {
-	bool intact = v->fault == CHAIN_FINE;
+	bool whole = v->fault == CHAIN_FINE, intact = whole && is_end_proved(ends);
 	char head[CHAIN_HEAD_LEN + 1] = "";
 	json_auto_t *object = json_pack("{s:b}", "intact", intact);
 
 	chain_head_print(&v->head, head);
 	head[strcspn(head, "\n")] = '\0';
-	if (intact)
+	if (whole)
 		(void)json_object_update_new(
 			object,
 			json_pack("{s:I, s:I, s:I, s:s, s:b}", "records", (json_int_t)v->records,
 		                  "first_record", (json_int_t)v->first_seq, "last_record",
-		                  (json_int_t)v->head.seq, "head", head, "end_is_proved",
-		                  ends->has_head || ends->has_anchor));
+		                  (json_int_t)v->head.seq, "head", head, "end_is_proved", intact));
 	else
 		(void)json_object_update_new(object,
 		                             json_pack("{s:s, s:s, s:I, s:I}", "file", bad, "fault",
 		                                       chain_fault_text(v->fault), "line",
 		                                       (json_int_t)v->bad_line, "record",
 		                                       (json_int_t)v->head.seq + 1));
+	if (whole && !intact)
+		(void)json_object_set_new(object, "fault", json_string(NO_END));
 	if (ends->has_anchor)
 		(void)json_object_set_new(object, "anchor",
 		                          json_integer((json_int_t)ends->anchor.seq));
@@ -244,16 +253,18 @@ static int print_verification(const struct chain_verdict *v, const char *bad,
 		return CLI_FAILED;
 	}
 	chain_head_print(&v->head, head);
-	(void)printf("intact: %" PRIu64 " records, %" PRIu64 " to %" PRIu64 "\nhead: %s",
-	             v->records, v->first_seq, v->head.seq, head);
+	(void)printf("%s: %" PRIu64 " records, %" PRIu64 " to %" PRIu64 "\nhead: %s",
+	             is_end_proved(ends) ? "intact" : "NOT proved to be intact", v->records,
+	             v->first_seq, v->head.seq, head);
 	if (v->first_seq > 1)
 		(void)printf("older records are not present: the first is %" PRIu64 "\n",
 		             v->first_seq);
 	if (ends->has_anchor)
 		(void)printf("anchor: record %" PRIu64 ", in the database\n", ends->anchor.seq);
-	if (!ends->has_head && !ends->has_anchor)
-		(void)puts("no head file and no anchor: records may be missing at the end");
-	return CLI_OK;
+	if (is_end_proved(ends))
+		return CLI_OK;
+	(void)puts(NO_END);
+	return CLI_FAILED;
 }
 
 static int run_verify(const void *values, const struct args *args, struct error *err)
@@ -296,7 +307,7 @@ static int run_verify(const void *values, const struct args *args, struct error 
 	if (!options->json)
 		return print_verification(&verdict, last, &ends);
 	print_verification_json(&verdict, last, &ends);
-	return verdict.fault == CHAIN_FINE ? CLI_OK : CLI_FAILED;
+	return verdict.fault == CHAIN_FINE && is_end_proved(&ends) ? CLI_OK : CLI_FAILED;
 }
 
 static int find_tail(int fd, uint64_t lines, off_t *ret_at)
@@ -411,6 +422,7 @@ COMMAND(audit_verify, "audit verify", "[FILE]", "Verify that an audit log is int
                 "that answers, which gives the path only; without a daemon, that of a "
                 "daemon of this user. Reports the first record that is missing, changed or out "
                 "of order. The log must also reach the record that the daemon's database "
-                "names. The exit status is 0 only if the log is intact.\n");
+                "names. The exit status is 0 only if the log is intact: without a head and without "
+                "a database, nothing says where the log ends, and it may have been cut.\n");
 COMMAND(audit_tail, "audit tail", "[FILE]", "Show the last records of an audit log", run_tail,
         tail_rows, struct audit_options);

@@ -34,6 +34,9 @@ static int check_options(const struct run_options *options, struct error *err)
 {
 	if ((options->diff || options->apply) && !options->dir)
 		return error_set(err, ERR_INVALID, 0, "--diff and --apply require --dir");
+	if ((options->apply_risky || options->apply_modes) && !options->apply)
+		return error_set(err, ERR_INVALID, 0,
+		                 "--apply-risky and --apply-modes require --apply");
 	/* The output of the program has no place for it. */
 	if (options->receipt && !options->json)
 		return error_set(err, ERR_INVALID, 0,
@@ -114,6 +117,8 @@ static const struct option_row rows[] = {
 	{"dir", 0, OPTION_TEXT, AT(dir), "DIR", "give the program a copy of this directory as its workspace"},
 	{"diff", 0, OPTION_FLAG, AT(diff), NULL, "show what the program changed in the copy"},
 	{"apply", 0, OPTION_FLAG, AT(apply), NULL, "list what the program changed, and change the directory the same way"},
+	{"apply-risky", 0, OPTION_FLAG, AT(apply_risky), NULL, "with --apply: also files that programs run by themselves, as hooks, settings of editors, scripts of builds"},
+	{"apply-modes", 0, OPTION_FLAG, AT(apply_modes), NULL, "with --apply: all permissions; else new files follow the umask, and others change execute bits only"},
 	POLICY_ROWS(AT),
 	{"receipt", 0, OPTION_TEXT, AT(receipt), "FORM", "what --json says of the isolation: none (the default), plain or signed"},
 	{"json", 0, OPTION_FLAG, AT(json), NULL, "print the result object instead of the output"},
@@ -130,4 +135,5 @@ COMMAND(run, "run", "(FILE | -c CODE | --handler FILE | -) [ARGUMENT...]",
                 "standard input becomes that of the program. If no daemon listens "
                 "at the default socket, one is started for this run. --apply leaves alone what has "
                 "changed meanwhile, links that "
-                "lead outside, and hooks and settings of git, and names them.\n");
+                "lead outside, and files that programs run by themselves (hooks and settings of "
+                "git and editors, files of shells, builds and build services), and names them.\n");

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/message.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/error.h"
+#include "base/plain.h"
 #include "base/str.h"
-#include "base/utf8.h"
 #include "json/json_dump.h"
 
 static const char *command_name = "run";
@@ -20,35 +20,12 @@ void message_set_command(const char *name)
 	command_name = name;
 }
 
-/* Control characters, and marks that change the direction of text, which hide what it says. */
-static bool is_unsafe(const unsigned char *c, size_t len)
-{
-	if (len == 1)
-		return iscntrl(*c);
-	if (len == 2) /* U+0080 to U+009F, U+061C */
-		return (c[0] == 0xc2 && c[1] < 0xa0) || (c[0] == 0xd8 && c[1] == 0x9c);
-	if (len != 3 || c[0] != 0xe2)
-		return false;
-	return c[1] == 0x80 ? c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xaa && c[2] <= 0xae)
-	                    : c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9;
-}
-
 static void print_text(FILE *out, const char *data, size_t len, bool keeps_layout)
 {
-	while (len > 0) {
-		bool is_valid = true;
-		size_t n = utf8_next(data, len, &is_valid);
-		bool is_layout = *data == '\n' || *data == '\t';
+	cleanup_buf struct buf text = BUF_INIT(SIZE_MAX / 2);
 
-		if (is_layout)
-			(void)fputc(keeps_layout ? *data : ' ', out);
-		else if (!is_valid || is_unsafe((const unsigned char *)data, n))
-			(void)fputc('?', out);
-		else
-			(void)fwrite(data, 1, n, out);
-		data += n;
-		len -= n;
-	}
+	if (plain_add(&text, data, len, keeps_layout) == 0 && text.len > 0)
+		(void)fwrite(text.data, 1, text.len, out);
 }
 
 void message_print_safe(FILE *out, const char *text)

@@ -30,6 +30,7 @@ struct parser {
 	char **next; /* first unparsed word */
 	void *values;
 	struct args *args;
+	const char **given; /* by row: the value of an option that may be given once; NULL: none */
 };
 
 /* By a name of @len bytes; @name NULL: by @letter. */
@@ -70,17 +71,33 @@ static int store_number(const struct option_row *row, const char *text, uint64_t
 	return 0;
 }
 
+/* Of two values the caller may mean either. */
+static int note_given(struct parser *p, const struct option_row *row, const char *text,
+                      struct error *err)
+{
+	const char **before = &p->given[row - p->options->rows];
+
+	if (*before)
+		return error_set(err, ERR_INVALID, 0,
+		                 "--%s is given twice, as '%.100s' and as '%.100s'", row->name,
+		                 *before, text);
+	*before = text;
+	return 0;
+}
+
 static int store_value(struct parser *p, const struct option_row *row, const char *text,
                        struct error *err)
 {
 	void *slot = (char *)p->values + row->offset;
 
-	if (row->kind == OPTION_TEXT) {
-		*(const char **)slot = text;
-		return 0;
-	}
 	if (row->kind == OPTION_LIST) {
 		list_add(slot, text);
+		return 0;
+	}
+	if (note_given(p, row, text, err) < 0)
+		return -1;
+	if (row->kind == OPTION_TEXT) {
+		*(const char **)slot = text;
 		return 0;
 	}
 	return store_number(row, text, slot, err);
@@ -226,7 +243,8 @@ static int take_operands(struct parser *p)
 int options_parse(const struct options *options, char **argv, void *values, struct args *ret_args,
                   struct error *err)
 {
-	struct parser p = {options, argv, values, ret_args};
+	cleanup_free const char **given = xcalloc(options->count + 1, sizeof(*given));
+	struct parser p = {options, argv, values, ret_args, given};
 
 	*ret_args = (struct args){0};
 	while (*p.next) {

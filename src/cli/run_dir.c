@@ -22,6 +22,7 @@
 #include "cli/run_send.h"
 #include "cli/start_daemon.h"
 #include "cli/tree_diff.h"
+#include "cli/tree_entry.h"
 #include "client/millibox.h"
 
 /*
@@ -167,6 +168,21 @@ static int execute(struct dir_run *d, struct millibox_request *request, bool *re
 	return status;
 }
 
+/* What the letter and the path do not say. Nothing of a link: it has no permissions. */
+static void print_remark(const struct tree_change *c)
+{
+	mode_t old = c->old_mode & TREE_PERMISSIONS, new = c->new_mode &TREE_PERMISSIONS;
+	const char *between = c->risk ? "; " : "";
+	char modes[32] = "";
+
+	if (c->kind == TREE_CHANGED && old != new && !S_ISLNK(c->old_mode) && !S_ISLNK(c->new_mode))
+		(void)snprintf(modes, sizeof(modes), "mode %03o -> %03o%s", old, new, between);
+	else if (c->kind == TREE_ADDED && S_ISREG(c->new_mode) && new & 0111)
+		(void)snprintf(modes, sizeof(modes), "mode %03o%s", new, between);
+	if (modes[0] || c->risk)
+		(void)printf(" (%s%s)", modes, c->risk ? c->risk : "");
+}
+
 static void print_changes(const struct tree_changes *changes)
 {
 	for (size_t i = 0; i < changes->count; i++) {
@@ -174,7 +190,9 @@ static void print_changes(const struct tree_changes *changes)
 
 		(void)printf("%c ", tree_letter(c->kind));
 		message_print_safe(stdout, c->path);
-		(void)printf("%s\n", S_ISDIR(c->new_mode ? c->new_mode : c->old_mode) ? "/" : "");
+		(void)fputs(S_ISDIR(c->new_mode ? c->new_mode : c->old_mode) ? "/" : "", stdout);
+		print_remark(c);
+		(void)putchar('\n');
 	}
 }
 
@@ -224,19 +242,26 @@ static void print_diff(const struct dir_run *d)
 static int apply_changes(const struct dir_run *d, int before, int after,
                          const struct tree_changes *changes, struct error *err)
 {
+	const struct tree_wishes wishes = {.risky = d->options->apply_risky,
+	                                   .modes = d->options->apply_modes};
 	cleanup_close int target = fd_open(d->options->dir, O_RDONLY | O_DIRECTORY, 0);
+	bool is_kept = false;
 	int status = CLI_OK;
 
 	if (target < 0)
 		return error_set(err, ERR_INVALID, -target, "open '%s'", d->options->dir);
 	for (size_t i = 0; i < changes->count; i++) {
-		const char *reason = tree_apply(target, before, after, &changes->list[i]);
+		const struct tree_change *c = &changes->list[i];
+		const char *reason = tree_apply(target, before, after, c, &wishes);
 
 		if (!reason)
 			continue;
-		message_show("not applied: %s: %s", changes->list[i].path, reason);
+		message_show("not applied: %s: %s", c->path, reason);
+		is_kept = is_kept || reason == c->risk;
 		status = CLI_FAILED;
 	}
+	if (is_kept)
+		message_show("read what programs would run; --apply-risky applies it too");
 	return status;
 }
 

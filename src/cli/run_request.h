@@ -47,7 +47,7 @@ struct run_options {
 	bool in_session; /* the session has a default language */
 	bool guess;      /* ... which counts only if the code tells none */
 	const char *dir; /* its copy is the workspace; NULL: none */
-	bool diff, apply;
+	bool diff, apply, apply_risky, apply_modes;
 	bool interactive; /* on a terminal, which is ours */
 	bool background;  /* beside the session's queue */
 };

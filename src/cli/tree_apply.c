@@ -57,6 +57,36 @@ static bool is_inside(const char *path, const char *link)
 	return true;
 }
 
+static mode_t own_umask(void)
+{
+	mode_t mask = umask(0);
+
+	(void)umask(mask);
+	return mask;
+}
+
+/* Who may read a file may execute it, if somebody may. */
+static mode_t execute_bits(mode_t mode, mode_t wanted)
+{
+	return wanted & 0111 ? (mode & 0444) >> 2 : 0;
+}
+
+/* Return: the permissions that the entry gets. */
+static mode_t choose_mode(const struct tree_change *change, const struct tree_wishes *wishes)
+{
+	mode_t old = change->old_mode, new = change->new_mode;
+
+	if (wishes->modes)
+		return new &TREE_PERMISSIONS;
+	if ((old & S_IFMT) != (new &S_IFMT))
+		return new &TREE_PERMISSIONS & ~own_umask();
+	if (S_ISDIR(old))
+		return old & TREE_PERMISSIONS;
+	if (!(old & 0111) == !(new & 0111))
+		return old & TREE_PERMISSIONS;
+	return (old & TREE_PERMISSIONS & ~0111U) | execute_bits(old, new);
+}
+
 static int copy_bytes(int from, int to)
 {
 	ssize_t n;
@@ -67,7 +97,8 @@ static int copy_bytes(int from, int to)
 	return n < 0 ? -errno : 0;
 }
 
-static int make_file(int parent, const char *name, int after, const struct tree_change *change)
+static int make_file(int parent, const char *name, int after, const struct tree_change *change,
+                     mode_t mode)
 {
 	cleanup_close int from = fd_open_beneath(after, change->path, O_RDONLY, 0);
 	cleanup_close int to = -1;
@@ -77,7 +108,7 @@ static int make_file(int parent, const char *name, int after, const struct tree_
 	to = fd_open_at(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	if (to < 0)
 		return to;
-	if (copy_bytes(from, to) < 0 || fchmod(to, change->new_mode & TREE_PERMISSIONS) < 0)
+	if (copy_bytes(from, to) < 0 || fchmod(to, mode) < 0)
 		return -errno;
 	return 0;
 }
@@ -91,14 +122,14 @@ static int make_link(int parent, const char *name, int after, const struct tree_
 
 /* A file or a link, in place of what is there. */
 static const char *replace_entry(int parent, const char *name, int after,
-                                 const struct tree_change *change)
+                                 const struct tree_change *change, mode_t mode)
 {
 	char part[PART_LEN];
 	int r;
 
 	part_name(part);
 	r = S_ISLNK(change->new_mode) ? make_link(parent, part, after, change)
-	                              : make_file(parent, part, after, change);
+	                              : make_file(parent, part, after, change, mode);
 	/* A new entry must not replace one that appeared meanwhile. */
 	if (r == 0 && renameat2(parent, part, parent, name,
 	                        change->kind == TREE_ADDED ? RENAME_NOREPLACE : 0) == 0)
@@ -107,14 +138,15 @@ static const char *replace_entry(int parent, const char *name, int after,
 	return NOT_MADE;
 }
 
-static const char *change_dir(int parent, const char *name, const struct tree_change *change)
+static const char *change_dir(int parent, const char *name, const struct tree_change *change,
+                              mode_t mode)
 {
 	cleanup_close int dir = -1;
 
 	if (!S_ISDIR(change->old_mode) && mkdirat(parent, name, 0700) < 0)
 		return NOT_MADE;
 	dir = fd_open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	return dir >= 0 && fchmod(dir, change->new_mode & TREE_PERMISSIONS) == 0 ? NULL : NOT_MADE;
+	return dir >= 0 && fchmod(dir, mode) == 0 ? NULL : NOT_MADE;
 }
 
 static const char *remove_entry(int parent, const char *name, mode_t mode)
@@ -134,10 +166,13 @@ static const char *check_link(int after, const struct tree_change *change)
 	return link && is_inside(change->path, link) ? NULL : "the link leads outside";
 }
 
-const char *tree_apply(int target, int before, int after, const struct tree_change *change)
+const char *tree_apply(int target, int before, int after, const struct tree_change *change,
+                       const struct tree_wishes *wishes)
 {
-	const char *name, *reason = change->keeps ? change->keeps : check_link(after, change);
+	const char *name,
+		*reason = change->risk && !wishes->risky ? change->risk : check_link(after, change);
 	cleanup_close int parent = -1;
+	mode_t mode;
 	bool was_dir = S_ISDIR(change->old_mode), is_dir = S_ISDIR(change->new_mode);
 
 	if (reason)
@@ -156,6 +191,7 @@ const char *tree_apply(int target, int before, int after, const struct tree_chan
 		reason = remove_entry(parent, name, change->old_mode);
 	if (reason)
 		return reason;
-	return is_dir ? change_dir(parent, name, change)
-	              : replace_entry(parent, name, after, change);
+	mode = choose_mode(change, wishes);
+	return is_dir ? change_dir(parent, name, change, mode)
+	              : replace_entry(parent, name, after, change, mode);
 }

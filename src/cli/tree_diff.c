@@ -6,13 +6,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "cli/risky_path.h"
 #include "cli/tree_entry.h"
 
 #define PATH_MAX_LEN 4000
@@ -77,74 +77,12 @@ static int list_names(int root, struct name_list *ret_list, struct error *err)
 	return 0;
 }
 
-static bool is_word(const char *text, size_t len, const char *word)
-{
-	return strlen(word) == len && strncasecmp(text, word, len) == 0;
-}
-
-/* What git runs, reads settings from, or finds such places by. */
-static const char *const git_settings[] = {"commondir", "config",  "config.worktree",
-                                           "hooks",     "modules", "worktrees"};
-
-static bool is_git_setting(const char *name, size_t len)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(git_settings); i++)
-		if (is_word(name, len, git_settings[i]))
-			return true;
-	return false;
-}
-
-/* The first @len bytes of @path name a directory; git takes any with a HEAD for a repository. */
-static bool is_repository(int root, const char *path, size_t len)
-{
-	cleanup_free char *dir = xstrndup(path, len);
-	cleanup_free char *head = xasprintf("%s%sHEAD", dir, len > 0 ? "/" : "");
-	const char *slash = strrchr(dir, '/'), *name = slash ? slash + 1 : dir;
-
-	return is_word(name, strlen(name), ".git") || tree_entry_mode(root, head) != 0;
-}
-
-/* A HEAD beside settings that an earlier run left makes a repository of them. The first @len bytes
- * of @path name the directory. */
-static bool completes_repository(int root, const char *path, size_t len)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(git_settings); i++) {
-		cleanup_free char *setting =
-			xasprintf("%.*s%s%s", (int)len, path, len > 0 ? "/" : "", git_settings[i]);
-
-		if (tree_entry_mode(root, setting) != 0)
-			return true;
-	}
-	return false;
-}
-
-/* A hook or a setting of git is a program that the user runs unaware. A file or link .git leads to
- * a repository that is elsewhere. */
-static const char *reason_to_keep(int after, const char *path, mode_t old_mode, mode_t new_mode)
-{
-	const char *at = path;
-
-	while (*at) {
-		size_t len = strcspn(at, "/"), parent = at > path ? (size_t)(at - path) - 1 : 0;
-		bool is_file = !at[len] && new_mode && !S_ISDIR(new_mode);
-
-		if ((is_file && is_word(at, len, ".git")) ||
-		    (is_file && old_mode == 0 && is_word(at, len, "HEAD") &&
-		     completes_repository(after, path, parent)) ||
-		    (is_git_setting(at, len) && is_repository(after, path, parent)))
-			return "git would run it as you";
-		at += len + (at[len] == '/');
-	}
-	return NULL;
-}
-
-static void add_change(struct tree_changes *changes, int after, enum tree_kind kind,
-                       const char *path, mode_t old_mode, mode_t new_mode)
+static void add_change(struct tree_changes *changes, enum tree_kind kind,
+                       const struct risky_change *what)
 {
 	changes->list = xrealloc_array(changes->list, changes->count + 1, sizeof(*changes->list));
-	changes->list[changes->count++] =
-		(struct tree_change){kind, xstrdup(path), old_mode, new_mode,
-	                             reason_to_keep(after, path, old_mode, new_mode)};
+	changes->list[changes->count++] = (struct tree_change){
+		kind, xstrdup(what->path), what->old_mode, what->new_mode, risky_path_reason(what)};
 }
 
 static void compare_entry(int before, int after, const char *path, struct tree_changes *changes)
@@ -152,7 +90,8 @@ static void compare_entry(int before, int after, const char *path, struct tree_c
 	mode_t old_mode = tree_entry_mode(before, path), new_mode = tree_entry_mode(after, path);
 
 	if (!tree_entry_same(before, after, path))
-		add_change(changes, after, TREE_CHANGED, path, old_mode, new_mode);
+		add_change(changes, TREE_CHANGED,
+		           &(struct risky_change){before, after, path, old_mode, new_mode});
 }
 
 /* Both lists are sorted. */
@@ -169,8 +108,9 @@ static void merge(int before, int after, const struct name_list *old, const stru
 		if (order == 0) {
 			compare_entry(before, after, old->names[i], changes);
 		} else if (order > 0) {
-			add_change(changes, after, TREE_ADDED, new->names[j], 0,
-			           tree_entry_mode(after, new->names[j]));
+			add_change(changes, TREE_ADDED,
+			           &(struct risky_change){before, after, new->names[j], 0,
+			                                  tree_entry_mode(after, new->names[j])});
 		}
 		i += order <= 0;
 		j += order >= 0;
@@ -183,8 +123,10 @@ static void add_removals(int before, int after, const struct name_list *old,
 {
 	for (size_t i = old->count; i-- > 0;)
 		if (tree_entry_mode(after, old->names[i]) == 0)
-			add_change(changes, after, TREE_REMOVED, old->names[i],
-			           tree_entry_mode(before, old->names[i]), 0);
+			add_change(changes, TREE_REMOVED,
+			           &(struct risky_change){before, after, old->names[i],
+			                                  tree_entry_mode(before, old->names[i]),
+			                                  0});
 }
 
 int tree_diff(int before, int after, struct tree_changes *ret_changes, struct error *err)

@@ -21,10 +21,10 @@ enum tree_kind {
 
 struct tree_change {
 	enum tree_kind kind;
-	char *path;        /* owned; relative, no "." and ".." */
-	mode_t old_mode;   /* type and permissions; 0: it was not there */
-	mode_t new_mode;   /* 0: it is gone */
-	const char *keeps; /* literal: why it is not applied; NULL: it is */
+	char *path;       /* owned; relative, no "." and ".." */
+	mode_t old_mode;  /* type and permissions; 0: it was not there */
+	mode_t new_mode;  /* 0: it is gone */
+	const char *risk; /* risky_path.h; NULL: none */
 };
 
 /* In an order that can be applied: a directory before what is in it, removals from the inside. */
@@ -42,9 +42,16 @@ void tree_changes_done(struct tree_changes *changes);
 /** tree_letter - 'A', 'M' or 'D'. */
 char tree_letter(enum tree_kind kind);
 
+/* What is applied only if it was asked for. */
+struct tree_wishes {
+	bool risky; /* what programs run by themselves */
+	bool modes; /* all permissions; else new entries follow the umask, and of those that were
+	             * there only the execute bits of files change */
+};
+
 /**
  * tree_apply - make @change in @target, if it is still there what it was in @before. Return: NULL,
  * or a literal reason: nothing was changed.
  */
-const char *tree_apply(int target, int before, int after,
-                       const struct tree_change *change) attr_must_check;
+const char *tree_apply(int target, int before, int after, const struct tree_change *change,
+                       const struct tree_wishes *wishes) attr_must_check;

@@ -19,6 +19,7 @@
 
 #define SOCKET_FD        3
 #define START_TIMEOUT_MS (30 * 1000)
+#define MEMORY_TEXT_LEN  24 /* a number of bytes */
 
 /* In the child: inherits only the socket, and stderr for its log. */
 attr_noreturn static void become(int exe, const char *const *argv, int sock)
@@ -116,14 +117,20 @@ static void check_importer(const struct helpers *h)
 static int start_gateway(struct helper *h, const struct config *config,
                          const struct secrets *secrets, struct error *err)
 {
+	char memory[MEMORY_TEXT_LEN];
 	const char *const argv[] = {"millibox-gateway",
+	                            "--memory",
+	                            memory,
 	                            "--log-level",
 	                            log_level_name(config->log_level),
 	                            "--log-format",
 	                            log_format_name(config->log_format),
 	                            NULL};
 	size_t step = 0;
-	int r = start_program(h, argv, err);
+	int r;
+
+	(void)snprintf(memory, sizeof(memory), "%" PRIu64, config->gateway_memory_bytes);
+	r = start_program(h, argv, err);
 
 	if (r < 0)
 		return r;
@@ -136,6 +143,7 @@ int helpers_start(struct helpers *h, const struct config *config, const char *ro
                   struct helper_group *group, const struct secrets *secrets, struct error *err)
 {
 	const char *const import[] = {"millibox-import", "--roots", roots, NULL};
+	char memory[MEMORY_TEXT_LEN];
 	const char *const egress[] = {"millibox-egress",
 	                              "--log-level",
 	                              log_level_name(config->log_level),
@@ -143,10 +151,13 @@ int helpers_start(struct helpers *h, const struct config *config, const char *ro
 	                              log_format_name(config->log_format),
 	                              "--ca-file",
 	                              config->egress_ca_file,
+	                              "--memory",
+	                              memory,
 	                              config->egress_resolver[0] ? "--resolver" : NULL,
 	                              config->egress_resolver,
 	                              NULL};
 
+	(void)snprintf(memory, sizeof(memory), "%" PRIu64, config->egress_memory_bytes);
 	if (start_program(&h->import, import, err) < 0 || limit_program(&h->import, group, err) < 0)
 		return -1;
 	if (start_program(&h->egress, egress, err) < 0)

@@ -31,6 +31,8 @@ static const struct row {
                           SOCKS_DENIED},
 	[EGRESS_UNTRUSTED] = {"certificate", "cannot prove its name", 502, SOCKS_FAILED},
 	[EGRESS_SECRET_GONE] = {"secret", "has lost its secret", 403, SOCKS_DENIED},
+	[EGRESS_MEMORY] = {"memory", "cannot be reached now: open connections hold too much memory",
+                           503, SOCKS_FAILED},
 };
 static_assert(ARRAY_SIZE(rows) == EGRESS_REASON_COUNT, "every reason has a row");
 

@@ -13,8 +13,11 @@
 
 bool box_is_below_shared_limits(const struct box *box)
 {
+	const struct egress *e = box->egress;
+
 	return account_has_connection(&box->tenant->account) &&
-	       box->egress->connections < box->egress->connections_max;
+	       e->connections < e->connections_max &&
+	       !budget_must_wait(&e->memory, &box->tenant->memory);
 }
 
 static bool may_accept(const struct box *box)
@@ -88,6 +91,7 @@ static struct tenant *take_tenant(struct egress *e, const struct egress_order *o
 	t = NEW(struct tenant);
 	t->id = order->tenant;
 	list_append(&e->tenants, &t->node);
+	budget_join(&e->memory, &t->memory);
 found:
 	t->boxes++;
 	t->account.limits = order->tenant_limits;
@@ -99,6 +103,7 @@ static void drop_tenant(struct tenant *t)
 	if (--t->boxes > 0)
 		return;
 	list_remove(&t->node);
+	budget_leave(&t->memory);
 	free(t);
 }
 

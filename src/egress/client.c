@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "egress/answer.h"
@@ -11,6 +10,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -25,9 +25,13 @@ static void on_timeout(void *ctx);
 
 void client_start(struct box *box, int fd)
 {
-	struct client *c = NEW(struct client);
+	struct client *c = calloc(1, sizeof(*c));
 	const int one = 1;
 
+	if (!c) {
+		(void)fd_close(fd);
+		return;
+	}
 	*c = (struct client){.box = box, .in.fd = fd, .out.fd = -1, .input = BUF_INIT(HEAD_MAX)};
 	c->dial.fd = -1;
 	list_append(&box->clients, &c->node);
@@ -40,6 +44,7 @@ void client_start(struct box *box, int fd)
 	c->timer = timer_new(box->egress->loop, on_timeout, c);
 	timer_start(c->timer, CLIENT_STEP_US);
 	watch_set(c->in_watch, WATCH_READ);
+	cost_count(c);
 }
 
 static void wipe_input(const struct client *c, struct buf *input)
@@ -52,8 +57,9 @@ static void wipe_input(const struct client *c, struct buf *input)
 void client_free(struct client *c)
 {
 	struct box *box = c->box;
-	bool was_full = !box_is_below_shared_limits(box);
+	bool was_full = !box_is_below_shared_limits(box) || budget_is_short(&box->egress->memory);
 
+	cost_drop(c);
 	dial_stop(c);
 	watch_free(c->in_watch);
 	watch_free(c->out_watch);
@@ -185,6 +191,11 @@ static void decide(struct client *c)
 		return;
 	}
 	c->is_intercepted = c->is_tunnel && vault_covers(c->box->vault, &c->target, true);
+	cost_count(c);
+	if (c->is_intercepted && budget_is_full(&c->box->egress->memory)) {
+		refuse(c, EGRESS_MEMORY, "");
+		return;
+	}
 	c->is_raw =
 		c->is_tunnel && !c->is_intercepted && rules_allow_raw(c->box->rules, &c->target);
 	c->state = CLIENT_DIAL;
@@ -254,25 +265,42 @@ static int read_socks(struct client *c)
 	return 1;
 }
 
-/* Replaces the head in the buffer by the one that the server gets. */
+/* Puts the head that the server gets in place of the one in the buffer. Return: 0, or a negative
+ * errno. */
 static int rewrite_head(struct client *c, const struct head *head)
 {
 	struct buf out = BUF_INIT(3 * (size_t)HEAD_MAX + READ_CHUNK);
+	int r = 0;
 
 	c->has_secrets = vault_covers(c->box->vault, &head->target, c->is_inner);
 	if (c->has_secrets)
 		c->scrub = scrub_new(c->box->vault, &head->target, c->is_inner);
 	/* All at once: growing would leave copies of secrets behind. */
-	if ((c->has_secrets && buf_reserve(&out, out.max) < 0) ||
-	    vault_write(c->box->vault, head, c->is_inner, &out) < 0 ||
-	    buf_add(&out, c->input.data + head->size, c->input.len - head->size) < 0) {
+	if (c->has_secrets && (!c->scrub || buf_reserve(&out, out.max) < 0))
+		r = -ENOMEM;
+	if (r == 0)
+		r = vault_write(c->box->vault, head, c->is_inner, &out);
+	if (r == 0)
+		r = buf_add(&out, c->input.data + head->size, c->input.len - head->size);
+	if (r < 0) {
 		wipe_input(c, &out);
-		return -1;
+		return r;
 	}
 	c->head_len = out.len - (c->input.len - head->size);
 	buf_done(&c->input);
 	c->input = out;
+	cost_count(c);
 	return 0;
+}
+
+static void refuse_head(struct client *c, int r)
+{
+	if (r == -ENOMEM)
+		refuse(c, EGRESS_MEMORY, "");
+	else
+		refuse(c, EGRESS_BAD_REQUEST,
+		       r == -E2BIG ? "the request has more than 4 placeholders of secrets"
+		                   : "the head of the request is too long");
 }
 
 static int read_http(struct client *c)
@@ -293,12 +321,14 @@ static int read_http(struct client *c)
 		return 1;
 	}
 	memcpy(c->method, head.method, sizeof(c->method));
-	c->path = xstrndup(head.path, head.path_len);
+	c->path = strndup(head.path, head.path_len);
 	c->is_chunked = head.chunked;
 	c->body_left = head.length;
-	if (rewrite_head(c, &head) >= 0)
+	head.is_judged = !c->is_inner && rules_look_inside(c->box->rules, &head.target);
+	r = c->path ? rewrite_head(c, &head) : -ENOMEM;
+	if (r >= 0)
 		return 1;
-	refuse(c, EGRESS_BAD_REQUEST, "the head of the request is too long");
+	refuse_head(c, r);
 	return -1;
 }
 
@@ -343,6 +373,7 @@ static ssize_t read_more(struct client *c)
 	if (n <= 0)
 		return -1;
 	c->input.len += (size_t)n;
+	cost_count(c);
 	return n;
 }
 

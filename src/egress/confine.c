@@ -12,8 +12,7 @@
  * program, and sends no signal. If the kernel lacks Landlock, it does not start.
  */
 
-#define DESCRIPTORS  65536
-#define MEMORY_BYTES (1ULL << 30)
+#define DESCRIPTORS 65536
 
 /* c-ares reads them again for each name. */
 #define READABLE(name)                                                                             \
@@ -75,7 +74,7 @@ static int limit_files(const char *ca_file, struct error *err)
 	return r < 0 ? error_set(err, ERR_UNAVAILABLE, -r, "Landlock rules of the proxy") : 0;
 }
 
-int confine(const char *ca_file, uint32_t *ret_files, struct error *err)
+int confine(const char *ca_file, uint64_t memory_bytes, uint32_t *ret_files, struct error *err)
 {
 	static const struct confine_calls calls = {EPERM, allowed, ARRAY_SIZE(allowed),
 	                                           allow_sockets};
@@ -87,7 +86,7 @@ int confine(const char *ca_file, uint32_t *ret_files, struct error *err)
 		r = confine_descriptors(DESCRIPTORS);
 	*ret_files = r < 0 ? 0 : (uint32_t)r;
 	if (r >= 0)
-		r = confine_memory(MEMORY_BYTES);
+		r = confine_memory(memory_bytes);
 	if (r >= 0)
 		r = confine_calls(&calls);
 	return r < 0 ? error_set(err, ERR_UNAVAILABLE, -r, "confine the proxy") : 0;

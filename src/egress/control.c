@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -12,6 +11,7 @@
 #include "tls/session.h"
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -47,8 +47,8 @@ static void keep_denial(struct box *box, const struct egress_event *event)
 			return;
 		}
 	if (!box->unsent)
-		box->unsent = xcalloc(UNSENT_MAX, sizeof(*box->unsent));
-	if (box->unsent_count < UNSENT_MAX)
+		box->unsent = calloc(UNSENT_MAX, sizeof(*box->unsent));
+	if (box->unsent && box->unsent_count < UNSENT_MAX)
 		box->unsent[box->unsent_count++] = *event;
 	watch_set(box->egress->control, WATCH_READ | WATCH_WRITE);
 }

@@ -9,12 +9,14 @@
  *   client.c   one connection: read the request, decide, answer
  *   dial.c     the way to the server: resolve, check every address, connect
  *   relay.c    bytes both ways, within the limits
+ *   cost.c     what connections hold, and whose end when memory is short
  *
  * A connection goes through READ, DIAL, then RELAY; a tunnel through HELLO before RELAY, where the
  * server name of TLS is compared. A refusal goes through DRAIN, so that the answer arrives.
  */
 
 #include "base/attr.h"
+#include "base/budget.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/list.h"
@@ -47,6 +49,8 @@ struct egress {
 	struct timer *resume;
 	struct timer *report; /* sends USED */
 	uint32_t connections, connections_max;
+	struct budget memory;
+	bool is_shedding;            /* connections end, as memory is full */
 	const char *ca_file;         /* PEM: authorities of hosts */
 	struct authority *authority; /* owned; NULL: not sent yet */
 	struct tls_trust *trust;     /* owned; NULL: not read yet */
@@ -57,6 +61,7 @@ struct tenant {
 	uint32_t id;
 	uint32_t boxes;
 	struct account account;
+	struct budget_holder memory;
 };
 
 struct box {
@@ -122,6 +127,7 @@ struct client {
 	bool is_deaf;        /* the box has sent more than its request */
 	bool has_secrets;    /* its request has secrets of the box */
 	struct scrub *scrub; /* of those, until the answer; owned */
+	size_t cost;         /* cost.c */
 };
 
 /* box.c */
@@ -178,6 +184,12 @@ void dial_stop(struct client *c);
  * not allow it any more, or NULL. */
 const char *dial_refusal(const struct client *c);
 
+/* cost.c */
+/** cost_count - after a change of @c's kind or buffers. */
+void cost_count(struct client *c);
+/** cost_drop - @c ends. */
+void cost_drop(struct client *c);
+
 /* control.c */
 void control_open(struct egress *e, int fd);
 void control_close(struct egress *e);
@@ -185,6 +197,10 @@ void control_denied(struct client *c, enum egress_reason reason, const char *det
 void control_used(struct box *box, enum egress_op op);
 
 /* confine.c */
-/** confine - no new privilege, no file but those of name resolution, no call but the loop's.
- * @ca_file: may be read, too; NULL: none. @ret_files: how many descriptors the process may have. */
-int confine(const char *ca_file, uint32_t *ret_files, struct error *err) attr_must_check;
+#define EGRESS_MEMORY_BYTES (1ULL << 30) /* unless told */
+
+/** confine - no new privilege, no file but those of name resolution, no call but the loop's, at
+ * most @memory_bytes. @ca_file: may be read, too; NULL: none. @ret_files: how many descriptors the
+ * process may have. */
+int confine(const char *ca_file, uint64_t memory_bytes, uint32_t *ret_files,
+            struct error *err) attr_must_check;

@@ -383,6 +383,41 @@ static bool is_dropped_always(struct span name)
 	return span_has_prefix(name, "Proxy-");
 }
 
+/* Servers, and frameworks on them, that take one of these for the method or the path would do what
+ * no rule has seen. */
+static const char *const overrides[] = {
+	"X-HTTP-Method",      "X-HTTP-Method-Override", "X-Method-Override", "X-Method",
+	"X-Original-Method",  "X-Forwarded-Method",     "X-Original-URL",    "X-Original-URI",
+	"X-Original-Path",    "X-Rewrite-URL",          "X-Rewrite-URI",     "X-Override-URL",
+	"X-Forwarded-URI",    "X-Forwarded-URL",        "X-Forwarded-Path",  "X-Forwarded-Prefix",
+	"X-Forwarded-Script", "X-Request-URI",          "X-Proxy-URL",       "Script-Name",
+	"Path-Info",
+};
+
+/* CGI makes one of hyphen and underscore. */
+static bool names_equal(struct span name, const char *word)
+{
+	size_t i = 0;
+
+	for (; i < name.len && word[i]; i++) {
+		char c = name.at[i];
+
+		if (c == '_')
+			c = '-';
+		if (strncasecmp(&c, &word[i], 1) != 0)
+			return false;
+	}
+	return i == name.len && !word[i];
+}
+
+static bool is_override(struct span name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(overrides); i++)
+		if (names_equal(name, overrides[i]))
+			return true;
+	return false;
+}
+
 static bool connection_names(const struct head *head, struct span name)
 {
 	for (size_t i = 0; i < head->field_count; i++) {
@@ -431,7 +466,8 @@ int head_write_origin(const struct head *head, const struct head_edit *edit, str
 	for (size_t i = 0; i < head->field_count && r == 0; i++) {
 		const struct head_field *f = &head->fields[i];
 
-		if (is_dropped_always(field_name(f)) || connection_names(head, field_name(f)))
+		if (is_dropped_always(field_name(f)) || connection_names(head, field_name(f)) ||
+		    (head->is_judged && is_override(field_name(f))))
 			continue;
 		r = write_field(f, edit, to);
 	}

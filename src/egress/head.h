@@ -39,6 +39,7 @@ struct head {
 	bool has_length;
 	uint64_t length; /* of the body; 0 if none or chunked */
 	size_t size;     /* of the head in bytes */
+	bool is_judged;  /* set by the caller: rules look at method and path */
 };
 
 /**
@@ -74,7 +75,8 @@ struct head_edit {
 /**
  * head_write_origin - the request as the server gets it: origin form, Host and the length of the
  * body made from what was parsed, "Connection: close", without hop-by-hop fields (Connection and
- * the ones it names, Proxy-*, Keep-Alive, TE, Trailer, Upgrade). @edit: NULL: none. Not for
+ * the ones it names, Proxy-*, Keep-Alive, TE, Trailer, Upgrade), and, if it is judged, without
+ * fields that some servers take for method or path. @edit: NULL: none. Not for
  * CONNECT. Return: 0 or -ENOBUFS.
  */
 int head_write_origin(const struct head *head, const struct head_edit *edit,

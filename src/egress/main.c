@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "egress/egress.h"
 #include "io/loop.h"
 
@@ -28,16 +29,18 @@
 
 struct choices {
 	const char *servers, *ca_file; /* NULL: not given */
+	uint64_t memory_bytes;
 };
 
 static int usage(FILE *to)
 {
 	(void)fprintf(
 		to, "usage: millibox-egress [--resolver ADDRESS[:PORT],...] [--ca-file FILE] "
-		    "[--log-level L] [--log-format F]\n"
+		    "[--memory SIZE] [--log-level L] [--log-format F]\n"
 		    "Connects boxes to the hosts that their rules name. Started by milliboxd.\n"
 		    "  --resolver X\tname servers; default: those of /etc/resolv.conf\n"
 		    "  --ca-file X\tcertificates of authorities; without it no TLS is intercepted\n"
+		    "  --memory X\twhat all connections share; default: 1Gi\n"
 		    "  --help\tthis text\n");
 	return to == stdout ? 0 : 2;
 }
@@ -48,6 +51,7 @@ static int parse_options(int argc, char **argv, struct choices *ret)
 	static const struct option options[] = {
 		{"resolver", required_argument, NULL, 'r'},
 		{"ca-file", required_argument, NULL, 'c'},
+		{"memory", required_argument, NULL, 'm'},
 		{"log-level", required_argument, NULL, 'l'},
 		{"log-format", required_argument, NULL, 'f'},
 		{"help", no_argument, NULL, 'h'},
@@ -60,6 +64,8 @@ static int parse_options(int argc, char **argv, struct choices *ret)
 			ret->servers = optarg;
 		else if (c == 'c')
 			ret->ca_file = optarg;
+		else if (c == 'm' && parse_size(optarg, &ret->memory_bytes) >= 0)
+			continue;
 		else if (c == 'l')
 			level = log_level_parse(optarg);
 		else if (c == 'f')
@@ -80,11 +86,12 @@ static int serve(const struct choices *choices, int control, struct error *err)
 	int r = 0;
 
 	e.resolver = resolver_new(e.loop, choices->servers, err);
-	if (!e.resolver || confine(e.ca_file, &files, err) < 0) {
+	if (!e.resolver || confine(e.ca_file, choices->memory_bytes, &files, err) < 0) {
 		r = -1;
 	} else {
 		/* Each connection has two descriptors. */
 		e.connections_max = files > 4 * FILES_OWN ? (files - FILES_OWN) / 2 : FILES_OWN;
+		budget_init(&e.memory, (size_t)choices->memory_bytes);
 		control_open(&e, control);
 		loop_run(e.loop);
 		control_close(&e);
@@ -129,7 +136,7 @@ static int start_proxy(const struct choices *choices)
 
 int main(int argc, char **argv)
 {
-	struct choices choices = {.servers = NULL};
+	struct choices choices = {.memory_bytes = EGRESS_MEMORY_BYTES};
 	int status = parse_options(argc, argv, &choices);
 	int pid;
 

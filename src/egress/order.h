@@ -99,6 +99,7 @@ enum egress_reason {
 	EGRESS_BYTES,       /* the box has used up its bytes */
 	EGRESS_UNTRUSTED,   /* the host did not prove its name to the proxy */
 	EGRESS_SECRET_GONE, /* a secret of the connection was deleted, or is not allowed any more */
+	EGRESS_MEMORY,      /* the proxy is short of it, and the tenant holds most */
 	EGRESS_REASON_COUNT
 };
 
@@ -106,7 +107,7 @@ enum egress_reason {
 static inline int egress_reason_is_denial(uint32_t reason)
 {
 	return reason != EGRESS_UNRESOLVED && reason != EGRESS_UNREACHABLE &&
-	       reason != EGRESS_UNTRUSTED;
+	       reason != EGRESS_UNTRUSTED && reason != EGRESS_MEMORY;
 }
 
 struct egress_event {

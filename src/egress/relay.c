@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 
 #define RESUME_US (20 * USEC_PER_MS)
+/* What a connection may hold more while memory is full: connections end until it is not. */
+#define FULL_BYTES 4096
 /* Of what TLS has received and the socket does not show. */
 #define TURNS 16
 
@@ -83,8 +85,9 @@ static size_t room_of(struct client *c)
 	uint64_t now = clock_us();
 	size_t box = account_room(&c->box->account, now);
 	size_t tenant = account_room(&c->box->tenant->account, now);
+	size_t room = box < tenant ? box : tenant;
 
-	return box < tenant ? box : tenant;
+	return room > FULL_BYTES && budget_is_full(&c->box->egress->memory) ? FULL_BYTES : room;
 }
 
 static void charge(struct client *c, size_t up, size_t down)
@@ -129,6 +132,10 @@ void relay_resume_paused(void *egress)
 		list_remove(&c->paused);
 		relay_pump(c);
 	}
+	/* From now on: if this took longer than the pause, the timer that the first of them has
+	 * started would call it again before anything else is done. */
+	if (!list_is_empty(&e->paused))
+		timer_start(e->resume, RESUME_US);
 }
 
 /* Behind its request a box sends nothing, so what comes is the end. Return: whether it is gone. */
@@ -190,6 +197,16 @@ static int64_t pump_both(struct client *c, size_t room)
 	return r < 0 ? r : (int64_t)(up + down);
 }
 
+static void await_more(struct client *c, bool is_room_used)
+{
+	/* What stays inside of TLS does not wake us up. */
+	if (is_room_used || has_more(c))
+		pause_client(c);
+	else
+		set_watches(c);
+	cost_count(c);
+}
+
 void relay_pump(struct client *c)
 {
 	size_t room = room_of(c);
@@ -212,9 +229,6 @@ void relay_pump(struct client *c)
 		client_free(c);
 	else if (is_over(c))
 		finish(c);
-	/* What stays inside of TLS does not wake us up. */
-	else if (room == (size_t)moved || has_more(c))
-		pause_client(c);
 	else
-		set_watches(c);
+		await_more(c, room == (size_t)moved);
 }

@@ -107,6 +107,8 @@ struct resolver *resolver_new(struct loop *loop, const char *servers, struct err
 {
 	struct resolver *r = NEW(struct resolver);
 	char lookups[] = "fb"; /* /etc/hosts, then DNS */
+	/* Without domains of the host to search: a rule for "db" is not one for "db.example.org".
+	 */
 	struct ares_options options = {
 		.timeout = TIMEOUT_MS,
 		.tries = TRIES,
@@ -122,7 +124,7 @@ struct resolver *resolver_new(struct loop *loop, const char *servers, struct err
 	if (status == ARES_SUCCESS)
 		status = ares_init_options(&r->channel, &options,
 		                           ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS |
-		                                   ARES_OPT_SOCK_STATE_CB);
+		                                   ARES_OPT_DOMAINS | ARES_OPT_SOCK_STATE_CB);
 	if (status == ARES_SUCCESS && servers)
 		status = ares_set_servers_ports_csv(r->channel, servers);
 	if (status == ARES_SUCCESS)
@@ -204,13 +206,12 @@ struct lookup *lookup_start(struct resolver *r, const char *name, lookup_fn *fn,
 		.ai_socktype = SOCK_STREAM,
 		.ai_flags = ARES_AI_NOSORT,
 	};
-	struct lookup *l;
+	struct lookup *l = r->lookups < LOOKUPS_MAX ? calloc(1, sizeof(*l)) : NULL;
 
-	if (r->lookups >= LOOKUPS_MAX)
+	if (!l)
 		return NULL;
 	if (r->lookups++ == 0)
 		timer_start(r->tick, TICK_US);
-	l = NEW(struct lookup);
 	*l = (struct lookup){.resolver = r, .fn = fn, .ctx = ctx};
 	ares_getaddrinfo(r->channel, name, NULL, &hints, on_answer, l);
 	return l;

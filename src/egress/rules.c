@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "egress/address.h"
 #include "egress/head.h"
 #include <string.h>
@@ -51,17 +52,36 @@ static int refuse(struct error *err, const char *why)
 
 /* Paths. */
 
-/* @p: behind the percent sign. A server that unescapes it sees a plain character of a name. */
-static bool escape_is_plain(const char *p, size_t len)
-{
-	int high = len >= 2 ? parse_hex_digit(p[0]) : -1,
-	    low = len >= 2 ? parse_hex_digit(p[1]) : -1;
-	int c = high * 16 + low;
+#define ESCAPE_LEN 3
 
-	if (high < 0 || low < 0)
-		return false;
-	/* 0xc0 and 0xc1 begin an overlong form of an ASCII character. */
-	return c >= ' ' && c != 0x7f && c != 0xc0 && c != 0xc1 && !strchr("./\\;%", c);
+/* Return: the byte that the escape at @p stands for, or -1. */
+static int read_escape(const char *p, size_t len)
+{
+	int high = len >= ESCAPE_LEN && p[0] == '%' ? parse_hex_digit(p[1]) : -1;
+	int low = high >= 0 ? parse_hex_digit(p[2]) : -1;
+
+	return low < 0 ? -1 : high * 16 + low;
+}
+
+/* Servers agree on one character of a name: a plain one, or one of UTF-8 as a whole. What they make
+ * of other bytes differs. Return: the length of its escapes, or 0: there is none. */
+static size_t plain_escapes(const char *p, size_t len)
+{
+	char bytes[4];
+	size_t count = 0, used;
+	bool is_valid = true;
+	int c = 0;
+
+	while (count < sizeof(bytes) &&
+	       (c = read_escape(p + count * ESCAPE_LEN, len - count * ESCAPE_LEN)) >= 0)
+		bytes[count++] = (char)c;
+	if (count == 0)
+		return 0;
+	used = utf8_next(bytes, count, &is_valid);
+	c = (unsigned char)bytes[0];
+	if (!is_valid || c < ' ' || c == 0x7f || (c < 0x80 && strchr("./\\;%", c)))
+		return 0;
+	return used * ESCAPE_LEN;
 }
 
 /* Without what some servers cut off: parameters behind a semicolon. */
@@ -70,9 +90,11 @@ static bool segment_is_plain(const char *p, size_t len, bool last)
 	const char *parameters = len ? memchr(p, ';', len) : NULL;
 	size_t name = parameters ? (size_t)(parameters - p) : len;
 
-	for (size_t i = 0; i < len; i++)
-		if (p[i] == '\\' || (p[i] == '%' && !escape_is_plain(p + i + 1, len - i - 1)))
+	for (size_t i = 0, step = 1; i < len; i += step) {
+		step = p[i] == '%' ? plain_escapes(p + i, len - i) : 1;
+		if (p[i] == '\\' || step == 0)
 			return false;
+	}
 	if (name == 0)
 		return last && len == 0;
 	return !(p[0] == '.' && (name == 1 || (name == 2 && p[1] == '.')));
@@ -372,6 +394,13 @@ enum rules_verdict rules_match(const struct rules *r, const struct target *targe
 		}
 	}
 	return best;
+}
+
+bool rules_look_inside(const struct rules *r, const struct target *target)
+{
+	const char *rule;
+
+	return rules_match(r, target, NULL, NULL, 0, &rule) != RULES_ALLOWED;
 }
 
 bool rules_allow_address(const struct rules *r, const struct in6_addr *a, uint16_t port,

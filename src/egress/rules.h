@@ -15,8 +15,8 @@
  * A rule with methods or a path allows plain HTTP only, since a tunnel hides both. A path ends with
  * an asterisk (a prefix) or matches exactly; the query of a request is not part of its path. A
  * request path that servers may read in several ways never matches a rule with a path: an empty
- * segment, "." or "..", a backslash, or an escape of a dot, slash, backslash, semicolon, percent
- * sign or control character, or of the first byte of overlong UTF-8.
+ * segment, "." or "..", a backslash, an escape of a dot, slash, backslash, semicolon, percent sign
+ * or control character, or escapes that are not valid UTF-8.
  *
  * A CIDR rule allows addresses: a literal target, or what a name resolves to when ANOTHER rule
  * allows the name and the address is not public ("pypi.corp" plus "10.1.0.0/16"). It has no methods
@@ -65,6 +65,9 @@ enum rules_verdict {
 enum rules_verdict rules_match(const struct rules *r, const struct target *target,
                                const char *method, const char *path, size_t path_len,
                                const char **ret_rule);
+/** rules_look_inside - whether a request to @target is allowed, if at all, for its method or path.
+ */
+bool rules_look_inside(const struct rules *r, const struct target *target);
 /**
  * rules_allow_address - whether a CIDR rule opens an address that is not public, for this port.
  * @by_itself: a rule for this one address.

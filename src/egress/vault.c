@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -184,28 +185,65 @@ static bool has_placeholder(const struct sealed *s, const struct head_field *f)
 	return memmem(f->value, f->value_len, s->placeholder, strlen(s->placeholder)) != NULL;
 }
 
+/* Return: the secret whose placeholder the header has, or NULL. */
+static const struct sealed *find_replacement(const struct writing *w, const struct head_field *f)
+{
+	for (size_t i = 0; i < w->vault->count; i++) {
+		const struct sealed *s = &w->vault->list[i];
+
+		if (s->mode == EGRESS_SECRET_PLACEHOLDER && is_for(s, w->target, w->is_tls) &&
+		    is_field(f, s->header) && has_placeholder(s, f))
+			return s;
+	}
+	return NULL;
+}
+
+static bool is_replaced(const struct writing *w, const struct head_field *f)
+{
+	for (size_t i = 0; i < w->vault->count; i++) {
+		const struct sealed *s = &w->vault->list[i];
+
+		if (s->mode == EGRESS_SECRET_HEADER && is_for(s, w->target, w->is_tls) &&
+		    is_field(f, s->header))
+			return true;
+	}
+	return false;
+}
+
 /* Return: 1: written or dropped here, 0: passes as it is, or -ENOBUFS. */
 static int edit_field(const void *ctx, const struct head_field *f, struct buf *to)
 {
 	const struct writing *w = ctx;
+	const struct sealed *s;
+	int r;
 
 	/* The answer must be readable for struct scrub. */
-	if (is_field(f, "Accept-Encoding"))
+	if (is_field(f, "Accept-Encoding") || is_replaced(w, f))
 		return 1;
-	for (size_t i = 0; i < w->vault->count; i++) {
-		const struct sealed *s = &w->vault->list[i];
-		int r;
+	s = find_replacement(w, f);
+	if (!s)
+		return 0;
+	r = write_replaced(s, f, to);
+	return r < 0 ? r : 1;
+}
 
-		if (!is_for(s, w->target, w->is_tls) || !is_field(f, s->header))
-			continue;
-		if (s->mode == EGRESS_SECRET_HEADER)
-			return 1;
-		if (!has_placeholder(s, f))
-			continue;
-		r = write_replaced(s, f, to);
-		return r < 0 ? r : 1;
+/* A value may be far longer than its placeholder. */
+static size_t count_placeholders(const struct writing *w, const struct head *head)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < head->field_count; i++) {
+		const struct head_field *f = &head->fields[i];
+		const struct sealed *s = find_replacement(w, f);
+		const char *at = f->value, *end = f->value + f->value_len;
+
+		while (s && (at = memmem(at, (size_t)(end - at), s->placeholder,
+		                         strlen(s->placeholder)))) {
+			at += strlen(s->placeholder);
+			count++;
+		}
 	}
-	return 0;
+	return count;
 }
 
 static int add_fields(const void *ctx, struct buf *to)
@@ -230,25 +268,35 @@ int vault_write(const struct vault *v, const struct head *head, bool is_tls, str
 	const struct writing w = {v, &head->target, is_tls};
 	const struct head_edit edit = {&w, edit_field, add_fields};
 
+	if (v && count_placeholders(&w, head) > VAULT_PLACEHOLDERS)
+		return -E2BIG;
 	return head_write_origin(head, vault_covers(v, &head->target, is_tls) ? &edit : NULL, to);
 }
 
 /* Answers. */
 
+/*
+ * Values may overlap, or contain one another: they are looked for in what the server sent, and
+ * overwritten in a copy.
+ */
 struct scrub {
 	size_t count;
 	struct {
 		char value[VAULT_VALUE_MAX];
 		size_t len;
 	} list[EGRESS_SECRETS_MAX];
-	struct buf kept; /* may be the start of a value */
+	struct buf kept;  /* may be the start of a value */
+	struct buf shown; /* the same bytes, with values overwritten */
 };
 
 struct scrub *scrub_new(const struct vault *v, const struct target *target, bool is_tls)
 {
-	struct scrub *s = NEW(struct scrub);
+	struct scrub *s = calloc(1, sizeof(*s));
 
+	if (!s)
+		return NULL;
 	buf_init(&s->kept, SIZE_MAX / 2);
+	buf_init(&s->shown, SIZE_MAX / 2);
 	for (size_t i = 0; v && i < v->count; i++) {
 		if (!is_for(&v->list[i], target, is_tls))
 			continue;
@@ -258,25 +306,34 @@ struct scrub *scrub_new(const struct vault *v, const struct target *target, bool
 	return s;
 }
 
+static void wipe(struct buf *b)
+{
+	if (b->data)
+		explicit_bzero(b->data, b->cap);
+	buf_done(b);
+}
+
 void scrub_free(struct scrub *s)
 {
 	if (!s)
 		return;
 	explicit_bzero(s->list, sizeof(s->list));
-	if (s->kept.data)
-		explicit_bzero(s->kept.data, s->kept.cap);
-	buf_done(&s->kept);
+	wipe(&s->kept);
+	wipe(&s->shown);
 	free(s);
 }
 
-static void overwrite(char *data, size_t len, const char *value, size_t value_len)
+size_t scrub_bytes(const struct scrub *s)
 {
-	char *at = data, *end = data + len;
+	return s ? sizeof(*s) + s->kept.cap + s->shown.cap : 0;
+}
 
-	while ((at = memmem(at, (size_t)(end - at), value, value_len))) {
-		memset(at, '*', value_len);
-		at += value_len;
-	}
+static void overwrite(struct scrub *s, const char *value, size_t len)
+{
+	const char *at = s->kept.data, *end = at + s->kept.len;
+
+	for (; (at = memmem(at, (size_t)(end - at), value, len)); at++)
+		memset(s->shown.data + (at - s->kept.data), '*', len);
 }
 
 /* Return: the length of the longest end of the data that is the start of a value. */
@@ -295,17 +352,21 @@ int scrub_feed(struct scrub *s, const char *data, size_t len, bool is_end, struc
 	size_t open = 0;
 	int r = buf_add(&s->kept, data, len);
 
+	if (r == 0)
+		r = buf_add(&s->shown, data, len);
 	if (r < 0 || s->kept.len == 0)
 		return r;
 	for (size_t i = 0; i < s->count; i++)
-		overwrite(s->kept.data, s->kept.len, s->list[i].value, s->list[i].len);
+		overwrite(s, s->list[i].value, s->list[i].len);
 	for (size_t i = 0; i < s->count && !is_end; i++) {
 		size_t n = open_end(s->kept.data, s->kept.len, s->list[i].value, s->list[i].len);
 
 		open = n > open ? n : open;
 	}
-	r = buf_add(to, s->kept.data, s->kept.len - open);
-	if (r == 0)
-		buf_consume(&s->kept, s->kept.len - open);
-	return r;
+	r = buf_add(to, s->shown.data, s->shown.len - open);
+	if (r < 0)
+		return r;
+	buf_consume(&s->kept, s->kept.len - open);
+	buf_consume(&s->shown, s->shown.len - open);
+	return 0;
 }

@@ -26,6 +26,8 @@
 #define VAULT_VALUE_MIN 8
 #define VAULT_VALUE_MAX 4096
 #define VAULT_TEXT_MAX  256
+/* Of a request. */
+#define VAULT_PLACEHOLDERS 4
 
 struct vault;
 
@@ -40,7 +42,8 @@ struct vault *vault_parse(const char *data, size_t len, uint32_t count, struct e
 	attr_owned(vault_free);
 /** vault_covers - whether a secret is for this host. NULL has none. */
 bool vault_covers(const struct vault *v, const struct target *target, bool is_tls);
-/** vault_write - head_write_origin() with the secrets for this host. Return: 0 or -ENOBUFS. */
+/** vault_write - head_write_origin() with the secrets for this host. Return: 0, -ENOBUFS, or
+ * -E2BIG: more than VAULT_PLACEHOLDERS. */
 int vault_write(const struct vault *v, const struct head *head, bool is_tls,
                 struct buf *to) attr_must_check;
 /* Answers. */
@@ -48,13 +51,16 @@ int vault_write(const struct vault *v, const struct head *head, bool is_tls,
 struct scrub;
 
 void scrub_free(struct scrub *s);
-/** scrub_new - for the values of the secrets for this host, which are copied. */
+/** scrub_new - for the values of the secrets for this host, which are copied. Return: NULL: memory
+ * is out. */
 struct scrub *scrub_new(const struct vault *v, const struct target *target, bool is_tls)
 	attr_owned(scrub_free);
+/** scrub_bytes - memory that @s (may be NULL) holds. */
+size_t scrub_bytes(const struct scrub *s);
 /**
  * scrub_feed - append @data to @to with each value overwritten by asterisks, so that no length
- * changes. What may be the start of a value is kept until more comes; @is_end: nothing comes.
- * Return: 0 or -ENOBUFS.
+ * changes; of values that overlap each. What may be the start of a value is kept until more comes;
+ * @is_end: nothing comes. Return: 0 or -ENOBUFS.
  */
 int scrub_feed(struct scrub *s, const char *data, size_t len, bool is_end,
                struct buf *to) attr_must_check;

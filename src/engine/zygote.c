@@ -400,11 +400,20 @@ static int cpu_tasks(const struct build *b)
 	return -1;
 }
 
+static int open_pid_namespace(const struct build *b)
+{
+	char path[40];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)b->pid);
+	return fd_open(path, O_RDONLY, 0);
+}
+
 /* Descriptors in the order of wire/inject.h. */
 static int send_fill(struct zygote *z, const struct build *b)
 {
 	const struct host *host = b->host;
-	int fds[FD_PASS_MAX] = {b->pidfd, b->inject_child};
+	cleanup_close int pid_ns = open_pid_namespace(b);
+	int fds[FD_PASS_MAX] = {b->pidfd, pid_ns, b->inject_child};
 	size_t count = INJECT_FILL_FDS;
 	int unified = groups_dir(host, &b->groups, CGROUP_UNIFIED);
 	int cpu = cpu_tasks(b);
@@ -416,6 +425,8 @@ static int send_fill(struct zygote *z, const struct build *b)
 		.owner = own_ids ? ids_agent(&host->ids, b->slot) : 0,
 	};
 
+	if (pid_ns < 0)
+		return pid_ns;
 	if (unified >= 0)
 		fds[count++] = unified;
 	/* The zygote is in its tenant's group of a tree per tenant, and so are its children. */

@@ -52,30 +52,35 @@ static const char *judge(const struct verdict *v)
 	return NULL;
 }
 
+static bool is_for(const char *pattern, const char *server)
+{
+	cleanup_free char *part = xstrndup(pattern, strcspn(pattern, "/"));
+
+	return fnmatch(part, server, 0) == 0;
+}
+
+/* Who wrote "read_*" has not thought of "read_file/delete". */
+static bool is_for_tool(const char *pattern, const char *tool)
+{
+	const char *part = strchr(pattern, '/');
+
+	return part && (str_equal(part, "/*") || fnmatch(part + 1, tool, FNM_PATHNAME) == 0);
+}
+
 const char *allow_tool(char *const *texts, const char *server, const char *tool)
 {
-	char name[GATEWAY_SERVER_LEN + GATEWAY_TOOL_LEN];
 	struct verdict v = {.is_used = {false}};
 
-	if (str_format(name, sizeof(name), "%s/%s", server, tool) < 0)
-		return rules[ALLOW_REQUEST];
 	for (; *texts; texts++) {
 		unsigned layer = (unsigned)(**texts - '0');
 
 		if (layer >= ALLOW_LAYER_COUNT)
 			continue;
 		v.is_used[layer] = true;
-		if (fnmatch(*texts + 1, name, 0) == 0)
+		if (is_for(*texts + 1, server) && is_for_tool(*texts + 1, tool))
 			v.is_met[layer] = true;
 	}
 	return judge(&v);
-}
-
-static bool is_for(const char *pattern, const char *server)
-{
-	cleanup_free char *part = xstrndup(pattern, strcspn(pattern, "/"));
-
-	return fnmatch(part, server, 0) == 0;
 }
 
 bool allow_server(char *const *texts, const char *server)

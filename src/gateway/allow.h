@@ -3,8 +3,9 @@
 
 /*
  * DOC: which tools a box may call. Every text is a digit, the layer, and a pattern SERVER/TOOL in
- * which '*' stands for anything. A tool is allowed if each layer that has a text has one that
- * matches: what a request asks for, and what each policy grants. Without layer 0 nothing is. Pure.
+ * which '*' stands for anything but a slash; as the whole TOOL for all of the server. A tool is
+ * allowed if each layer that has a text has one that matches: what a request asks for, and what
+ * each policy grants. Without layer 0 nothing is. Pure.
  */
 
 #include "base/attr.h"

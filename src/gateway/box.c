@@ -12,7 +12,7 @@ static bool may_accept(const struct box *box)
 {
 	return list_is_empty(&box->gateway->unsent) && box->calls < box->limits.calls &&
 	       box->tenant->calls < box->tenant->limits.calls &&
-	       box->gateway->clients < box->gateway->clients_max;
+	       box->gateway->clients < box->gateway->clients_max && client_has_memory(box);
 }
 
 /* What is not accepted waits in the queue of the socket, which is short. */
@@ -54,6 +54,7 @@ static struct tenant *find_tenant(struct gateway *g, uint32_t id)
 	t = NEW(struct tenant);
 	t->id = id;
 	list_append(&g->tenants, &t->node);
+	budget_join(&g->memory, &t->memory);
 	return t;
 }
 
@@ -90,6 +91,7 @@ void box_free(struct box *box)
 	str_list_free(box->allowed);
 	if (--box->tenant->boxes == 0) {
 		list_remove(&box->tenant->node);
+		budget_leave(&box->tenant->memory);
 		free(box->tenant);
 	}
 	free(box);

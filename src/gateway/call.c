@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "gateway/gateway.h"
+#include "gateway/lines.h"
 #include "io/timer.h"
 #include <errno.h>
 #include <stdio.h>
@@ -232,13 +233,17 @@ static void add_waiting(struct call *c)
 	}
 }
 
-/* A line is a message, so none may have a line break; outside strings one is as good as a space. */
+/* A line is a message, so none may have a line break; outside strings one is as good as a space.
+ * Return: owned; NULL: memory is out. */
 static char *copy_arguments(const char *tool, const struct scan_value *arguments)
 {
 	bool is_given = arguments->kind == SCAN_OBJECT;
-	char *text = xasprintf("{\"name\":\"%s\",\"arguments\":%.*s}", tool,
-	                       is_given ? (int)arguments->len : 2, is_given ? arguments->at : "{}");
+	char *text = NULL;
+	int len = asprintf(&text, "{\"name\":\"%s\",\"arguments\":%.*s}", tool,
+	                   is_given ? (int)arguments->len : 2, is_given ? arguments->at : "{}");
 
+	if (len < 0)
+		return NULL;
 	for (char *at = text; *at; at++)
 		if (*at == '\n' || *at == '\r')
 			*at = ' ';
@@ -253,7 +258,9 @@ struct call *server_call(struct server *s, uint32_t tenant, const char *tool,
 	c->tenant = tenant;
 	c->params = copy_arguments(tool, arguments);
 	add_waiting(c);
-	if (may_send(s) && send_call(c) < 0)
+	if (!c->params)
+		refuse_later(c, "The gateway is short of memory: try again later");
+	else if (may_send(s) && send_call(c) < 0)
 		refuse_later(c, "MCP server does not read its requests: try again later");
 	return c;
 }
@@ -420,6 +427,21 @@ static void take_notification(struct server *s, const struct scan_value *method)
 		tools_changed(s);
 }
 
+/* Nobody can read it: who waits for it learns that. */
+static void take_too_deep(struct server *s, const char *text, size_t len)
+{
+	struct call *c = find_active(s, lines_id(text, len));
+	char reason[TEXT_LEN];
+
+	log_warn("%s sent a message of more than %d levels (%s), ignoring", s->spec->name,
+	         SCAN_DEPTH_MAX, c ? c->method : "of no call");
+	(void)snprintf(reason, sizeof(reason),
+	               "Message too deep: the answer of MCP server '%s' has more than %d levels",
+	               s->spec->name, SCAN_DEPTH_MAX);
+	if (c)
+		finish_failed(c, GATEWAY_TOO_LARGE, reason);
+}
+
 void server_received(struct server *s, const char *text, size_t len)
 {
 	enum {
@@ -433,9 +455,14 @@ void server_received(struct server *s, const char *text, size_t len)
 	struct scan_value whole, part[COUNT];
 	struct call *c;
 	unsigned id;
+	int r = scan_text(text, len, &whole);
 
+	if (r == -E2BIG) {
+		take_too_deep(s, text, len);
+		return;
+	}
 	/* Some programs write other things to stdout. */
-	if (scan_text(text, len, &whole) < 0 || scan_members(&whole, names, COUNT, part) < 0) {
+	if (r < 0 || scan_members(&whole, names, COUNT, part) < 0) {
 		log_debug("%s sent something else than a message, ignoring", s->spec->name);
 		return;
 	}

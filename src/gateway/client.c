@@ -6,12 +6,14 @@
 #include "gateway/allow.h"
 #include "gateway/answer.h"
 #include "gateway/gateway.h"
+#include "io/loop.h"
 #include "io/timer.h"
 #include "io/watch.h"
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -32,10 +34,6 @@
 /* What a box asks the gateway itself. */
 #define OWN_URL   "millibox:tools"
 #define TEXT_BUSY "Too many bytes in calls of this box, its tenant or all: try again later"
-/* Of all tenants. A call has its bytes twice while it is sent, so this is far below what
- * confine.c permits. */
-#define BYTES_MAX (512ULL << 20)
-
 enum client_state {
 	CLIENT_READ,
 	CLIENT_CALL,
@@ -53,8 +51,8 @@ struct client {
 	struct timer *timer;
 	struct buf input, output;
 	size_t sent;
-	uint64_t counted; /* bytes that the limits know of */
-	size_t asked;     /* length of a request that is no longer in @input */
+	size_t counted; /* bytes that the limits know of */
+	size_t asked;   /* length of a request that is no longer in @input */
 	uint64_t start_us;
 	struct call *call;
 	struct server *server; /* of the request; NULL: none, or the gateway itself */
@@ -63,21 +61,32 @@ struct client {
 	char only[GATEWAY_SERVER_LEN]; /* OWN_URL: of one server; "": of all */
 };
 
-static void count_bytes(struct client *c, uint64_t bytes)
+static void shed(void *gateway);
+
+static void count_bytes(struct client *c, size_t bytes)
 {
+	struct gateway *g = c->box->gateway;
+
 	c->box->bytes = c->box->bytes - c->counted + bytes;
-	c->box->tenant->bytes = c->box->tenant->bytes - c->counted + bytes;
-	c->box->gateway->bytes = c->box->gateway->bytes - c->counted + bytes;
-	c->counted = bytes;
+	budget_set(&g->memory, &c->box->tenant->memory, &c->counted, bytes);
+	/* Not now: the calls may be in use by whoever called this. */
+	if (budget_is_full(&g->memory) && !TAKE(g->is_shedding, true))
+		loop_defer(g->loop, shed, g);
 }
 
-static bool is_within_limits(const struct client *c, uint64_t more)
+bool client_has_memory(const struct box *box)
+{
+	return !budget_must_wait(&box->gateway->memory, &box->tenant->memory);
+}
+
+static bool is_within_limits(const struct client *c, size_t more)
 {
 	const struct box *box = c->box;
+	const struct gateway *g = box->gateway;
 
 	return box->bytes + more <= box->limits.bytes &&
-	       box->tenant->bytes + more <= box->tenant->limits.bytes &&
-	       box->gateway->bytes + more <= BYTES_MAX;
+	       box->tenant->memory.used + more <= box->tenant->limits.bytes &&
+	       g->memory.used + more <= g->memory.bytes;
 }
 
 void client_free(struct client *c)
@@ -180,6 +189,50 @@ static void send_error(struct client *c, enum gateway_outcome outcome, const cha
 	buf_init(&c->output, ERROR_LEN * 4);
 	answer_error(&c->output, text);
 	send_answer(c, outcome, "");
+}
+
+static struct client *most_costly_of(const struct box *box, struct client *most)
+{
+	struct client *c;
+
+	/* NOLINTNEXTLINE: one that was freed has left the list */
+	LIST_FOREACH (c, &box->clients, struct client, node)
+		if (!most || c->counted > most->counted)
+			most = c;
+	return most;
+}
+
+static struct client *most_costly(const struct gateway *g, const struct tenant *t)
+{
+	struct client *most = NULL;
+	struct box *box;
+
+	LIST_FOREACH (box, &g->boxes, struct box, node)
+		if (box->tenant == t)
+			most = most_costly_of(box, most);
+	return most;
+}
+
+/* The tenant that holds most loses its largest calls. */
+static void shed(void *gateway)
+{
+	struct gateway *g = gateway;
+
+	g->is_shedding = false;
+	while (budget_is_full(&g->memory)) {
+		struct tenant *t = CONTAINER_OF(budget_largest(&g->memory), struct tenant, memory);
+		struct client *c = most_costly(g, t);
+
+		assert(c); /* the tenant holds most */
+		if (c->call)
+			call_cancel(TAKE_PTR(c->call));
+		if (c->state >= CLIENT_WRITE) {
+			end_client(c);
+			continue;
+		}
+		c->is_early = c->state == CLIENT_READ;
+		send_error(c, GATEWAY_BUSY, TEXT_BUSY);
+	}
 }
 
 static int add_result(struct client *c, const struct scan_value *value)
@@ -420,7 +473,8 @@ static size_t announced_length(struct client *c, bool *ret_refused)
 		return 0;
 	memcpy(head, c->input.data, sizeof(head));
 	len = frame_length(head);
-	if (len > 0 && len <= GATEWAY_FRAME_MAX && is_within_limits(c, len))
+	if (len > 0 && len <= GATEWAY_FRAME_MAX && is_within_limits(c, len) &&
+	    client_has_memory(c->box))
 		return len;
 	*ret_refused = c->is_early = true;
 	if (len > GATEWAY_FRAME_MAX)
@@ -435,7 +489,7 @@ static size_t announced_length(struct client *c, bool *ret_refused)
 static void take_input(struct client *c)
 {
 	bool is_refused = false;
-	size_t len = c->counted ? (size_t)c->counted : announced_length(c, &is_refused);
+	size_t len = c->counted ? c->counted : announced_length(c, &is_refused);
 
 	if (is_refused || len == 0)
 		return;
@@ -508,8 +562,12 @@ static void on_client_timer(void *ctx)
 
 void client_start(struct box *box, int fd)
 {
-	struct client *c = NEW(struct client);
+	struct client *c = calloc(1, sizeof(*c));
 
+	if (!c) {
+		(void)fd_close(fd);
+		return;
+	}
 	*c = (struct client){.box = box, .fd = fd, .start_us = clock_us()};
 	buf_init(&c->input, FRAME_HEAD + (size_t)GATEWAY_FRAME_MAX);
 	buf_init(&c->output, FRAME_HEAD + (size_t)GATEWAY_FRAME_MAX);

@@ -13,8 +13,7 @@
  * certificates and writes none. If the kernel lacks Landlock, it does not start.
  */
 
-#define DESCRIPTORS  65536
-#define MEMORY_BYTES (2ULL << 30)
+#define DESCRIPTORS 65536
 
 #define READABLE(name)                                                                             \
 	{                                                                                          \
@@ -147,7 +146,7 @@ static int limit_files(struct error *err)
 	return r < 0 ? error_set(err, ERR_UNAVAILABLE, -r, "Landlock rules of the gateway") : 0;
 }
 
-int confine(uint32_t *ret_files, struct error *err)
+int confine(uint64_t memory_bytes, uint32_t *ret_files, struct error *err)
 {
 	static const struct confine_calls calls = {EPERM, allowed, ARRAY_SIZE(allowed), add_rules};
 	int r = confine_begin();
@@ -158,7 +157,7 @@ int confine(uint32_t *ret_files, struct error *err)
 		r = confine_descriptors(DESCRIPTORS);
 	*ret_files = r < 0 ? 0 : (uint32_t)r;
 	if (r >= 0)
-		r = confine_memory(MEMORY_BYTES);
+		r = confine_memory(memory_bytes);
 	if (r >= 0)
 		r = confine_calls(&calls);
 	return r < 0 ? error_set(err, ERR_UNAVAILABLE, -r, "confine the gateway") : 0;

@@ -15,6 +15,7 @@
  */
 
 #include "base/attr.h"
+#include "base/budget.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/list.h"
@@ -43,7 +44,8 @@ struct gateway {
 	struct server *servers[GATEWAY_SERVERS_MAX];
 	size_t servers_count;
 	uint32_t clients, clients_max;
-	uint64_t bytes; /* of requests and answers in memory */
+	struct budget memory; /* of requests and answers */
+	bool is_shedding;     /* calls end, as memory is full */
 };
 
 struct tenant {
@@ -52,7 +54,7 @@ struct tenant {
 	uint32_t boxes;
 	struct gateway_limits limits;
 	uint32_t calls;
-	uint64_t bytes;
+	struct budget_holder memory;
 };
 
 struct box {
@@ -81,6 +83,8 @@ void box_resume_all(struct gateway *g);
 /* client.c */
 struct client;
 void client_free(struct client *c);
+/** client_has_memory - whether @box may begin a call now. */
+bool client_has_memory(const struct box *box);
 /** client_free_all - of @box. */
 void client_free_all(struct box *box);
 /** client_start - takes @fd. */
@@ -229,6 +233,11 @@ int remote_send(struct remote *t, uint32_t id, const char *text, size_t len) att
 void remote_cancel(struct remote *t, uint32_t id);
 
 /* confine.c */
-/** confine - no new privilege, no program, no signal, files to read only. @ret_files: how many
- * descriptors the process may have. */
-int confine(uint32_t *ret_files, struct error *err) attr_must_check;
+#define GATEWAY_MEMORY_BYTES (2ULL << 30) /* unless told */
+/* Of it, the part for requests and answers: a call has its bytes twice while it is sent, and so do
+ * servers that read slowly. */
+#define GATEWAY_CALLS_PART 4
+
+/** confine - no new privilege, no program, no signal, files to read only, at most @memory_bytes.
+ * @ret_files: how many descriptors the process may have. */
+int confine(uint64_t memory_bytes, uint32_t *ret_files, struct error *err) attr_must_check;

@@ -53,7 +53,7 @@ static uint32_t read_id(const char *text, size_t len, size_t at, size_t *ret_end
 
 /* What is inside a result can look the same: so only as the first members, before any bracket, or
  * as the last of all. */
-static uint32_t id_of(const char *text, size_t len)
+uint32_t lines_id(const char *text, size_t len)
 {
 	size_t edge = len < EDGE_ID ? len : EDGE_ID, end = 0;
 	uint32_t id;
@@ -122,7 +122,7 @@ bool lines_next(struct lines *l, struct line *ret)
 	*ret = (struct line){.text = start, .len = (size_t)(end - start)};
 	ret->is_cut = l->is_cut || ret->len > l->max;
 	if (ret->is_cut)
-		ret->id = id_of(start, ret->len);
+		ret->id = lines_id(start, ret->len);
 	l->is_cut = false;
 	l->taken = l->seen = (size_t)(end - b->data) + 1;
 	return true;

@@ -34,3 +34,5 @@ void lines_reset(struct lines *l);
 /** lines_add - after lines_next has returned false; at most LINES_EDGE * 256 bytes at a time. */
 void lines_add(struct lines *l, const char *data, size_t len);
 bool lines_next(struct lines *l, struct line *ret);
+/** lines_id - of a message that cannot be read, see above. Return: 0: not seen. */
+uint32_t lines_id(const char *text, size_t len);

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "gateway/gateway.h"
 #include "gateway/spawn.h"
 #include "http/fetch.h"
@@ -36,22 +37,26 @@ struct starter {
 	struct server_spec *specs[GATEWAY_SERVERS_MAX + 1];
 	size_t count;
 	int signals; /* SIGCHLD */
+	uint64_t memory_bytes;
 };
 
 static int usage(FILE *to)
 {
-	(void)fprintf(to, "usage: millibox-gateway [--log-level L] [--log-format F]\n"
-	                  "Calls tools of MCP servers for boxes. Started by milliboxd.\n"
-	                  "  --log-level L\terror, warn, info or debug\n"
-	                  "  --log-format F\ttext or json\n"
-	                  "  --help\tthis text\n");
+	(void)fprintf(to,
+	              "usage: millibox-gateway [--memory SIZE] [--log-level L] [--log-format F]\n"
+	              "Calls tools of MCP servers for boxes. Started by milliboxd.\n"
+	              "  --memory X\tof the gateway; default: 2Gi\n"
+	              "  --log-level L\terror, warn, info or debug\n"
+	              "  --log-format F\ttext or json\n"
+	              "  --help\tthis text\n");
 	return to == stdout ? 0 : 2;
 }
 
 /* Return: an exit status, or -1 to continue. */
-static int parse_options(int argc, char **argv)
+static int parse_options(int argc, char **argv, uint64_t *ret_memory_bytes)
 {
 	static const struct option options[] = {
+		{"memory", required_argument, NULL, 'm'},
 		{"log-level", required_argument, NULL, 'l'},
 		{"log-format", required_argument, NULL, 'f'},
 		{"help", no_argument, NULL, 'h'},
@@ -64,6 +69,8 @@ static int parse_options(int argc, char **argv)
 			level = log_level_parse(optarg);
 		else if (c == 'f')
 			format = log_format_parse(optarg);
+		else if (c == 'm' && parse_size(optarg, ret_memory_bytes) >= 0)
+			continue;
 		else
 			return usage(c == 'h' ? stdout : stderr);
 	}
@@ -135,10 +142,11 @@ static int serve(struct starter *s, int control, int orders, struct error *err)
 {
 	struct gateway g = {.loop = loop_new(), .starter_fd = orders};
 	uint32_t files;
-	int r = confine(&files, err);
+	int r = confine(s->memory_bytes, &files, err);
 
 	if (r >= 0) {
 		g.clients_max = files > 2 * FILES_OWN ? files - FILES_OWN : FILES_OWN;
+		budget_init(&g.memory, (size_t)(s->memory_bytes / GATEWAY_CALLS_PART));
 		control_open(&g, control);
 		r = open_servers(&g, s, err);
 		if (r >= 0)
@@ -302,9 +310,9 @@ static int run(struct starter *s)
 
 int main(int argc, char **argv)
 {
-	struct starter starter = {.signals = -1};
+	struct starter starter = {.signals = -1, .memory_bytes = GATEWAY_MEMORY_BYTES};
 	struct error err = {0};
-	int status = parse_options(argc, argv);
+	int status = parse_options(argc, argv, &starter.memory_bytes);
 
 	if (status >= 0)
 		return status;

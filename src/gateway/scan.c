@@ -191,7 +191,8 @@ struct nesting {
 	size_t depth;
 };
 
-/* At a value: opens a bracket, or skips something simple. Return: 1 if a value is complete. */
+/* At a value: opens a bracket, or skips something simple. Return: 1 if a value is complete, or a
+ * negative errno: -E2BIG: too deep. */
 static int enter_value(struct reader *r, struct nesting *n)
 {
 	char c, close = ']';
@@ -208,7 +209,7 @@ static int enter_value(struct reader *r, struct nesting *n)
 	if (take(r, close))
 		return 1;
 	if (n->depth == SCAN_DEPTH_MAX)
-		return -EINVAL;
+		return -E2BIG;
 	n->close[n->depth++] = close;
 	return c == '{' ? skip_name(r) : 0;
 }
@@ -270,9 +271,10 @@ static enum scan_kind kind_at(const char *at)
 static int read_value(struct reader *r, struct scan_value *ret)
 {
 	const char *start = r->at;
+	int state = skip_value(r);
 
-	if (skip_value(r) < 0)
-		return -EINVAL;
+	if (state < 0)
+		return state;
 	*ret = (struct scan_value){kind_at(start), start, (size_t)(r->at - start)};
 	return 0;
 }
@@ -281,10 +283,13 @@ int scan_text(const char *text, size_t len, struct scan_value *ret)
 {
 	struct reader r = {text, text + len};
 	struct scan_value value;
+	int state = -EINVAL;
 
 	skip_space(&r);
-	if (r.at == r.end || read_value(&r, &value) < 0)
-		return -EINVAL;
+	if (r.at < r.end)
+		state = read_value(&r, &value);
+	if (state < 0)
+		return state;
 	skip_space(&r);
 	if (r.at != r.end)
 		return -EINVAL;

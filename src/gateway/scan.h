@@ -30,7 +30,7 @@ struct scan_value {
 	size_t len;
 };
 
-/** scan_text - one value and nothing else. Return: 0 or -EINVAL. */
+/** scan_text - one value and nothing else. Return: 0, -EINVAL, or -E2BIG: too deep. */
 int scan_text(const char *text, size_t len, struct scan_value *ret) attr_must_check;
 /**
  * scan_members - of an object that scan_text found: those named in @names, of @count. Return: 0, or

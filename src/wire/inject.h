@@ -37,10 +37,15 @@ enum inject_group {
 };
 
 /*
- * Descriptors, in order: pidfd of the box's PID 1; the child's end of the agent's socket; the v2
- * directory if INJECT_UNIFIED; a tasks file per v1 hierarchy, that of INJECT_CPU last.
+ * Descriptors, in order: pidfd of the box's PID 1; its pid namespace; the child's end of the agent's
+ * socket; the v2 directory if INJECT_UNIFIED; a tasks file per v1 hierarchy, that of INJECT_CPU
+ * last.
+ *
+ * The zygote enters the pid namespace while PID 1 is still the engine's copy. By the pidfd the
+ * kernel would want the right to trace PID 1, which nobody but the engine has from its change of
+ * ids until it is dumpable again: a starved box is there for long.
  */
-#define INJECT_FILL_FDS 2
+#define INJECT_FILL_FDS 3
 struct inject_fill {
 	uint32_t magic;
 	uint32_t groups;   /* mask of enum inject_group */

@@ -61,7 +61,7 @@ void become_alone(struct fill *fill)
 		become_refuse(agent < 0 ? fill->agent : agent, &err);
 	}
 	*fill = (struct fill){
-		.msg = fill->msg, .agent = OWN_AGENT, .pidfd = OWN_PIDFD, .unified = -1, .cpu = -1};
+		.msg = fill->msg, .agent = OWN_AGENT, .pidfd = OWN_PIDFD, .pid_ns = -1, .unified = -1, .cpu = -1};
 }
 
 struct given {

@@ -20,6 +20,7 @@
 struct fill {
 	struct inject_fill msg;
 	int pidfd;
+	int pid_ns;
 	int agent;   /* socket to the agent */
 	int unified; /* -1: none */
 	size_t tasks_count;

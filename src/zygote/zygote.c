@@ -130,6 +130,7 @@ static void restore_rseq(void)
 static void fill_close(struct fill *fill)
 {
 	(void)fd_close(fill->pidfd);
+	(void)fd_close(fill->pid_ns);
 	(void)fd_close(fill->agent);
 	(void)fd_close(fill->unified);
 	(void)fd_close(fill->cpu);
@@ -155,7 +156,8 @@ static int receive_fill(struct fill *ret_fill)
 		return -EPROTO;
 	}
 	fill.pidfd = fds[0];
-	fill.agent = fds[1];
+	fill.pid_ns = fds[1];
+	fill.agent = fds[2];
 	if (fill.msg.groups & INJECT_UNIFIED)
 		fill.unified = fds[at++];
 	if (fill.msg.groups & INJECT_CPU)
@@ -191,7 +193,7 @@ static int enter_pid_namespace(const struct fill *fill)
 {
 	int r = zygote_act_as(fill->msg.owner);
 
-	if (r >= 0 && setns(fill->pidfd, CLONE_NEWPID) < 0)
+	if (r >= 0 && setns(fill->pid_ns, CLONE_NEWPID) < 0)
 		r = -errno;
 	if (fill->msg.owner && setresuid((uid_t)-1, 0, (uid_t)-1) < 0)
 		_exit(1);

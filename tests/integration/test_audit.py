@@ -258,6 +258,23 @@ def test_a_log_cut_together_with_its_head_is_detected_by_the_database(used, tmp_
     assert verify(path).returncode == 0, verify(path)
 
 
+def test_a_log_without_a_proved_end_is_not_called_intact(used, tmp_path):
+    """Cut at the end, and the head is gone: what is left is a whole chain."""
+    path, copy = log_of(used), tmp_path / "audit.log"
+    lines = path.read_bytes().splitlines(keepends=True)
+    copy.write_bytes(b"".join(lines[:-2]))
+    said = verify(copy)
+    assert said.returncode == 1 and said.stdout.startswith("NOT proved to be intact: "), said
+    assert "no head file and no anchor: records may be missing at the end" in said.stdout
+    told = subprocess.run([str(BUILD / "millibox"), "audit", "verify", "--json", str(copy)], capture_output=True, text=True)
+    answer = json.loads(told.stdout)
+    assert told.returncode == 1 and answer["intact"] is answer["end_is_proved"] is False and answer["records"] == len(lines) - 2, answer
+    # The control: with its head the whole log is intact.
+    copy.write_bytes(path.read_bytes())
+    copy.with_name("audit.log.head").write_bytes(path.with_name("audit.log.head").read_bytes())
+    assert verify(copy).stdout.startswith("intact: ")
+
+
 def test_a_rewritten_log_is_detected_by_the_database(used, make_daemon):
     other = make_daemon().start()
     with other.client() as client:

@@ -14,6 +14,9 @@ from test_cli import environment, millibox
 
 pytestmark = pytest.mark.phases("system")
 
+UMASK = os.umask(0)
+os.umask(UMASK)
+
 
 @pytest.fixture
 def run(daemon):
@@ -90,14 +93,14 @@ def test_the_language_of_code_is_guessed(daemon, repo, code, flags, output):
 def test_changes_are_shown_and_not_made(run, repo):
     before = tree(repo)
     out = run(repo, CHANGES, "--diff").stdout.decode()
-    assert out.splitlines()[:7] == ["D src/b.py", "D src/", "M a.txt", "M link", "A new/", "A new/c", "M run.sh"]
+    assert out.splitlines()[:7] == ["D src/b.py", "D src/", "M a.txt", "M link", "A new/", "A new/c", "M run.sh (mode 755 -> 644)"]
     assert "+three" in out and "-x = 1" in out
     assert tree(repo) == before
 
 
 def test_shown_changes_are_applied(run, repo):
     out = run(repo, CHANGES, "--apply").stdout.decode()
-    assert out.splitlines() == ["D src/b.py", "D src/", "M a.txt", "M link", "A new/", "A new/c", "M run.sh"]
+    assert out.splitlines() == ["D src/b.py", "D src/", "M a.txt", "M link", "A new/", "A new/c", "M run.sh (mode 755 -> 644)"]
     assert (repo / "a.txt").read_text() == "one\ntwo\nthree\n" and (repo / "new/c").read_text() == "c"
     assert not (repo / "src").exists() and os.readlink(repo / "link") == "run.sh"
     assert stat.S_IMODE((repo / "run.sh").stat().st_mode) == 0o644
@@ -129,14 +132,14 @@ def test_a_hostile_program_changes_nothing_outside_and_nothing_that_was_not_show
     config = (repo / ".git/config").read_bytes()
     hooks = sorted(p.name for p in (repo / ".git/hooks").iterdir())
     done = run(repo, HOSTILE.format(outside=str(outside)), "--apply", status=1)
-    shown = {line[2:].rstrip("/") for line in done.stdout.decode().splitlines()}
+    shown = {line[2:].split(" (")[0].rstrip("/") for line in done.stdout.decode().splitlines()}
     messages = done.stderr.decode()
     assert "out: the link leads outside" in messages and "up: the link leads outside" in messages
     assert ".git/config: git would run it as you" in messages
     assert (repo / ".git/config").read_bytes() == config
     assert "pre-commit" not in [p.name for p in (repo / ".git/hooks").iterdir()] and hooks == sorted(p.name for p in (repo / ".git/hooks").iterdir())
     assert not (repo / "out").exists() and not (repo / "up").is_symlink() and os.readlink(repo / "sub/fine") == ".."
-    assert stat.S_IMODE((repo / "suid").stat().st_mode) == 0o777
+    assert stat.S_IMODE((repo / "suid").stat().st_mode) == 0o777 & ~UMASK
     assert not (repo / "pipe").exists()
     assert (repo / "a.txt/in").read_text() == "x"
     assert [p.name for p in tmp_path.iterdir()] == ["repo", "outside"] or sorted(p.name for p in tmp_path.iterdir()) == ["outside", "repo"]
@@ -153,6 +156,142 @@ def test_a_repository_in_two_parts(run, repo):
     done = run(repo, "open('x/HEAD', 'w').write('ref: refs/heads/main\\n'); open('HEAD', 'w').write('a file')", "--apply", status=1)
     assert "x/HEAD: git would run it as you" in done.stderr.decode() and not (repo / "x/HEAD").exists()
     assert (repo / "HEAD").read_text() == "a file"
+
+
+SETTINGS = "[core]\\nrepositoryformatversion = 0\\nbare = false\\nworktree = ..\\nfsmonitor = \"touch {mark}; false\""
+
+#: Runs that make a repository piece by piece: each of them changes what the one before has left.
+PIECES = {
+    "HEAD is a directory first": [
+        "import os; os.makedirs('x/HEAD'); os.makedirs('x/objects'); os.makedirs('x/refs'); open('x/objects/a', 'w'); open('x/refs/a', 'w'); open('x/HEAD/a', 'w')",
+        "open('x/config', 'w').write(config)",
+        "import shutil; shutil.rmtree('x/HEAD'); open('x/HEAD', 'w').write('ref: refs/heads/main\\n')",
+    ],
+    "HEAD is a link first": [
+        "import os; os.makedirs('x/objects'); os.makedirs('x/refs'); open('x/objects/a', 'w'); open('x/refs/a', 'w'); os.symlink('y', 'x/HEAD')",
+        "open('x/config', 'w').write(config)",
+        "import os; os.unlink('x/HEAD'); open('x/HEAD', 'w').write('ref: refs/heads/main\\n')",
+    ],
+    "HEAD is last": [
+        "import os; os.makedirs('x/objects'); os.makedirs('x/refs'); open('x/objects/a', 'w'); open('x/refs/a', 'w'); open('x/config', 'w').write(config)",
+        "import os; os.mkdir('x/HEAD')",
+        "import os; os.path.isdir('x/HEAD') and os.rmdir('x/HEAD'); open('x/HEAD', 'w').write('ref: refs/heads/main\\n')",
+    ],
+    "HEAD goes while the settings come": [
+        "import os; os.makedirs('x/objects'); os.makedirs('x/refs'); open('x/objects/a', 'w'); open('x/refs/a', 'w'); open('x/HEAD', 'w').write('ref: refs/heads/main\\n')",
+        "import os; os.unlink('x/HEAD'); open('x/config', 'w').write(config)",
+        "open('x/HEAD', 'w').write('ref: refs/heads/main\\n')",
+    ],
+}
+
+
+@pytest.mark.parametrize("pieces", PIECES.values(), ids=PIECES)
+def test_no_number_of_runs_makes_a_repository(daemon, repo, tmp_path, pieces):
+    """A2: what the runs write together would run a command when git looks at it; the control is that they do without --apply's rules."""
+    mark, control = tmp_path / "mark", tmp_path / "control"
+    shutil.copytree(repo, control, symlinks=True)
+    config = f"config = '{SETTINGS.format(mark=mark)}'\n"
+    for piece in pieces:
+        millibox("run", "--socket", daemon.socket, "--dir", str(repo), "--apply", "-l", "python", "-c", config + piece)
+        subprocess.run(["python3", "-c", config + piece], cwd=control, check=True)
+    git_status = ["git", "-c", "safe.directory=*", "status"]
+    subprocess.run(git_status, cwd=repo / "x", env=environment(HOME=str(tmp_path)), capture_output=True, check=False)
+    assert not mark.exists()
+    subprocess.run(git_status, cwd=control / "x", env=environment(HOME=str(tmp_path)), capture_output=True, check=False)
+    assert mark.exists(), "control"
+
+
+def test_the_head_of_a_repository_may_change(run, repo):
+    """A program may switch branches."""
+    run(repo, "open('.git/HEAD', 'w').write('ref: refs/heads/other\\n')", "--apply")
+    assert (repo / ".git/HEAD").read_text() == "ref: refs/heads/other\n"
+
+
+#: What a program writes, who would run it, and whether the tree has something that makes it so.
+RISKY = [
+    (".envrc", "a shell"), ("sub/.envrc", "a shell"), ("sub/.vscode/tasks.json", "an editor"), (".VSCODE/Tasks.json", "an editor"),
+    (".hg/hgrc", "hg"), ("sub/Makefile", "make"), ("lib/rules.mk", "make"), ("GNUmakefile", "make"), (".github/workflows/ci.yml", "a build service"),
+    (".husky/pre-commit", "a hook manager"), (".pre-commit-config.yaml", "a hook manager"), (".bashrc", "a shell"), ("lib/a.pth", "Python"),
+    ("sub/sitecustomize.py", "Python"), (".dir-locals.el", "an editor"), (".npmrc", "npm"), (".cargo/config.toml", "cargo"), (".gdbinit", "a debugger"),
+    ("tools/hooks/post-commit", "git"), ("tools/monitor", "git"), (".gitshared", "git"),
+]  # fmt: skip
+
+
+def test_files_that_programs_run_by_themselves_are_held_back(run, repo):
+    """A5. Each is named with who would run it, and applied if it was asked for."""
+    with open(repo / ".git/config", "a", encoding="utf-8") as config:
+        config.write('[core]\n\thooksPath = tools/hooks\n\tfsmonitor = "tools/monitor --now"\n[include]\n\tpath = ../.gitshared\n')
+    names = [name for name, _ in RISKY]
+    code = f"import os\nfor name in {names + ['fine.txt', 'sub/fine.py']!r}:\n    os.makedirs(os.path.dirname(name) or '.', exist_ok=True); open(name, 'w').write('x')"
+    done = run(repo, code, "--apply", status=1)
+    shown = {line[2:].split(" (")[0]: line for line in done.stdout.decode().splitlines()}
+    said = done.stderr.decode()
+    for name, who in RISKY:
+        assert f"({who}" in shown[name] and "would run it" in shown[name], (name, shown[name])
+        assert f"not applied: {name}: {who}" in said, name
+        assert not (repo / name).exists(), name
+    assert "--apply-risky applies it too" in said
+    assert (repo / "fine.txt").exists() and (repo / "sub/fine.py").exists() and "fine" not in said
+    run(repo, code, "--apply", "--apply-risky")
+    assert all((repo / name).read_text() == "x" for name in names), "control: they can be applied"
+
+
+@pytest.mark.parametrize("link", [".vscode", ".cargo", ".github", "Makefile", ".envrc"])
+def test_links_in_place_of_such_files_are_held_back(run, repo, link):
+    code = f"import os; os.makedirs('evil'); open('evil/tasks.json', 'w').write('x'); os.symlink('evil', {link!r})"
+    done = run(repo, code, "--apply", status=1)
+    assert f"not applied: {link}: " in done.stderr.decode() and not os.path.lexists(repo / link)
+    assert (repo / "evil/tasks.json").exists(), "control"
+
+
+def test_scripts_of_a_package_are_held_back_and_its_dependencies_are_not(run, repo):
+    (repo / "package.json").write_text('{"name": "a", "scripts": {"test": "true"}}')
+    change = "import json; p = json.load(open('package.json')); p{}; json.dump(p, open('package.json', 'w'))"
+    run(repo, change.format("['dependencies'] = {'b': '1'}"), "--apply")
+    assert '"b"' in (repo / "package.json").read_text(), "control"
+    done = run(repo, change.format("['scripts']['postinstall'] = 'evil'"), "--apply", status=1)
+    assert "package.json: npm would run its scripts as you" in done.stderr.decode()
+    done = run(repo, "open('package.json', 'w').write('{\"scripts\": {}, \"scripts\": {\"install\": \"evil\"}}')", "--apply", status=1)
+    assert "npm" in done.stderr.decode() and "evil" not in (repo / "package.json").read_text()
+
+
+MODES = """
+import os
+os.umask(0)
+os.chmod('a.txt', 0o666); open('a.txt', 'a').write('x')
+os.chmod('secret', 0o777)
+os.chmod('run.sh', 0o666)
+os.chmod('src', 0o777)
+open('new.txt', 'w').write('n'); os.chmod('new.txt', 0o666)
+open('new.sh', 'w').write('n'); os.chmod('new.sh', 0o777)
+os.makedirs('made', exist_ok=True); os.chmod('made', 0o777)
+"""
+
+
+def modes(repo, *names):
+    return [oct(stat.S_IMODE((repo / name).stat().st_mode)) for name in names]
+
+
+def test_modes_are_shown_and_only_those_that_were_asked_for_change(run, repo):
+    """A3: nothing gets wider for others than it was, or than the umask says."""
+    names = ["a.txt", "secret", "run.sh", "src", "new.txt", "new.sh", "made"]
+    (repo / "secret").write_text("s")
+    (repo / "secret").chmod(0o600)
+    (repo / "a.txt").chmod(0o640)
+    (repo / "src").chmod(0o750)
+    os.umask(0o027)
+    try:
+        done = run(repo, MODES, "--apply")
+    finally:
+        os.umask(UMASK)
+    lines = done.stdout.decode().splitlines()
+    for line in ("M a.txt (mode 640 -> 666)", "M secret (mode 600 -> 777)", "M run.sh (mode 755 -> 666)", "M src/ (mode 750 -> 777)", "A new.sh (mode 777)", "A new.txt"):
+        assert line in lines, (line, lines)
+    assert modes(repo, *names) == ["0o640", "0o700", "0o644", "0o750", "0o640", "0o750", "0o750"]
+    assert (repo / "a.txt").read_text().endswith("x")
+    # The control: asked for, all of them change.
+    run(repo, MODES, "--apply", "--apply-modes")
+    assert modes(repo, *names) == ["0o666", "0o777", "0o666", "0o777", "0o666", "0o777", "0o777"]
 
 
 CHAIN = """

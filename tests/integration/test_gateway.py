@@ -5,9 +5,12 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 
 import pytest
 
+from support import host
+from support.daemon import BUILD
 from support.gateway import SPEAK, Gateway
 from support.sessions import Session
 
@@ -234,3 +237,13 @@ def test_a_killed_gateway_is_started_again_and_sessions_live_on(gateway):
         assert value(session, "from millibox_tools import toy; x = 1; toy.echo(text='a')") == "a"
         os.kill(gateway.gateway_pid(), signal.SIGKILL)
         assert value(session, "toy.echo(text='b') + str(x)") == "b1"
+
+
+def test_a_list_of_tools_that_is_too_deep_is_named():
+    """In the log, and where the operator looks for the reason; another server's tools work."""
+    with Gateway({"toy": "toy", "deep": {"env": {"TOY_DEPTH": "100"}}}) as gateway:
+        host.wait_until(lambda: "more than 64 levels" in (gateway.info("deep")["detail"] or ""), 20, lambda: gateway.info("deep"))
+        listed = subprocess.run([str(BUILD / "millibox"), "gateway", "list", "--socket", gateway.daemon.socket], capture_output=True, text=True, check=True)
+        assert "more than 64 levels" in listed.stdout, listed
+        assert "deep sent a message of more than 64 levels (tools/list)" in gateway.daemon.log()
+        assert gateway.ask("toy", "add", {"a": 1, "b": 2})["result"]["structuredContent"] == {"sum": 3}, "control"

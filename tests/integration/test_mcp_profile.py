@@ -53,6 +53,18 @@ def test_a_denial_is_counted_in_words(mcp):
     refused(mcp.call("exec_command", command="sleep 5", timeout=0.2), "denied by rule deadline: more time (1 time)")
 
 
+def test_what_the_output_hints_at_is_said(mcp, session):
+    """In a session the exception is in no output."""
+    look = "import socket; socket.gethostbyname('example.com')"
+    for arguments in ({}, {"session_id": session}):
+        result = mcp.call("execute_code", language="python", code=look, **arguments)
+        refused(result, "[Rule network.mode: the box has no network", "network_allow")
+        assert "Rule network.mode" in result["structuredContent"]["error"]
+    # What succeeded, and what hints at nothing, is not explained.
+    for code in (look.replace("socket.gethost", "print('Name or service not known'); 1 or socket.gethost"), "1 / 0"):
+        assert "Rule" not in text(mcp.call("execute_code", language="python", code=code))
+
+
 # The list.
 
 

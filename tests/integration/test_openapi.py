@@ -27,6 +27,14 @@ def test_the_description_is_served_under_both_names(client):
     assert first.json["openapi"].startswith("3.1") and first.json["paths"]["/openapi.json"]["get"]
 
 
+def test_every_body_has_a_type_that_generators_of_clients_know(bench):
+    """They leave an operation out if all types of its body are others."""
+    known = {"application/json", "application/octet-stream", "multipart/form-data"}
+    for operation in bench.description.operations():
+        content = operation.node.get("requestBody", {}).get("content", {})
+        assert not content or known & content.keys(), operation
+
+
 def is_generated(operation):
     """Bodies that are not JSON, and MCP sessions, have their own tests."""
     if operation.path == "/mcp":

@@ -15,6 +15,8 @@ import pytest
 from conftest import make_root, need, unpacked
 from support import host
 from support.daemon import ROOT
+from support.egress import Resolver
+from support.registry import HOST, Registry, wheel
 from support.root import entered
 
 pytestmark = pytest.mark.phases("package")
@@ -152,17 +154,32 @@ def copy_packages(packages, folder):
         shutil.copy(path, folder)
 
 
-def test_from_the_packages(packages, bare_root):
+@pytest.fixture
+def of_registry():
+    """Variables of a daemon whose registry has a package "parrot"."""
+    registry, resolver = Registry(), Resolver()
+    registry.add(wheel("parrot"))
+    resolver.script[HOST] = [["127.0.0.1"]]
+    yield {"MILLIBOX_PACKAGES_PIP_URL": f"http://{registry.address}/simple", "MILLIBOX_EGRESS_RESOLVER": f"127.0.0.1:{resolver.port}",
+           "MILLIBOX_EGRESS_PYPI": f"{registry.address},127.0.0.1/32:{registry.port}"}
+    resolver.close()
+    registry.close()
+
+
+def test_from_the_packages(packages, bare_root, of_registry):
     with entered(bare_root) as root:
         root.run("apt-get", "update", "-qq")
         copy_packages(packages, bare_root / "root")
-        reader = Reader(root)
+        reader = Reader(root, **of_registry)
         reader.type("README.md: apt-get install", "export DEBIAN_FRONTEND=noninteractive\n" +
                     block("README.md", "apt-get install ./").replace("apt-get install", "apt-get install -y -qq"))
         # What the tour types, beside Millibox.
         reader.type("apt-get install curl", "apt-get install -y -qq curl")
         take_first_steps(reader)
         take_the_rest(reader)
+        assert reader.type("python3 -m pip", "python3 -m pip --version", ok=False).returncode, "the wheel installs, not the host's pip"
+        done = reader.type("millibox run --package", "millibox run --package parrot -c 'import parrot; print(parrot.VALUE)'")
+        assert done.stdout == "1.0\n", done
         done = reader.type("Python", f"python3 - <<'END'\n{block('README.md', 'import millibox', 'python')}END\n")
         assert done.stdout == "42\n"
         reader.type("millibox down", "millibox down")

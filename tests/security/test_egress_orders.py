@@ -5,6 +5,7 @@ sense are refused, and idle connections cost little."""
 import contextlib
 import os
 import socket
+import struct
 
 import pytest
 from support import host
@@ -14,7 +15,8 @@ from support.proxy import AUTHORITY, CLOSE, OPEN_BOX, RULES, Proxy
 
 pytestmark = pytest.mark.phases("system", "user")
 
-ADDRESS, NO_HOST, NO_TLS = 8, 3, 9
+ADDRESS, NO_HOST, NO_TLS, MEMORY = 8, 3, 9, 18
+MIB = 1 << 20
 
 
 @pytest.fixture
@@ -134,4 +136,91 @@ def test_a_thousand_idle_connections_cost_little(place):
     assert is_sanitized() or host.rss_kib(pid) - before <= 20 << 10, (before, host.rss_kib(pid))
     for sock in held:
         sock.close()
+    server.take()
+
+
+@pytest.mark.parametrize("rule, passes", [("a.test:PORT", True), ("GET a.test:PORT", False), ("a.test:PORT/a/*", False)])
+def test_a_header_does_not_change_what_a_rule_has_seen(place, rule, passes):
+    """A server may take a header for the method or the path; where rules look at them, it gets none."""
+    proxy, server = place
+    address = proxy.open(1, [rule.replace("PORT", str(server.port)), f"{OPEN}/32:{server.port}"])
+    headers = b"X-HTTP-Method-Override: DELETE\r\nx_original_url: /admin\r\nX-Other: 1\r\n"
+    request = get(f"http://a.test:{server.port}/a/b").replace(b"\r\n\r\n", b"\r\n" + headers + b"\r\n")
+    assert ask(address, request).endswith(b"reached")
+    ((_, seen),) = server.take()
+    assert b"X-Other: 1" in seen, "control"
+    assert (b"DELETE" in seen) == (b"/admin" in seen) == passes, seen
+
+
+@pytest.fixture
+def small():
+    """A proxy with 32 MiB and a server that it may reach."""
+    with contextlib.ExitStack() as stack:
+        resolver, server = Resolver(), Server()
+        stack.callback(server.close)
+        stack.callback(resolver.close)
+        resolver.script.update({"a.test": [[OPEN]]})
+        proxy = Proxy(resolver, "--memory", str(32 * MIB))
+        stack.callback(proxy.close)
+        yield proxy, server
+
+
+def secrets(port):
+    """Eight secrets for a.test, as an order has them."""
+    texts = ["name", "Authorization", "Bearer {value}", "placeholder", "v" * 4096, f"http://a.test:{port}"]
+    return 8 * (struct.pack("=II", 0, 1) + b"".join(text.encode() + b"\0" for text in texts))
+
+
+def hold(address, data, count):
+    """Connections that send @data and read nothing."""
+    held = []
+    for _ in range(count):
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.connect(address)
+        sock.sendall(data)
+        held.append(sock)
+    return held
+
+
+def hold_answers(address, server, count):
+    """Answers without an end: the proxy holds up to 128 KiB of each."""
+    return hold(address, get(f"http://a.test:{server.port}/endless"), count)
+
+
+def test_tenants_within_their_limits_do_not_end_the_proxy(small):
+    """Three of them hold more answers to requests with secrets than fit into its memory: who holds little is served as before."""
+    proxy, server = small
+    rules = [f"a.test:{server.port}", f"{OPEN}/32:{server.port}"]
+    before = proxy.pid()
+    address = proxy.open(9, rules, tenant=9)
+    assert ask(address, get(f"http://{OPEN}:{server.port}/")).endswith(b"reached"), "control"
+    held = []
+    for tenant in (1, 2, 3):
+        opened = proxy.open(tenant, rules, connections=1000, tenant=tenant, secrets=8, more=secrets(server.port))
+        held += hold_answers(opened, server, 150)
+        host.await_rest(before, "the proxy")
+        assert ask(address, get(f"http://{OPEN}:{server.port}/")).endswith(b"reached"), tenant
+    assert proxy.pid() == before
+    assert server.opened > 30, "control: there were such requests"
+    for sock in held:
+        sock.close()
+    server.take()
+
+
+def test_who_holds_most_waits_and_goes_on_when_there_is_room(small):
+    proxy, server = small
+    rules = [f"a.test:{server.port}", f"{OPEN}/32:{server.port}"]
+    first, second = proxy.open(1, rules, connections=1000, tenant=1), proxy.open(2, rules, connections=1000, tenant=2)
+    held = hold_answers(first, server, 300)
+    host.await_rest(proxy.pid(), "the proxy")
+    opened = server.opened
+    waits = socket.create_connection(first, 20)
+    waits.sendall(get(f"http://a.test:{server.port}/"))
+    assert ask(second, get(f"http://a.test:{server.port}/")).endswith(b"reached")
+    host.await_rest(proxy.pid(), "the proxy")
+    assert server.opened == opened + 1, "that of the other tenant"
+    for sock in held:
+        sock.close()
+    assert read_all(waits).endswith(b"reached")
     server.take()

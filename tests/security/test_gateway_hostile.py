@@ -181,6 +181,44 @@ print(json.dumps([list(small), large, result]))
     assert said[1]["error"].startswith("Too many bytes") and said[2]["error"].startswith("Too many bytes")
 
 
+def test_the_tenant_that_holds_most_waits_when_memory_is_short():
+    """A quarter of 256 MiB is for calls, so 70 % of it are 45 MiB: one tenant holds that much, and another is served."""
+    settings = {"memory": "256Mi", "max_bytes": "1Gi", "max_bytes_per_tenant": "1Gi", "max_calls": 32, "call_timeout": "600s"}
+    with Gateway({"toy": "toy"}, settings=settings) as gateway, gateway.daemon.client() as client:
+        make_tenant(client, "other")
+        other = KeyClient(gateway.daemon.socket, make_key(client, "other"))
+        greedy = Session(client, mode="persistent", language="python", mcp=["toy"])
+        greedy.run(SPEAK + """
+import select
+held = []
+data = frame({"url": "toy", "tool": "sleep", "arguments": {"seconds": 600, "pad": "x" * (9 << 20)}})
+for _ in range(8):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect("/tmp/mcp.sock")
+    s.setblocking(False)
+    held.append([s, memoryview(data)])
+def push():
+    # Return: how many were taken whole.
+    for pair in held:
+        try:
+            while pair[1]:
+                pair[1] = pair[1][pair[0].send(pair[1]):]
+        except OSError:
+            pass
+    return sum(not rest for _, rest in held)
+def refused():
+    return len(select.select([s for s, _ in held], [], [], 0)[0])
+""")
+        host.wait_until(lambda: greedy.run("push()")["result"] >= 4, 20, "calls of the first tenant")
+        host.await_rest(gateway.gateway_pid(), "the gateway")
+        assert 0 < greedy.run("refused()")["result"] < 6, "the others wait for their tool"
+        before = gateway.gateway_pid()
+        said = other.python(SPEAK + 'print(len(ask("toy", "echo", {"text": "x" * (5 << 20)})["result"]["content"][0]["text"]))', mcp=["toy"])
+        assert said["stdout"] == f"{5 << 20}\n", said
+        assert gateway.gateway_pid() == before
+        greedy.delete()
+
+
 def test_a_flood_of_one_box_does_not_keep_others_from_their_tools(gateway):
     """It holds all calls of its own; what is more waits in its own queue."""
     flood = SPEAK + """

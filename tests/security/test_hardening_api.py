@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An API client cannot use up the daemon's memory or time."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -10,7 +11,7 @@ import time
 
 import pytest
 from support import host
-from support.client import raw_exchange
+from support.client import Client, raw_exchange
 from support.daemon import Daemon, is_sanitized
 
 pytestmark = pytest.mark.phases("system")
@@ -138,6 +139,26 @@ def test_running_out_of_descriptors_ends_nothing():
         with d.client() as other:
             assert other.get("/healthz").status == 200
             assert other.shell("echo fine")["stdout"] == "fine\n"
+    assert d.stop() == 0, d.log()
+    d.remove()
+
+
+def test_descriptors_that_return_elsewhere_are_used():
+    """API-5: a listener out of descriptors accepts again, even if its own only connection stays and another's end."""
+    d = FewDescriptors(tcp=True, config="http:\n  max_connections: 4000\n  max_connections_per_peer: 4000\n").start()
+    with d.client() as c:
+        assert c.get("/healthz").status == 200
+        many = [socket.create_connection(d.tcp_address()) for _ in range(120)]
+        host.wait_until(lambda: len(os.listdir(f"/proc/{d.pid}/fd")) >= 99, 20, "no descriptor left")
+        with d.client() as other:
+            other.connection.connect()  # the kernel queues it
+            for _ in range(3):
+                assert c.get("/healthz").status == 200  # by now the daemon has tried to accept it
+            for s in many:
+                s.close()
+            assert other.get("/healthz").status == 200
+        with contextlib.closing(Client(d.tcp_address())) as late:
+            assert late.get("/healthz").status == 200
     assert d.stop() == 0, d.log()
     d.remove()
 

@@ -2,15 +2,17 @@
 """A malicious package: its install script attacks, exfiltrates, fills the disk, forks or hangs. It harms nothing, and ends as a
 failed installation. The registry is the test's own."""
 
+import contextlib
 import json
 import os
+import pty
 import subprocess
 import sys
 
 import pytest
 
 from support import host
-from support.daemon import Daemon
+from support.daemon import BUILD, Daemon
 from support.egress import Resolver, Server
 from support.identity import KeyClient, make_key, make_tenant
 from support.registry import Registry, daemon_of, needs_pip, sdist, wheel
@@ -51,9 +53,14 @@ ATTACKS = {
 }
 
 
+#: Would name the window, clear the screen and hide what follows.
+ESCAPES = "\\x1b]0;owned\\x07\\x1b[2J\\x1b[8m\\u202e"
+
+
 @pytest.fixture(scope="module")
 def registry():
     made = Registry()
+    made.add(sdist("evilescape", f"import sys\nsys.stderr.write('{ESCAPES}marker\\n')" + END))
     made.add(wheel("goodpkg"))
     for name, code in ATTACKS.items():
         made.add(sdist(f"evil{name}", code))
@@ -279,3 +286,27 @@ def test_a_layer_says_nothing_about_the_languages_of_others(languages):
     assert (answer.status, answer.json.get("stdout")) == (200, "hello\n"), answer
     rows = {row["name"]: row for row in victim.get(f"{V1}/languages").json["languages"]}
     assert rows["looking"]["available"] and SAID not in json.dumps(rows)
+
+
+def shown(words, terminal):
+    """What an installation prints, on a terminal or into a pipe."""
+    env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+    if not terminal:
+        return subprocess.run(words, env=env, capture_output=True, check=False).stderr
+    main, other = pty.openpty()
+    process = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=other)
+    os.close(other)
+    text = b""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while piece := os.read(main, 4096):
+            text += piece
+    os.close(main)
+    process.wait()
+    return text
+
+
+def test_the_output_of_an_installation_does_not_control_the_terminal(daemon):
+    words = [str(BUILD / "millibox"), "package", "install", "--socket", daemon.socket, "--language", "python", "evilescape"]
+    assert b"\x1b]0;owned\x1b[2J" in shown(words, terminal=False), "control: the package printed it"
+    text = shown(words, terminal=True)
+    assert b"marker" in text and b"\x1b" not in text and "\u202e".encode() not in text, text

@@ -18,13 +18,14 @@ EVENT = "=IIIIHH254s256s256s6xQQQQ"
 class Proxy:
     """One millibox-egress, and a listener for each box that it serves."""
 
-    def __init__(self, resolver):
+    def __init__(self, resolver, *more):
+        """@more: options."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         def place():
             os.dup2(theirs.fileno(), 3)
             os.set_inheritable(3, True)
 
-        command = [BUILD / "millibox-egress", "--resolver", f"{OPEN}:{resolver.port}"]
+        command = [BUILD / "millibox-egress", "--resolver", f"{OPEN}:{resolver.port}", *more]
         self.process = subprocess.Popen(command, close_fds=False, preexec_fn=place, stderr=subprocess.DEVNULL)
         theirs.close()
         self.starter = ours
@@ -38,9 +39,9 @@ class Proxy:
         self.control = socket.socket(fileno=fds[0])
         self.control.settimeout(host.HANG_S)
 
-    def order(self, op, number, rules=(), connections=64, listener=None, count=None, cut=None, secrets=0, more=b""):
+    def order(self, op, number, rules=(), connections=64, listener=None, count=None, cut=None, secrets=0, more=b"", tenant=1):
         limits = (connections, 60000, 0, 0, 0, 0)
-        data = struct.pack(ORDER, op, number, 1, len(rules) if count is None else count, secrets, 0, 0, *limits, *limits)
+        data = struct.pack(ORDER, op, number, tenant, len(rules) if count is None else count, secrets, 0, 0, *limits, *limits)
         data += b"".join(rule.encode() + b"\0" for rule in rules) + more
         socket.send_fds(self.control, [data[:cut]], [listener.fileno()] if listener else [])
 

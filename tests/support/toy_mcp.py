@@ -79,6 +79,11 @@ def answer(message):
     elif method == "tools/list":
         lists.append(ident)
         result = {"tools": TOOLS}
+        if depth := int(os.environ.get("TOY_DEPTH", "0")):
+            schema = {"type": "object"}
+            for _ in range(depth):
+                schema = {"properties": schema}
+            result = {"tools": [{"name": "deep", "inputSchema": schema}]}
     elif method == "tools/call":
         result = call(ident, message["params"]["name"], message["params"].get("arguments", {}))
     elif method == "notifications/cancelled":

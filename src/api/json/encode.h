@@ -81,6 +81,12 @@ json_t *encode_secret(const struct secret *secret, const char *status) attr_must
 
 /** encode_why - @error: of the runner's report; may be null. */
 json_t *encode_why(const struct outcome *outcome, const json_t *error) attr_must_check;
+/**
+ * encode_hint - where nothing was refused: the rule that the error output of a failed program hints
+ * at, and what to change. @error: as above. Return: NULL: it hints at none.
+ */
+const char *encode_hint(const struct outcome *outcome, const json_t *error,
+                        const char **ret_change) attr_must_check;
 /** encode_run_why - with the id and the status of a record. */
 json_t *encode_run_why(const struct run_record *e) attr_must_check;
 

@@ -18,11 +18,11 @@
  */
 
 #define LINE_LEN 700
-/* Of the error output, where programs say why they end. */
+/* Of the error output and the exception, where programs say why they end. */
 #define TAIL_LEN 4096
 
 static const struct clue {
-	const char *text;    /* in the error output */
+	const char *text;    /* in the error output or the exception */
 	const char *network; /* only in boxes with this network; NULL: in all */
 	const char *rule, *change;
 } clues[] = {
@@ -57,16 +57,30 @@ static const struct clue {
 #undef NO_NAMES
 };
 
-static const struct clue *find_clue(const struct outcome *o)
+static bool ends_with_clue(const char *said, size_t len, const char *text)
+{
+	size_t from = len > TAIL_LEN ? len - TAIL_LEN : 0;
+
+	return said && memmem(said + from, len - from, text, strlen(text));
+}
+
+/* The exception of a persistent interpreter is not in the error output. */
+static bool is_said(const struct outcome *o, const json_t *error, const char *text)
+{
+	const json_t *value = json_object_get(error, "value");
+
+	return ends_with_clue(o->err.data, o->err.len, text) ||
+	       ends_with_clue(json_string_value(value), json_string_length(value), text);
+}
+
+static const struct clue *find_clue(const struct outcome *o, const json_t *error)
 {
 	const char *network =
 		o->facts ? json_string_value(json_object_get(o->facts->object, "network")) : NULL;
-	size_t from = o->err.len > TAIL_LEN ? o->err.len - TAIL_LEN : 0;
 
-	for (size_t i = 0; o->err.data && i < ARRAY_SIZE(clues); i++)
-		if (memmem(o->err.data + from, o->err.len - from, clues[i].text,
-		           strlen(clues[i].text)) &&
-		    (!clues[i].network || (network && str_equal(network, clues[i].network))))
+	for (size_t i = 0; i < ARRAY_SIZE(clues); i++)
+		if ((!clues[i].network || (network && str_equal(network, clues[i].network))) &&
+		    is_said(o, error, clues[i].text))
 			return &clues[i];
 	return NULL;
 }
@@ -144,10 +158,20 @@ static json_t *lines_of(const char *end, const char *rule, const char *change)
 	return lines;
 }
 
+const char *encode_hint(const struct outcome *o, const json_t *error, const char **ret_change)
+{
+	bool explained = main_denial(o) || o->status == OUTCOME_SUCCESS;
+	const struct clue *clue = explained ? NULL : find_clue(o, error);
+
+	if (clue)
+		*ret_change = clue->change;
+	return clue ? clue->rule : NULL;
+}
+
 json_t *encode_why(const struct outcome *o, const json_t *error)
 {
 	const struct denial *d = main_denial(o);
-	const struct clue *clue = d || o->status == OUTCOME_SUCCESS ? NULL : find_clue(o);
+	const char *advice = NULL, *hint = encode_hint(o, error, &advice);
 	char end[LINE_LEN], rule[LINE_LEN], change[LINE_LEN];
 
 	describe_end(o, error, end);
@@ -156,8 +180,8 @@ json_t *encode_why(const struct outcome *o, const json_t *error)
 		describe_remedy(d, change);
 		return lines_of(end, rule, change);
 	}
-	if (clue)
-		return lines_of(end, clue->rule, clue->change);
+	if (hint)
+		return lines_of(end, hint, advice);
 	return lines_of(end, "No rule refused anything.",
 	                o->status == OUTCOME_CRASHED     ? "Run it again."
 	                : o->status == OUTCOME_CANCELLED ? "There is nothing to change."

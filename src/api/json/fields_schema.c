@@ -229,6 +229,26 @@ static bool is_same(const struct field *f, const struct field *g)
 	       (is_pointer(f->type) || f->once || g->once);
 }
 
+/* null is an absent field where the table takes it. */
+static void demand(json_t *schema, const struct fields *fields, const struct field *f)
+{
+	if (takes_null(fields, f))
+		json_set(json_object_get(schema, "properties"), f->name,
+		         json_pack("{s:{s:s}}", "not", "type", "null"));
+	json_append(json_object_get(schema, "required"), json_string(f->name));
+}
+
+static json_t *both(const struct fields *fields, const struct field *f, const struct field *g)
+{
+	json_t *schema = json_pack("{s:[], s:{}}", "required", "properties");
+
+	demand(schema, fields, f);
+	demand(schema, fields, g);
+	if (json_object_size(json_object_get(schema, "properties")) == 0)
+		(void)json_object_del(schema, "properties");
+	return schema;
+}
+
 static void add_exclusions(json_t *schema, const struct fields *fields, enum fields_view view)
 {
 	json_t *pairs = json_array();
@@ -236,8 +256,7 @@ static void add_exclusions(json_t *schema, const struct fields *fields, enum fie
 	for (const struct field *f = fields->rows; f->name; f++)
 		for (const struct field *g = f + 1; g->name; g++)
 			if (is_same(f, g) && is_shown(f, view) && is_shown(g, view))
-				json_append(pairs,
-				            json_pack("{s:[s,s]}", "required", f->name, g->name));
+				json_append(pairs, both(fields, f, g));
 	if (json_array_size(pairs) > 0)
 		json_set(schema, "not", json_pack("{s:O}", "anyOf", pairs));
 	json_decref(pairs);

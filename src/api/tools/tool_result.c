@@ -290,8 +290,11 @@ static void add_end(const struct summary *t, struct buf *b)
 		(void)!buf_add_str(b, "[" LOST_TEXT "]\n");
 }
 
+/* What was refused; else what the output hints at. */
 static void add_denials(const struct summary *t, struct buf *b)
 {
+	const char *change = NULL, *hint = encode_hint(t->o, t->report.error, &change);
+
 	for (unsigned i = 0; i < t->o->denials_count && i < DENIALS_MAX; i++) {
 		const struct denial *d = &t->o->denials[i];
 		cleanup_json json_t *remedy = d->remedy ? json_loads(d->remedy, 0, NULL) : NULL;
@@ -304,6 +307,8 @@ static void add_denials(const struct summary *t, struct buf *b)
 		remedy_add_text(text ? text : "", b);
 		(void)!buf_add_str(b, "]\n");
 	}
+	if (hint)
+		(void)!buf_addf(b, "[%s %s]\n", hint, change);
 }
 
 static void add_artifacts(const struct summary *t, struct buf *b)

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/cancel_io.h"
+#include "base/plain.h"
 #include "cli/client/daemon.h"
 #include "cli/client/interrupt.h"
 #include "client/millibox.h"
@@ -23,6 +25,18 @@ static int write_out(struct exec_call *call, int out, const char *data, size_t l
 static int on_output(void *ctx, enum millibox_stream stream, const char *data, size_t len)
 {
 	return write_out(ctx, stream == MILLIBOX_STDOUT ? STDOUT_FILENO : STDERR_FILENO, data, len);
+}
+
+/* A package may have written it, and who installs one does not expect it to act. */
+static int on_install(void *ctx, enum millibox_stream stream, const char *data, size_t len)
+{
+	cleanup_buf struct buf text = BUF_INIT(SIZE_MAX / 2);
+
+	if (isatty(STDERR_FILENO) != 1)
+		return on_output(ctx, stream, data, len);
+	if (plain_add(&text, data, len, true) < 0)
+		return -ENOMEM;
+	return on_output(ctx, stream, text.data ? text.data : "", text.len);
 }
 
 /* On a line of its own. One without a text, such as an image, is not printed. */
@@ -54,7 +68,7 @@ static void prepare(struct exec_call *call, struct millibox_client *client,
                     struct millibox_request *request)
 {
 	(void)millibox_request_on_output(request, call->quiet ? NULL : on_output, call);
-	(void)millibox_request_on_install(request, call->quiet ? NULL : on_output, call);
+	(void)millibox_request_on_install(request, call->quiet ? NULL : on_install, call);
 	(void)millibox_request_on_value(request, call->values ? on_value : NULL, call);
 	(void)millibox_cancel_on(client, call->interrupt_fd);
 }

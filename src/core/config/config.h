@@ -91,6 +91,7 @@ struct config {
 	uint64_t session_queue;
 	uint64_t session_survive_us; /* 0: sessions end with the daemon */
 	bool sessions_keep_on_stop;
+	uint64_t background_output_bytes; /* of all tenants; half of it for one */
 	uint64_t executions_keep;
 	uint64_t executions_keep_bytes;
 	/* store */
@@ -120,6 +121,7 @@ struct config {
 	char *egress_resolver;  /* "": the host's name servers */
 	char *egress_ca_file;   /* authorities of the servers that the proxy talks to with TLS */
 	char *secrets_key_file; /* "": a credential of the service, or state_dir/secrets.key */
+	uint64_t egress_memory_bytes;
 	uint64_t egress_connections, egress_connections_tenant, egress_opened_tenant;
 	uint64_t egress_idle_us, egress_bytes, egress_rate, egress_rate_tenant;
 	char **egress_pypi, **egress_npm, **egress_crates, **egress_golang, **egress_maven,
@@ -132,6 +134,7 @@ struct config {
 	/* outside MCP servers */
 	struct server_spec **servers; /* owned, NULL-terminated; NULL: none */
 	uint64_t gateway_timeout_us, gateway_calls, gateway_calls_tenant, gateway_calls_server;
+	uint64_t gateway_memory_bytes;
 	uint64_t gateway_bytes, gateway_bytes_tenant;
 	uint64_t io_bytes, io_ops; /* of a tenant per second and disk; 0: unlimited */
 	/* installed packages */

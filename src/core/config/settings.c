@@ -89,6 +89,7 @@ static const struct setting table[] = {
 	{"sessions.survive",      SETTING_DURATION, AT(session_survive_us),  "60s",  0, HOUR, "How long persistent sessions wait for a new daemon if theirs dies; 0: they end with it"},
 	{"sessions.keep_on_stop", SETTING_BOOL,     AT(sessions_keep_on_stop), "false", 0, 0, "When stopped, the daemon leaves its persistent sessions to the next one, as if it had died"},
 
+	{"executions.background_output", SETTING_SIZE, AT(background_output_bytes), "256Mi", 1 * MIB, 64 * GIB, "Output of background runs and terminals that is kept while they run; one tenant gets half of it. Beyond that, terminals keep the latest 16 KiB or more, and other runs what they have"},
 	{"executions.keep",       SETTING_UINT, AT(executions_keep),       "10000", 1, 1000000, "Ended executions kept in memory; others are read from the store"},
 	{"executions.keep_bytes", SETTING_SIZE, AT(executions_keep_bytes), "256Mi", 1 * MIB, 64 * GIB, "Code and output of all of those"},
 
@@ -138,6 +139,7 @@ static const struct setting table[] = {
 
 	{"egress.resolver", SETTING_TEXT, AT(egress_resolver), "", 0, 0, "Name servers for boxes with network allowlist, ADDRESS[:PORT] with commas between; \"\" for the host's"},
 	{"egress.ca_file", SETTING_TEXT, AT(egress_ca_file), "/etc/ssl/certs/ca-certificates.crt", 0, 0, "Authorities that certificates of hosts with secrets must come from; boxes that use secrets get them too"},
+	{"egress.memory", SETTING_SIZE, AT(egress_memory_bytes), "1Gi", 64 * MIB, 64 * GIB, "Memory of the proxy, which connections of all tenants share; when most of it is used, the tenant that holds most waits"},
 	{"egress.max_connections", SETTING_UINT, AT(egress_connections), "64", 1, 65536, "Concurrent connections of a box to its network; more wait"},
 	{"egress.max_connections_per_tenant", SETTING_UINT, AT(egress_connections_tenant), "512", 1, 65536, "The same for all boxes of a tenant"},
 	{"egress.max_new_connections_per_tenant", SETTING_UINT, AT(egress_opened_tenant), "200", 1, 100000, "New connections per second of all boxes of a tenant, ten times as many at once; more wait. Each keeps a port of this host busy for a minute"},
@@ -160,6 +162,7 @@ static const struct setting table[] = {
 	{"host_network.enabled", SETTING_BOOL, AT(host_network_enabled), "false", 0, 0, "Policies can give network host: the box shares the network of the host, its loopback included, so that one isolation layer is missing. A second engine makes these boxes. Needs root or subordinate ids, and Landlock of Linux 6.12"},
 	{"host_network.resolvers", SETTING_LIST, AT(host_network_resolvers), "", 0, 0, "Name servers of boxes with network host, addresses; none: no names, only addresses"},
 	{"gateway.call_timeout", SETTING_DURATION, AT(gateway_timeout_us), "30s", 100 * MSEC, HOUR, "Time of one call of a tool of an outside MCP server, if the server has no other (gateway.servers, docs/gateway.md)"},
+	{"gateway.memory", SETTING_SIZE, AT(gateway_memory_bytes), "2Gi", 256 * MIB, 64 * GIB, "Memory of the gateway; a quarter of it is for requests and results. When most of that is used, the tenant that holds most waits"},
 	{"gateway.max_calls", SETTING_UINT, AT(gateway_calls), "16", 1, 4096, "Concurrent calls of a box; more wait"},
 	{"gateway.max_calls_per_tenant", SETTING_UINT, AT(gateway_calls_tenant), "128", 1, 65536, "The same for all boxes of a tenant together"},
 	{"gateway.max_calls_per_server", SETTING_UINT, AT(gateway_calls_server), "64", 1, 1024, "Concurrent calls of one server, if it has no other number; more wait"},

@@ -180,6 +180,13 @@ static bool raise_most(const struct policy_rule *rule, const struct hit *h, json
 	return rule->by == POLICY_BY_POLICY || rule->by == POLICY_BY_SETTING;
 }
 
+/* It did not reach its own limit. */
+static bool is_crowded(const struct outcome *o, const struct policy_decision *d)
+{
+	return d->grants[POLICY_BACKGROUND].rule.by != POLICY_BY_NOBODY &&
+	       o->stdout_bytes <= d->output_bytes && o->stderr_bytes <= d->output_bytes;
+}
+
 static char *for_limit(enum outcome_limit limit, const struct outcome *o,
                        const struct remedy_scope *scope)
 {
@@ -189,6 +196,11 @@ static char *for_limit(enum outcome_limit limit, const struct outcome *o,
 	json_t *j = json_object();
 	struct hit h = find_hit(limit, o, scope);
 
+	if (limit == OUTCOME_LIMIT_OUTPUT && is_crowded(o, scope->decision)) {
+		json_decref(j);
+		return only_text("The tenant's background runs together keep no more output: end "
+		                 "some, or write to a file.");
+	}
 	if (h.applied == 0) {
 		json_decref(j);
 		return only_text("The host ran short of memory, not the box. Try again later, or "

@@ -574,6 +574,7 @@ void run_add_output(struct run *r, enum output_stream stream, const char *data, 
 {
 	bool is_err = stream == OUTPUT_STDERR;
 	size_t kept = len < r->left[stream] ? len : r->left[stream];
+	bool is_over;
 
 	if (!is_in_box(r))
 		return;
@@ -589,12 +590,15 @@ void run_add_output(struct run *r, enum output_stream stream, const char *data, 
 	}
 	r->left[stream] -= kept;
 	*(is_err ? &r->outcome.stderr_bytes : &r->outcome.stdout_bytes) += len;
+	is_over = kept < len;
+	kept = run_beside_room(r, stream, kept);
 	if (kept < len)
 		*(is_err ? &r->evidence.err_truncated : &r->evidence.out_truncated) = true;
 	if (kept > 0)
 		run_record_add_output(r->record, stream, data, kept);
+	run_beside_count(r);
 	/* The caller may have cancelled it. */
-	if (kept < len && r->decision.kill_on_overflow && r->state == RUN_RUNNING)
+	if (is_over && r->decision.kill_on_overflow && r->state == RUN_RUNNING)
 		r->place->stop(r, RUN_STOP_OVERFLOW);
 }
 

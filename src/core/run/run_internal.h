@@ -25,8 +25,9 @@ struct run_service {
 	struct run_service_config config; /* its pointers are borrowed */
 	struct policy_rules rules;
 	struct scheduler scheduler;
-	struct list all; /* struct run.node: in a fresh box or waiting for one */
-	size_t boxes;    /* fresh boxes not yet gone */
+	struct list all;    /* struct run.node: in a fresh box or waiting for one */
+	size_t boxes;       /* fresh boxes not yet gone */
+	size_t shown_bytes; /* output of runs beside queues, while they run */
 	bool draining;
 	void (*on_drained)(void *ctx); /* NULL: no drain, or already called */
 	void *drained_ctx;
@@ -110,15 +111,17 @@ struct run {
 	bool queued;           /* counts for the tenant, until STARTING */
 	bool awaits_network;   /* GATHERING: for the report of proxy or bridge, until then: */
 	uint64_t network_by_us;
-	bool beside;            /* beside the session's queue: without a place in the scheduler */
-	bool stop_due;          /* beside: to be stopped when its session is resumed */
-	bool terminal;          /* on one: its output is a rolling tail, without a limit */
-	size_t owed;            /* terminal: bytes of output that the box may not replace yet */
-	size_t bytes;           /* its part of the sessions' queued_bytes */
-	size_t unread_bytes;    /* of that: input that it had not read when it got the latest */
-	struct image *image;    /* reference: root of a fresh box; NULL: no import */
-	struct image *packages; /* the same, of its packages; NULL: none */
-	struct image *library;  /* the same, of its compiler's; NULL: none */
+	bool beside;   /* beside the session's queue: without a place in the scheduler */
+	bool stop_due; /* beside: to be stopped when its session is resumed */
+	bool terminal; /* on one: its output is a rolling tail, without a limit */
+	bool is_cut[OUTPUT_COUNT]; /* beside: the rest of its output is dropped */
+	size_t shown_bytes;        /* beside: output that it keeps */
+	size_t owed;               /* terminal: bytes of output that the box may not replace yet */
+	size_t bytes;              /* its part of the sessions' queued_bytes */
+	size_t unread_bytes;       /* of that: input that it had not read when it got the latest */
+	struct image *image;       /* reference: root of a fresh box; NULL: no import */
+	struct image *packages;    /* the same, of its packages; NULL: none */
+	struct image *library;     /* the same, of its compiler's; NULL: none */
 
 	/* One-shot. */
 	bool answer_later; /* inside a call of the caller: END comes from the loop */
@@ -192,6 +195,11 @@ int run_stdin(struct run *r, const void *data, size_t len, bool end,
 int run_signal(struct run *r, int signo, struct error *err) attr_must_check;
 /** run_resize - its terminal. ERR_CONFLICT without one, or if it is not running. */
 int run_resize(struct run *r, uint16_t rows, uint16_t cols, struct error *err) attr_must_check;
+/** run_beside_room - how many of @len bytes of output may be kept; once fewer than @len, none. */
+size_t run_beside_room(struct run *r, enum output_stream stream, size_t len);
+/** run_beside_count - after a change of its output; forget_ - it has ended. */
+void run_beside_count(struct run *r);
+void run_beside_forget(struct run *r);
 /** run_add_shown - output of a terminal. */
 void run_add_shown(struct run *r, const char *data, size_t len);
 /** run_keep_own - of the counters of a box with other runs. */

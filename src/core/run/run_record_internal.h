@@ -162,3 +162,7 @@ struct run_record *run_record_new_blank(struct run_records *all);
 void run_record_add_piece(struct run_record *e, enum run_event_kind kind, uint32_t at,
                           uint32_t len);
 void run_record_stop_delivery(struct run_record *e);
+/** run_record_held - bytes of its output and events, while it runs. */
+size_t run_record_held(const struct run_record *e);
+/** run_record_keep_latest - a terminal: forget all output but about the latest @bytes. */
+void run_record_keep_latest(struct run_record *e, size_t bytes);

@@ -28,6 +28,8 @@
 
 #define PIECES_FINE 4096
 #define PIECE_MAX   (64u * 1024)
+/* Of a terminal, whose oldest pieces go. */
+#define PIECE_SHOWN (16u * 1024)
 #define PACE_US     (20 * USEC_PER_MS)
 
 static void deliver(void *arg);
@@ -122,9 +124,9 @@ static bool is_open(const struct run_record *e, uint64_t last)
 }
 
 /* Whole events, so that numbers keep their bytes. Not often: each time as much as is kept. */
-static void drop_oldest(struct run_record *e, struct buf *output)
+static void drop_oldest(struct run_record *e, struct buf *output, size_t least)
 {
-	size_t most = output->len - e->rolling, count = 0;
+	size_t most = output->len - least, count = 0;
 	uint32_t bytes = 0;
 
 	while (count < e->pieces_count &&
@@ -146,6 +148,7 @@ void run_record_add_output(struct run_record *e, enum output_stream stream, cons
                            size_t len)
 {
 	enum run_event_kind kind = stream == OUTPUT_STDOUT ? RUN_EVENT_STDOUT : RUN_EVENT_STDERR;
+	const size_t most = e->rolling > 0 ? PIECE_SHOWN : PIECE_MAX;
 	struct buf *output = &e->output[stream];
 	struct run_piece *piece;
 
@@ -157,7 +160,7 @@ void run_record_add_output(struct run_record *e, enum output_stream stream, cons
 		return;
 	}
 	while (len > 0) {
-		size_t part = len < PIECE_MAX ? len : PIECE_MAX;
+		size_t part = len < most ? len : most;
 		size_t at = output->len;
 		uint64_t last = e->last[stream];
 		bool open = is_open(e, last);
@@ -165,7 +168,7 @@ void run_record_add_output(struct run_record *e, enum output_stream stream, cons
 		/* The run limits its output; this is the last defence. */
 		if (buf_add(output, data, part) < 0)
 			return;
-		if (open && part <= PIECE_MAX - piece_at(e, last)->len) {
+		if (open && part <= most - piece_at(e, last)->len) {
 			piece = piece_at(e, last);
 		} else {
 			piece = add_piece(e, kind);
@@ -177,8 +180,24 @@ void run_record_add_output(struct run_record *e, enum output_stream stream, cons
 		len -= part;
 	}
 	if (e->rolling > 0 && output->len > 2 * e->rolling)
-		drop_oldest(e, output);
+		drop_oldest(e, output, e->rolling);
 	want_delivery(e);
+}
+
+size_t run_record_held(const struct run_record *e)
+{
+	return e->output[OUTPUT_STDOUT].cap + e->output[OUTPUT_STDERR].cap +
+	       e->pieces_cap * sizeof(*e->pieces);
+}
+
+void run_record_keep_latest(struct run_record *e, size_t bytes)
+{
+	struct buf *output = &e->output[OUTPUT_STDOUT];
+
+	if (output->len <= 2 * bytes)
+		return;
+	drop_oldest(e, output, bytes);
+	buf_trim(output);
 }
 
 uint64_t run_record_events(const struct run_record *e)

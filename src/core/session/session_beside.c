@@ -98,6 +98,7 @@ void session_beside_remove(struct run *run)
 {
 	struct session *session = run->owner;
 
+	run_beside_forget(run);
 	list_remove(&run->queue_node);
 	session->beside_count--;
 	session->service->beside--;

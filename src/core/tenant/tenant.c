@@ -59,6 +59,13 @@ bool quota_is_size(enum quota quota)
 	return quota == QUOTA_MEMORY || quota == QUOTA_IMAGES;
 }
 
+static uint64_t burst_of(uint64_t rate)
+{
+	uint64_t burst = BURST_SECONDS * rate;
+
+	return burst < rows[QUOTA_BURST].max ? burst : rows[QUOTA_BURST].max;
+}
+
 static void apply_limits(const struct tenants *all, struct tenant *t)
 {
 	bool is_default = str_equal(t->name, TENANT_DEFAULT);
@@ -72,7 +79,7 @@ static void apply_limits(const struct tenants *all, struct tenant *t)
 	/* A burst belongs to a rate: that of the settings to theirs. */
 	if (t->limits[QUOTA_BURST] == 0 ||
 	    (t->quotas[QUOTA_BURST] == QUOTA_UNSET && t->quotas[QUOTA_REQUESTS] != QUOTA_UNSET))
-		t->limits[QUOTA_BURST] = BURST_SECONDS * t->limits[QUOTA_REQUESTS];
+		t->limits[QUOTA_BURST] = burst_of(t->limits[QUOTA_REQUESTS]);
 	t->queue.running_max = t->limits[QUOTA_EXECUTIONS];
 	t->queue.memory_max = t->limits[QUOTA_MEMORY];
 }

@@ -53,6 +53,7 @@ struct tenant {
 	size_t sessions, queued;
 	size_t boxes;        /* existing or requested */
 	size_t queued_bytes; /* of its sessions' queued executions */
+	size_t shown_bytes;  /* output of its runs beside queues, while they run: run_beside.c */
 	size_t templates, secrets;
 	uint64_t image_bytes;
 	size_t holds;

@@ -244,6 +244,8 @@ static void invalid_options_are_rejected_by_name(void **state)
 		{"--halp", "did you mean '--help'?"},
 		{"--zzz", "unknown option '--zzz'"},
 		{"-z", "unknown option '-z'"},
+		{"--name a -n b", "--name is given twice, as 'a' and as 'b'"},
+		{"--time 5 --time=5", "--time is given twice, as '5' and as '5'"},
 		{"--=x", "unknown option '--=x'"},
 	};
 

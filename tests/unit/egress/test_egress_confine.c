@@ -28,7 +28,8 @@ static int attempt(int (*fn)(void), bool confined)
 	int status = 0;
 
 	if (pid == 0) {
-		if (confined && (confine(NULL, &files, &err) < 0 || files == 0))
+		if (confined &&
+		    (confine(NULL, EGRESS_MEMORY_BYTES, &files, &err) < 0 || files == 0))
 			_exit(CANNOT_CONFINE);
 		_exit(fn() < 0 ? errno : 0);
 	}
@@ -175,7 +176,7 @@ static void it_can_still_abort(void **state)
 
 	(void)state;
 	if (pid == 0) {
-		if (confine(NULL, &files, &err) < 0)
+		if (confine(NULL, EGRESS_MEMORY_BYTES, &files, &err) < 0)
 			_exit(CANNOT_CONFINE);
 		abort();
 	}

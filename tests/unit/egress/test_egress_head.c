@@ -335,6 +335,31 @@ static void server_gets_the_origin_form(void **state)
 	}
 }
 
+/* Where rules look at method and path, a field cannot change them; elsewhere it passes. */
+static void judged_requests_have_no_overrides(void **state)
+{
+	static const char client[] = GET
+		"X-HTTP-Method-Override: DELETE\r\nx-http-method: PUT\r\nX_Method_Override: PUT\r\n"
+		"X-Original-URL: /admin\r\nX_REWRITE-URL: /admin\r\nScript_Name: /a\r\n"
+		"X-Forwarded-Prefix: /admin\r\nX-Original: 1\r\nX-HTTP-Method-Overrides: 2\r\n\r\n";
+	static const char server[] =
+		"GET / HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\nX-Original: 1\r\n"
+		"X-HTTP-Method-Overrides: 2\r\n\r\n";
+	struct buf open = BUF_INIT(HEAD_MAX), judged = BUF_INIT(HEAD_MAX);
+	struct error err = {0};
+
+	(void)state;
+	assert_int_equal(head_parse(client, strlen(client), NULL, &head, &err), 1);
+	assert_int_equal(head_write_origin(&head, NULL, &open), 0);
+	assert_non_null(strstr(open.data, "\r\nX-Original-URL: /admin\r\n"));
+	assert_non_null(strstr(open.data, "\r\nX_Method_Override: PUT\r\n"));
+	head.is_judged = true;
+	assert_int_equal(head_write_origin(&head, NULL, &judged), 0);
+	assert_string_equal(judged.data, server);
+	buf_done(&open);
+	buf_done(&judged);
+}
+
 /* Return: as head_parse for a tunnel to site.test:443. */
 static int parse_inside(const char *text, struct head *ret, struct error *err)
 {
@@ -385,6 +410,7 @@ int main(void)
 		cmocka_unit_test(head_has_a_maximum),
 		cmocka_unit_test(fields_have_a_maximum),
 		cmocka_unit_test(server_gets_the_origin_form),
+		cmocka_unit_test(judged_requests_have_no_overrides),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,6 +155,17 @@ static void rule_decides_by_method_and_path(void **state)
 		{"x.test/a/*", "GET", "/a/b%00", RULES_PATH},
 		{"x.test/a/*", "GET", "/a/b%0a", RULES_PATH},
 		{"x.test/a/*", "GET", "/a/%c0%ae%c0%ae/b", RULES_PATH},
+		{"x.test/a/*", "GET", "/a/%e0%80%af/b", RULES_PATH},
+		{"x.test/a/*", "GET", "/a/%f0%80%80%af", RULES_PATH},
+		{"x.test/a/*", "GET", "/a/%c3", RULES_PATH},
+		{"x.test/a/*", "GET", "/a/%c3/%a4", RULES_PATH},
+		{"x.test/a/*", "GET", "/a/%c3%", RULES_PATH},
+		{"x.test/a/*", "GET", "/a/%c3x%a4", RULES_PATH},
+		{"x.test/a/*", "GET", "/a/%a4", RULES_PATH},
+		{"x.test/a/*", "GET", "/a/%ff", RULES_PATH},
+		{"x.test/a/*", "GET", "/a/%ed%a0%80", RULES_PATH},
+		{"x.test/a/*", "GET", "/a/%ae%ae/b", RULES_PATH},
+		{"x.test/a/*", "GET", "/a/%e2%82%ac%20%f0%9f%98%80.txt", RULES_ALLOWED},
 		{"x.test/a/*", "GET", "/a/%", RULES_PATH},
 		{"x.test/a/*", "GET", "/a/%4", RULES_PATH},
 		{"x.test/a/*", "GET", "/a/%4/b", RULES_PATH},
@@ -177,6 +188,38 @@ static void rule_decides_by_method_and_path(void **state)
 			fail_msg("%s and %s %s: %d", rows[i].rule, rows[i].method, path, v);
 		assert_string_equal(rule, rows[i].rule);
 	}
+}
+
+static void rules_with_a_method_or_path_look_inside(void **state)
+{
+	static const struct {
+		const char *rule, *target;
+		bool looks;
+	} rows[] = {
+		{"x.test", "x.test:80", false},
+		{"GET x.test", "x.test:80", true},
+		{"x.test/a/*", "x.test:80", true},
+		{"x.test:80", "x.test:81", true}, /* refused anyway */
+		{"10.0.0.0/8:80", "10.1.2.3:80", false},
+	};
+	const char *both[] = {"GET x.test/a/*", "x.test"};
+	struct error err = {0};
+	struct target t = target_of("x.test:80");
+	struct rules *rules;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		t = target_of(rows[i].target);
+		rules = parse_one(rows[i].rule, &err);
+		assert_non_null(rules);
+		assert_int_equal(rules_look_inside(rules, &t), rows[i].looks);
+		rules_free(rules);
+	}
+	/* Another rule allows everything there. */
+	t = target_of("x.test:80");
+	rules = rules_parse(both, 2, &err);
+	assert_false(rules_look_inside(rules, &t));
+	rules_free(rules);
 }
 
 static void malformed_rules_are_refused_by_name(void **state)
@@ -392,6 +435,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rule_decides_by_host_and_port),
+		cmocka_unit_test(rules_with_a_method_or_path_look_inside),
 		cmocka_unit_test(rule_decides_by_method_and_path),
 		cmocka_unit_test(malformed_rules_are_refused_by_name),
 		cmocka_unit_test(nearest_of_several_rules_decides),

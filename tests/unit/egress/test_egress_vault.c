@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "egress/vault.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "text.h"
@@ -214,6 +215,70 @@ static void values_are_overwritten_in_answers(void **state)
 	vault_free(v);
 }
 
+/* One value contains the other, two overlap, one begins as another ends: nothing of them is left,
+ * whatever their order. */
+static void overlapping_values_are_overwritten(void **state)
+{
+	static const struct sample samples[] = {
+		{EGRESS_SECRET_HEADER, "A", "{value}", MARK, "12345678", {"http://api.test:80"}},
+		{EGRESS_SECRET_HEADER,
+	         "B",
+	         "{value}",
+	         MARK,
+	         "ab12345678yz",
+	         {"http://api.test:80"}},
+		{EGRESS_SECRET_HEADER, "C", "{value}", MARK, "5678wxyz", {"http://api.test:80"}},
+		{EGRESS_SECRET_HEADER,
+	         "D",
+	         "{value}",
+	         MARK,
+	         "12345678wxyzabcd",
+	         {"http://api.test:80"}},
+	};
+	static const char answer[] = "-ab12345678yz-12345678wxyz-12345678wxyzabcd-ab12345678wxyz-";
+	static const char wanted[] = "-************-************-****************-ab************-";
+
+	(void)state;
+	for (uint32_t first = 0; first < ARRAY_SIZE(samples); first++) {
+		struct sample turned[ARRAY_SIZE(samples)];
+		struct vault *v;
+
+		for (size_t i = 0; i < ARRAY_SIZE(samples); i++)
+			turned[i] = samples[(first + i) % ARRAY_SIZE(samples)];
+		v = vault_of(turned, ARRAY_SIZE(turned));
+		for (size_t step = 1; step < sizeof(answer); step++) {
+			char *got = scrubbed(v, answer, step);
+
+			assert_string_equal(got, wanted);
+			free(got);
+		}
+		vault_free(v);
+	}
+}
+
+/* Four placeholders may become 16 KiB; a head of nothing else would become megabytes. */
+static void placeholders_are_bounded(void **state)
+{
+	static const char four[] = "GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n"
+				   "X-Key: " MARK MARK "\r\nX-Key: " MARK MARK "\r\n\r\n",
+			  five[] = "GET http://api.test/ HTTP/1.1\r\nHost: api.test\r\n"
+				   "X-Key: " MARK MARK "\r\nX-Key: " MARK MARK MARK "\r\n\r\n";
+	struct vault *v = vault_of(&replaced, 1);
+	struct buf out = BUF_INIT(1 << 16);
+	struct error err = {0};
+	struct head head;
+
+	(void)state;
+	assert_int_equal(head_parse(four, strlen(four), NULL, &head, &err), 1);
+	assert_int_equal(vault_write(v, &head, false, &out), 0);
+	buf_reset(&out);
+	assert_int_equal(head_parse(five, strlen(five), NULL, &head, &err), 1);
+	assert_int_equal(vault_write(v, &head, false, &out), -E2BIG);
+	assert_int_equal(out.len, 0);
+	buf_done(&out);
+	vault_free(v);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +288,8 @@ int main(void)
 		cmocka_unit_test(tls_and_plain_requests_are_told_apart),
 		cmocka_unit_test(malformed_records_are_refused),
 		cmocka_unit_test(values_are_overwritten_in_answers),
+		cmocka_unit_test(overlapping_values_are_overwritten),
+		cmocka_unit_test(placeholders_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,20 @@ static void names_are_not_patterns(void **state)
 	assert_non_null(allow_tool(LIST(T("0b/x")), "a", "b/x"));
 }
 
+static void an_asterisk_stands_for_no_slash(void **state)
+{
+	char **texts = LIST(T("0a/read_*"), T("0b*/x"));
+
+	(void)state;
+	assert_null(allow_tool(texts, "a", "read_file"));
+	assert_non_null(allow_tool(texts, "a", "read_file/delete"));
+	assert_null(allow_tool(texts, "bc", "x"));
+	assert_non_null(allow_tool(texts, "bc", "y/x"));
+	assert_null(allow_tool(LIST(T("0a/read_*/*")), "a", "read_file/delete"));
+	/* All tools of a server. */
+	assert_null(allow_tool(LIST(T("0a/*")), "a", "read_file/delete"));
+}
+
 static void patterns_are_checked_and_completed(void **state)
 {
 	static const char *const good[] = {"a", "a/b", "a/*", "a/b/c", "a-b_c.d/x*"};
@@ -75,6 +89,7 @@ int main(void)
 		cmocka_unit_test(every_layer_must_agree),
 		cmocka_unit_test(an_empty_layer_grants_nothing),
 		cmocka_unit_test(names_are_not_patterns),
+		cmocka_unit_test(an_asterisk_stands_for_no_slash),
 		cmocka_unit_test(patterns_are_checked_and_completed),
 	};
 

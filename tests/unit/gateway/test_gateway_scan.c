@@ -66,7 +66,7 @@ static void depth_is_bounded_without_a_stack(void **state)
 
 	(void)state;
 	memset(text, '[', len);
-	assert_int_equal(scan_text(text, len, &v), -EINVAL);
+	assert_int_equal(scan_text(text, len, &v), -E2BIG);
 	free(text);
 	memset(ok, '[', SCAN_DEPTH_MAX);
 	memset(ok + SCAN_DEPTH_MAX, ']', SCAN_DEPTH_MAX);

@@ -15,7 +15,7 @@ static int set_up(void **state, const char *output)
 		{"admission.max_running", "2"}, {"admission.max_queued", "2"},
 		{"limits.output", output},      {"limits.output_max", output},
 		{"sessions.max", "4"},          {"sessions.queue", "3"},
-		{"pools.enabled", "false"},
+		{"pools.enabled", "false"},     {"executions.background_output", "1Mi"},
 	};
 	struct fixture *f;
 
@@ -30,6 +30,14 @@ static int set_up(void **state, const char *output)
 		return -1;
 	make_services(f, 0);
 	return 0;
+}
+
+/* For all runs beside queues. */
+#define SHOWN_MAX ((size_t)1 << 20)
+
+static int setup_crowd(void **state)
+{
+	return set_up(state, "4Mi");
 }
 
 static int setup_small(void **state)
@@ -245,6 +253,48 @@ static void cancelling_one_ends_no_other(void **state)
 	expect_running(second);
 }
 
+/* What all of them print would be 6 MiB. */
+static void their_output_is_bounded_together(void **state)
+{
+	static char page[64 * 1024];
+	struct fixture *f = *state;
+	struct session *session = ready(f);
+	struct box *box = box_of(f, session);
+	struct run_record *runs[4], *shown[2];
+	uint32_t ids[6];
+	size_t held = 0;
+
+	memset(page, 'x', sizeof(page));
+	for (size_t i = 0; i < 4; i++)
+		runs[i] = beside(f, session, 0, &ids[i]);
+	for (size_t i = 0; i < 2; i++)
+		shown[i] = beside(f, session, 24, &ids[4 + i]);
+	for (size_t round = 0; round < 16; round++)
+		for (size_t i = 0; i < 6; i++)
+			fake_output(box, ids[i], OUTPUT_STDOUT, page, sizeof(page));
+	for (size_t i = 0; i < 4; i++) {
+		held += run_record_held(runs[i]);
+		assert_in_range(run_record_printed(runs[i], OUTPUT_STDOUT)->len, 16 * 1024,
+		                SHOWN_MAX);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		held += run_record_held(shown[i]);
+		assert_in_range(run_record_printed(shown[i], OUTPUT_STDOUT)->len, 16 * 1024,
+		                SHOWN_MAX);
+	}
+	/* A piece of each, in a buffer that has doubled, may come before its bound is seen. */
+	assert_in_range(held, SHOWN_MAX / 2, 2 * SHOWN_MAX);
+	/* Nothing is missing in the middle: what was dropped once stays dropped. */
+	for (size_t i = 0; i < 5; i++)
+		fake_done(box, ids[i], &(struct exec_facts){.stdout_bytes = SHOWN_MAX});
+	expect_status(runs[3], OUTCOME_SUCCESS);
+	assert_true(record_of(runs[3]).outcome->out_truncated);
+	assert_false(record_of(shown[0]).outcome->out_truncated);
+	assert_int_equal(f->runs->shown_bytes, run_record_held(shown[1]));
+	fake_done(box, ids[5], &(struct exec_facts){.stdout_bytes = SHOWN_MAX});
+	assert_int_equal(f->runs->shown_bytes, 0);
+}
+
 static void they_wait_for_the_box_and_for_its_resumption(void **state)
 {
 	struct fixture *f = *state;
@@ -424,6 +474,8 @@ int main(void)
 		TEST(a_terminal_is_granted_what_was_recorded),
 		cmocka_unit_test_setup_teardown(the_record_of_a_terminal_has_room_for_more,
 	                                        setup_large, teardown),
+		cmocka_unit_test_setup_teardown(their_output_is_bounded_together, setup_crowd,
+	                                        teardown),
 		TEST(they_take_no_place),
 		TEST(cancelling_one_in_a_pause_leaves_the_places_of_others),
 		TEST(cancelling_the_only_one_in_a_pause_wakes_the_session),

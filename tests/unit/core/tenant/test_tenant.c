@@ -218,7 +218,7 @@ static void a_burst_follows_the_rate_unless_it_is_given(void **state)
 		uint64_t rate, burst, expected;
 	} list[] = {
 		{5, QUOTA_UNSET, 10}, {5, 0, 10}, {5, 7, 7}, {QUOTA_UNSET, QUOTA_UNSET, 400},
-		{QUOTA_UNSET, 7, 7},
+		{QUOTA_UNSET, 7, 7}, {600000, QUOTA_UNSET, 1000000},
 	};
 	struct fixture *f = *state;
 	struct tenant_settings s = {.name = "bob"};
