@@ -88,17 +88,28 @@ int box_connect(struct remote_box *box, struct remote_stream *far)
 	return 0;
 }
 
-void box_is_up(struct remote_box *box, const struct engine_created *created)
+void box_is_up(struct remote_box *box, const struct engine_created *created,
+               int fds[ENGINE_FD_COUNT])
 {
 	struct engine_reply reply = reply_to(box, ENGINE_CREATED, box->create_seq);
+	int passed[ENGINE_FD_COUNT];
+	size_t count = 0;
 
 	reply.created = *created;
-	reply.created.fds = 1u << ENGINE_FD_AGENT;
+	reply.created.fds = 0;
+	fds[ENGINE_FD_AGENT] = TAKE_FD(box->daemon_end);
+	for (unsigned i = 0; i < ENGINE_FD_COUNT; i++) {
+		if (fds[i] < 0)
+			continue;
+		reply.created.fds |= 1u << i;
+		passed[count++] = fds[i];
+	}
 	box->state = REMOTE_BOX_UP;
 	box->announced = true;
 	box->create_seq = 0;
-	remote_reply(box->remote, &reply, &box->daemon_end, 1);
-	box->daemon_end = fd_close(box->daemon_end);
+	remote_reply(box->remote, &reply, passed, count);
+	for (unsigned i = 0; i < ENGINE_FD_COUNT; i++)
+		fds[i] = fd_close(fds[i]);
 }
 
 void box_has_failed(struct remote_box *box, const struct error *err)

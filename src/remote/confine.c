@@ -87,14 +87,17 @@ static const int allowed[] = {
 
 static int limit_files(const struct remote_options *options, struct error *err)
 {
-	struct confine_path paths[ENGINE_BASES_MAX] = {0};
+	struct confine_path paths[ENGINE_BASES_MAX + 1] = {
+		/* Which groups a process is in. */
+		{.path = "/proc", .rights = LANDLOCK_ACCESS_FS_READ_FILE},
+	};
 	int r;
 
 	for (size_t i = 0; i < options->bases_count; i++)
-		paths[i] = (struct confine_path){.path = options->bases[i],
-		                                 .rights = LANDLOCK_ACCESS_FS_READ_FILE |
-		                                           LANDLOCK_ACCESS_FS_READ_DIR};
-	r = confine_files(1, paths, options->bases_count);
+		paths[i + 1] = (struct confine_path){.path = options->bases[i],
+		                                     .rights = LANDLOCK_ACCESS_FS_READ_FILE |
+		                                               LANDLOCK_ACCESS_FS_READ_DIR};
+	r = confine_files(1, paths, options->bases_count + 1);
 	if (r == -EOPNOTSUPP)
 		return error_set(err, ERR_UNAVAILABLE, 0,
 		                 "boxes of servers do not work on this host: the kernel lacks "

@@ -10,6 +10,7 @@
  *   docker_call.c    one call of the API: bounded, with a time limit, behind the circuit breaker
  *   docker_config.c  the description of a container; pure
  *   docker_reply.c   what the server says, as values; pure
+ *   docker_groups.c  the groups of a container, for counters
  *   docker_image.c   images made of roots
  *   docker_stream.c  the upgraded connection to an agent
  *   demux.c          its frames; pure

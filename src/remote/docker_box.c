@@ -12,6 +12,7 @@
 #include "io/loop.h"
 #include "remote/docker.h"
 #include "remote/docker_config.h"
+#include "remote/docker_groups.h"
 
 /*
  * A box, one call after the other:
@@ -27,6 +28,7 @@
 
 #define CREATE_US (60 * USEC_PER_SEC)
 #define START_US  (60 * USEC_PER_SEC)
+#define LOOK_US   (10 * USEC_PER_SEC)
 #define FREEZE_US (10 * USEC_PER_SEC)
 #define REMOVE_US (30 * USEC_PER_SEC)
 /* Between attempts to remove; doubles. */
@@ -166,6 +168,12 @@ void docker_box_destroy(void *server, struct remote_box *box)
 		box_is_gone(box);
 		return;
 	}
+	/* The server would go on, and make the container after it was not found: on_created goes
+	 * on. */
+	if (b->step == STEP_CREATE && b->call) {
+		b->step = STEP_REMOVE;
+		return;
+	}
 	cancel_all(b);
 	b->step = STEP_REMOVE;
 	if (b->may_exist) {
@@ -191,7 +199,8 @@ static void on_end(void *ctx, const struct docker_answer *answer)
 		box_has_ended(b->box, status);
 }
 
-static void on_started(void *ctx, const struct docker_answer *answer)
+/* Without an answer the box has no counters, but it runs. */
+static void on_inspected(void *ctx, const struct docker_answer *answer)
 {
 	struct docker_box *b = ctx;
 	const struct docker *d = b->docker;
@@ -203,16 +212,28 @@ static void on_started(void *ctx, const struct docker_answer *answer)
 		.uid = uid,
 		.gid = uid,
 	};
+	int fds[ENGINE_FD_COUNT];
 
 	b->call = NULL;
-	if (answer->err || answer->status >= 300) {
-		fail(b, answer, "start the container");
-		return;
-	}
+	for (unsigned i = 0; i < ENGINE_FD_COUNT; i++)
+		fds[i] = -1;
+	if (!answer->err && answer->status == 200)
+		docker_groups_open(answer->json, fds);
 	b->step = STEP_UP;
-	box_is_up(b->box, &created);
+	box_is_up(b->box, &created, fds);
 	if (b->has_ended)
 		box_has_ended(b->box, b->box->wait_status);
+}
+
+static void on_started(void *ctx, const struct docker_answer *answer)
+{
+	struct docker_box *b = ctx;
+
+	b->call = NULL;
+	if (answer->err || answer->status >= 300)
+		fail(b, answer, "start the container");
+	else
+		b->call = call(b, "GET", "/json", LOOK_US, on_inspected);
 }
 
 static void on_attached(void *ctx, struct remote_stream *far, const struct error *err)
@@ -259,6 +280,10 @@ static void on_created(void *ctx, const struct docker_answer *answer)
 	struct docker_box *b = ctx;
 
 	b->call = NULL;
+	if (b->step == STEP_REMOVE) {
+		begin_remove(b);
+		return;
+	}
 	if (make_image_again(b, answer))
 		return;
 	if (answer->err || answer->status != 201) {

@@ -85,14 +85,16 @@ static json_int_t nano_cpus(const struct docker_plan *plan)
 {
 	uint64_t most = plan->cpus * 1000ULL;
 	uint64_t wanted = plan->limits->cpu_millicores;
+	uint64_t nano = (wanted < most ? wanted : most) * 1000000;
 
-	return (json_int_t)((wanted < most ? wanted : most) * 1000000);
+	return (json_int_t)nano;
 }
 
 static json_t *host_config(const struct docker_plan *plan)
 {
 	const struct engine_limits *l = plan->limits;
-	json_int_t memory = (json_int_t)(l->memory_bytes + plan->own_memory);
+	uint64_t bytes = l->memory_bytes + plan->own_memory;
+	json_int_t memory = (json_int_t)bytes;
 	json_t *config = json_pack(
 		"{s:s, s:[s], s:[s], s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:i}", "NetworkMode",
 		"none", "CapDrop", "ALL", "SecurityOpt", "no-new-privileges", "Privileged", 0,

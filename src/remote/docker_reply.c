@@ -68,15 +68,13 @@ static const char *text_of(const json_t *object, const char *name)
 /* "1.41" as 1041; 0: not a version. */
 static unsigned number_of(const char *version)
 {
+	const char *dot = strchr(version, '.');
 	char major[8];
-	size_t len = strcspn(version, ".");
 	uint64_t a, b;
 
-	if (version[len] != '.' || len >= sizeof(major))
+	if (!dot || str_format(major, sizeof(major), "%.*s", (int)(dot - version), version) < 0)
 		return 0;
-	memcpy(major, version, len);
-	major[len] = '\0';
-	if (parse_u64(major, &a) < 0 || parse_u64(version + len + 1, &b) < 0 || a > 1000 || b > 999)
+	if (parse_u64(major, &a) < 0 || parse_u64(dot + 1, &b) < 0 || a > 1000 || b > 999)
 		return 0;
 	return (unsigned)(a * 1000 + b);
 }
@@ -85,8 +83,13 @@ static void copy_printable(char *dst, size_t size, const char *src)
 {
 	size_t len = 0;
 
-	for (; src[len] && len + 1 < size; len++)
-		dst[len] = src[len] >= ' ' && src[len] <= '~' ? src[len] : '?';
+	for (; src[len] && len + 1 < size; len++) {
+		bool is_printable = src[len] >= ' ' && src[len] <= '~';
+
+		dst[len] = '?';
+		if (is_printable)
+			dst[len] = src[len];
+	}
 	dst[len] = '\0';
 }
 

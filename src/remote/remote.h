@@ -125,8 +125,10 @@ bool remote_has_box(const struct remote *r, const char *id);
 /* box.c */
 /** box_connect - the agent's stream; takes @far. */
 int box_connect(struct remote_box *box, struct remote_stream *far) attr_must_check;
-/** box_is_up - @created: layers, vouched and ids. */
-void box_is_up(struct remote_box *box, const struct engine_created *created);
+/** box_is_up - @created: layers, vouched and ids. @fds: takes what else the daemon gets; -1: none.
+ */
+void box_is_up(struct remote_box *box, const struct engine_created *created,
+               int fds[ENGINE_FD_COUNT]);
 /** box_has_failed - destroy follows: the server's file may have begun something. */
 void box_has_failed(struct remote_box *box, const struct error *err);
 /** box_has_ended - by itself; destroy follows. @wait_status as of waitpid. */

@@ -3,22 +3,22 @@
 of them, and what becomes of a server that is away, slow, or no Docker at all."""
 
 import contextlib
-import ctypes
 import io
 import os
 import pathlib
 import shutil
 import signal
-import socket
 import tarfile
 import tempfile
 
 import pytest
 
 from support import host
-from support.daemon import BUILD, is_sanitized
+from support.daemon import is_sanitized
 from support.docker import CAN_RUN, WHY_NOT, Docker, impostor
 from support.remote_engine import CAN, FLAG, LAYERS, MIB, ROOT, BoxAgent, Engine, Failed, Op, Request, limits
+from support.engine import EGRESS, IMAGE, LAYERS, MIB, PACKAGES, REQUEST, Box, names
+from support.remote import Failed, RemoteEngine
 
 pytestmark = [
     pytest.mark.phases("system"),
@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.skipif(is_sanitized(), reason="a sanitized agent needs the host's libraries"),
 ]
 
-UID_BASE = 300_000
+UID_BASE = 1_900_000_000
 needs_runsc = pytest.mark.skipif(not shutil.which("runsc"), reason="gVisor is not installed (apt-get install runsc)")
 PROC = pathlib.Path("/proc")
 
@@ -53,10 +53,8 @@ def start(docker, place):
     """Start an engine; all are ended."""
     engines = []
 
-    def start_one(*words, sock=docker.socket, handover="custody-test", runners=ROOT / "runners"):
-        engines.append(Engine([str(BUILD / "millibox-remote"), "--runtime", "docker", "--socket", str(sock), "--agent",
-                               str(BUILD / "millibox-agent"), "--runners", str(runners), "--runtime-dir", str(place), "--handover",
-                               handover, "--uid-base", str(UID_BASE), *words]))
+    def start_one(*words, sock=docker.socket, handover="custody-test"):
+        engines.append(RemoteEngine(sock, place, *words, handover=handover))
         return engines[-1]
 
     yield start_one
@@ -72,12 +70,9 @@ def engine(start):
 
 
 def box(engine, name, **fields):
-    created, stream = engine.create(name, **fields)
-    agent = BoxAgent(stream, created.uid)
-    agent.created = created
-    # A box ends with its stream.
-    engine.agents.append(agent)
-    return agent
+    made = engine.create(name, **fields).begin()
+    made.layers = names(made.hello["layers"], LAYERS)
+    return made
 
 
 def sh(agent, script, **options):
@@ -86,36 +81,32 @@ def sh(agent, script, **options):
     return run
 
 
-def layers(mask):
-    return {name for bit, name in enumerate(LAYERS) if mask >> bit & 1}
-
-
 def is_empty(docker):
     return not docker.containers()
 
 
 def test_probe_says_what_boxes_will_have(start):
-    probe = start("--identity", "77").probe()
-    assert (probe.runtime, probe.grade, probe.identity) == (b"docker", 0, 77)
-    assert probe.release[:2].isdigit()
-    assert probe.features == CAN["IMAGE"] | CAN["PACKAGES"] | CAN["FREEZE"]
-    assert layers(probe.layers) >= {"PID", "MNT", "NET", "IPC", "UTS", "CAPS", "NO_NEW_PRIVS", "SECCOMP", "CGROUP_MEMORY", "CGROUP_PIDS"}
+    probe = start().probe()
+    assert (probe["runtime"], probe["grade"], probe["identity"]) == ("docker", "namespace", 1)
+    assert probe["release"][:2].isdigit() and probe["features"] == {"image", "packages", "freeze"}
+    assert probe["layers"] >= {"pid", "mnt", "net", "ipc", "uts", "caps", "no_new_privs", "seccomp", "cgroup.memory", "cgroup.pids"}
+    assert probe["daemon_uid"] > UID_BASE + probe["boxes_max"]
 
 
 def test_a_program_runs_without_rights_network_or_a_place_to_write(engine, docker):
     agent = box(engine, "b1")
-    assert layers(agent.created.vouched) >= {"PID", "NET", "CGROUP_MEMORY"}
-    assert layers(agent.hello["layers"]) >= {"CAPS", "NO_NEW_PRIVS", "SECCOMP", "RLIMITS"}
+    assert agent.fields["vouched"] >= {"pid", "net", "cgroup.memory"}
+    assert agent.layers >= {"caps", "no_new_privs", "seccomp", "rlimits"}
     said = sh(agent, """
         id -u; id -un; grep -E '^(Cap|NoNewPrivs|Seccomp:|Groups)' /proc/self/status | tr -d '\\n'; echo
         for f in /x /usr/x /etc/x /opt/millibox/x /opt/millibox/runners/x; do touch $f 2>&1; done | grep -c 'Read-only file system'
         touch /workspace/x /tmp/x && echo written; ls /sys/class/net; cat /proc/1/environ 2>&1""")["stdout"].decode().splitlines()
-    assert said[0] == str(agent.created.uid) and said[1] == "user"
+    assert said[0] == str(agent.uid) and said[1] == "user"
     assert set(said[2].replace("\t", "").split(":")) >= {"0000000000000000CapPrm"} and "NoNewPrivs:\t1" in said[2]
     assert said[2].count("0000000000000000") == 5
     assert said[3:6] == ["5", "written", "lo"] and "Permission denied" in said[6]
     assert list(docker.containers()) == [next(iter(docker.containers()))]
-    assert engine.destroy("b1").wait_status == signal.SIGKILL
+    assert engine.destroy("b1")["status"] == signal.SIGKILL
     assert is_empty(docker)
 
 
@@ -135,12 +126,12 @@ def test_negative_control_a_container_without_our_settings_has_them(docker):
 
 
 def test_container_is_described_as_documented(engine, docker):
-    box(engine, "described", limits=limits(memory=100 * MIB, pids=33, cpu_millicores=250))
+    box(engine, "described", limits={"memory": 100 * MIB, "pids": 33, "cpu": 250})
     (name,) = docker.containers()
     found = docker.call("GET", f"/containers/{name}/json")[1]
     config, host_config = found["Config"], found["HostConfig"]
     assert name.endswith("-described") and config["Labels"]["millibox.box"] == "described"
-    assert config["User"].startswith("300") and not config["Tty"] and config["OpenStdin"] and config["StdinOnce"]
+    assert config["User"].startswith("19000") and not config["Tty"] and config["OpenStdin"] and config["StdinOnce"]
     expected = {"NetworkMode": "none", "CapAdd": None, "CapDrop": ["ALL"], "SecurityOpt": ["no-new-privileges"], "Privileged": False,
                 "ReadonlyRootfs": True, "Memory": 100 * MIB, "MemorySwap": 100 * MIB, "PidsLimit": 33, "NanoCpus": 250_000_000,
                 "AutoRemove": True, "IpcMode": "private", "Init": False}
@@ -151,7 +142,7 @@ def test_container_is_described_as_documented(engine, docker):
 
 
 def test_limits_are_those_of_the_kernel(engine):
-    agent = box(engine, "limited", limits=limits(memory=64 * MIB, workspace=4 * MIB, pids=20))
+    agent = box(engine, "limited", limits={"memory": 64 * MIB, "workspace": 4 * MIB, "pids": 20})
     hungry = agent.run(["/usr/bin/python3", "-c", "x = bytearray(200 << 20)"])["done"]
     assert (hungry["signalled"], hungry["status"]) == (1, signal.SIGKILL)
     full = sh(agent, "dd if=/dev/zero of=/workspace/f bs=1M count=9 2>&1", ident=2)
@@ -161,9 +152,19 @@ def test_limits_are_those_of_the_kernel(engine):
     engine.destroy("limited")
 
 
+def test_counters_are_those_of_the_container(engine):
+    agent = box(engine, "counted", limits={"memory": 256 * MIB})
+    agent.run(["/usr/bin/python3", "-c", "x = bytearray(100 << 20)"])
+    is_v2 = (host.CGROUP_ROOT / "cgroup.controllers").exists()
+    assert int(agent.counter("memory", "memory.peak" if is_v2 else "memory.max_usage_in_bytes")) > 100 * MIB
+    assert int(agent.counter("pids", "pids.current")) >= 1
+    assert set(agent.fds) == {"memory", "pids", "cpu"}
+    engine.destroy("counted")
+
+
 def test_a_small_box_can_do_what_the_large_one_did(engine):
     """The control of the test above: only the limits differ."""
-    agent = box(engine, "large", limits=limits(memory=512 * MIB, workspace=16 * MIB, pids=100))
+    agent = box(engine, "large", limits={"memory": 512 * MIB, "workspace": 16 * MIB, "pids": 100})
     assert agent.run(["/usr/bin/python3", "-c", "x = bytearray(200 << 20)"])["done"]["status"] == 0
     assert sh(agent, "dd if=/dev/zero of=/workspace/f bs=1M count=9", ident=2)["done"]["status"] == 0
     assert sh(agent, "for i in $(seq 40); do sleep 0.1 & done; wait", ident=3)["done"]["status"] == 0
@@ -172,13 +173,13 @@ def test_a_small_box_can_do_what_the_large_one_did(engine):
 
 def test_boxes_have_different_ids(engine):
     one, other = box(engine, "one"), box(engine, "other")
-    assert one.created.uid != other.created.uid and min(one.created.uid, other.created.uid) > UID_BASE
+    assert one.uid != other.uid and min(one.uid, other.uid) > UID_BASE
     for name in ("one", "other"):
         engine.destroy(name)
 
 
 def test_much_data_passes_in_both_directions(engine):
-    agent = box(engine, "data", limits=limits(memory=512 * MIB, workspace=64 * MIB))
+    agent = box(engine, "data", limits={"memory": 512 * MIB, "workspace": 64 * MIB})
     data = os.urandom(12 * MIB)
     agent.send(agent.put("blob", data, place=1))
     run = sh(agent, "cat blob blob", out=64 * MIB)
@@ -203,10 +204,9 @@ def test_freeze_stops_a_box_and_thaw_goes_on(engine, docker):
 
 
 def test_destroy_may_overtake_the_creation(engine, docker):
-    created = engine.send(Op.CREATE, "early", limits=limits())
-    gone, _ = engine.answer(engine.send(Op.DESTROY, "early"))
-    assert gone.op == Op.GONE
-    assert not [r for r, _ in engine.events if r.seq == created]
+    created = engine.send("CREATE", "early", limits={})
+    assert engine.ask("DESTROY", "early")[0] == "GONE"
+    assert not [reply for reply in engine.events if reply[1] == created]
     host.wait_until(lambda: is_empty(docker))
     # Its name is free again.
     box(engine, "early")
@@ -217,7 +217,7 @@ def test_end_of_the_container_is_the_end_of_the_box(engine, docker):
     agent = box(engine, "killed")
     (name,) = docker.containers()
     assert docker.call("POST", f"/containers/{name}/kill")[0] == 204
-    assert engine.gone("killed").wait_status == signal.SIGKILL
+    assert engine.gone("killed") == signal.SIGKILL
     assert agent.receive() is None
     assert is_empty(docker)
 
@@ -233,8 +233,8 @@ def test_nothing_is_left_when_the_daemon_ends(start, docker):
     engine = start()
     engine.probe()
     box(engine, "a")
-    engine.send(Op.CREATE, "b", limits=limits())
-    assert engine.close() == 0
+    engine.send("CREATE", "b", limits={})
+    assert engine.end() == 0
     assert is_empty(docker)
 
 
@@ -267,22 +267,22 @@ def test_killed_engine_leaves_nothing_and_its_successor_removes_only_its_own(sta
 
 def test_requests_are_checked(engine):
     with pytest.raises(Failed, match="UNAVAILABLE|INVALID") as refused:
-        engine.answer(engine.send(Op.CREATE, "net", limits=limits(), flags=FLAG["EGRESS"]))
+        engine.create("net", flags=EGRESS)
     assert "no network" in refused.value.text
-    for fields, words in ((dict(limits=limits(memory=1)), "limits.memory_bytes"),
-                          (dict(limits=limits(memory=5 * MIB)), "Docker gives at least"),
-                          (dict(limits=limits(), flags=1 << 30), "flag"),
-                          (dict(limits=limits(), flags=FLAG["IMAGE"], root=b"../etc"), "root"),
-                          (dict(limits=limits(), flags=FLAG["IMAGE"], root=b"missing"), "root"),
-                          (dict(limits=limits(), flags=FLAG["PACKAGES"], packages=b"missing"), "packages")):
+    for fields, words in ((dict(limits={"memory": 1}), "limits.memory_bytes"),
+                          (dict(limits={"memory": 5 * MIB}), "Docker gives at least"),
+                          (dict(flags=1 << 30), "flag"),
+                          (dict(flags=IMAGE, root="../etc"), "root"),
+                          (dict(flags=IMAGE, root="missing"), "root"),
+                          (dict(flags=PACKAGES, packages="missing"), "packages")):
         with pytest.raises(Failed) as refused:
-            engine.answer(engine.send(Op.CREATE, "bad", **fields))
+            engine.create("bad", **fields)
         assert words in f"{refused.value.field} {refused.value.text}"
     for name in ("../x", "UPPER", "a/b", "a?force=1"):
         with pytest.raises(Failed):
-            engine.answer(engine.send(Op.CREATE, name, limits=limits()))
-    engine.socket.send(b"short")
-    engine.socket.send(bytes(ctypes.sizeof(Request) + 9))
+            engine.create(name)
+    engine.sock.send(b"short")
+    engine.sock.send(bytes(REQUEST.size + 9))
     box(engine, "fine")
     engine.destroy("fine")
 
@@ -329,13 +329,14 @@ def test_root_becomes_an_image_once(start, docker, place):
     root = make_root(roots)
     engine = start("--roots", str(roots))
     engine.probe()
-    fields = dict(flags=FLAG["IMAGE"], root=b"base")
+    fields = dict(flags=IMAGE, root="base")
     # Both wait for the same import.
-    first, second = (engine.send(Op.CREATE, name, limits=limits(), **fields) for name in ("one", "two"))
-    agents = engine.agents
+    first, second = (engine.send("CREATE", name, limits={}, **fields) for name in ("one", "two"))
+    agents = []
     for seq in (first, second):
-        reply, fds = engine.answer(seq)
-        agents.append(BoxAgent(socket.socket(fileno=fds[0]), reply.created.uid))
+        _, _, _, found, fds = engine.answer(seq)
+        agents.append(Box(found, {"agent": fds[0]}).begin())
+    engine.boxes += agents
     said = sh(agents[0], "cat /deep/er/file; echo; cat /deep/secret 2>&1; ls -a / | tr '\\n' ' '; stat -c %a /set; ls /usr 2>&1; id -un;"
               "touch /workspace/x && echo written; cat /deep/long*")["stdout"].decode().splitlines()
     assert said[0] == "from the root" and "Permission denied" in said[1]
@@ -400,22 +401,22 @@ def test_packages_are_mounted(start, place):
     (roots / "link").symlink_to("/etc")
     engine = start("--roots", str(roots))
     engine.probe()
-    agent = box(engine, "packed", flags=FLAG["PACKAGES"], packages=b"layer")
+    agent = box(engine, "packed", flags=PACKAGES, packages="layer")
     said = sh(agent, "cat /opt/millibox/packages/file; touch /opt/millibox/packages/x 2>&1")["stdout"]
     assert said.startswith(b"a package") and b"Read-only" in said
     engine.destroy("packed")
     with pytest.raises(Failed, match="packages"):
-        engine.create("linked", flags=FLAG["PACKAGES"], packages=b"link")
+        engine.create("linked", flags=PACKAGES, packages="link")
 
 
 @needs_runsc
 def test_gvisor_as_dockers_runtime(start, docker):
     engine = start("--container-runtime", "runsc")
-    assert engine.probe().grade == 1
+    assert engine.probe()["grade"] == "gvisor"
     agent = box(engine, "g")
-    assert layers(agent.hello["layers"]) >= {"CAPS", "NO_NEW_PRIVS"}
+    assert agent.layers >= {"caps", "no_new_privs", "seccomp"}
     said = sh(agent, "echo ran; id -u; cat /proc/version")["stdout"].decode().splitlines()
-    assert said[0] == "ran" and said[1] == str(agent.created.uid)
+    assert said[0] == "ran" and said[1] == str(agent.uid)
     assert os.uname().release not in said[2]
     engine.destroy("g")
     assert is_empty(docker)
@@ -454,7 +455,7 @@ def test_what_is_no_docker_is_refused_with_a_sentence(start, answer, words):
         with pytest.raises(Failed) as refused:
             engine.probe()
         assert refused.value.code == "UNAVAILABLE" and words in refused.value.text and path[:20] in refused.value.text + words + path
-        assert engine.process.wait(host.HANG_S) == 1
+        assert engine.exit_status() == 1
 
 
 def test_missing_server_is_refused_with_the_remedy(start, place):
@@ -465,7 +466,7 @@ def test_missing_server_is_refused_with_the_remedy(start, place):
         with pytest.raises(Failed) as refused:
             engine.probe()
         assert refused.value.code == "UNAVAILABLE" and words in refused.value.text
-        assert engine.process.wait(host.HANG_S) == 1
+        assert engine.exit_status() == 1
 
 
 def test_program_is_confined(engine):

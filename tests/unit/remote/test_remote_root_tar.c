@@ -114,7 +114,7 @@ static void a_root_is_packed_whatever_the_pieces(void **state)
 	static const char *const paths[] = {"dir/inside", "dir", "file", "link", NULL};
 	static const size_t steps[] = {1, 7, 512, 8192};
 	struct tree tree = make_tree();
-	const char *data;
+	const char *data = NULL;
 
 	(void)state;
 	assert_int_equal(mkdirat(tree.dir, "dir", 0700), 0);
@@ -144,7 +144,7 @@ static void our_names_win_and_stand_once(void **state)
 	static const char *const paths[] = {"ours", "dir", NULL};
 	struct tree tree = make_tree();
 	struct buf tar;
-	const char *data;
+	const char *data = NULL;
 
 	(void)state;
 	/* A hostile root: links where the box needs a file and a directory. */
@@ -165,7 +165,7 @@ static void what_is_neither_file_directory_nor_link_is_left_out(void **state)
 	static const char *const paths[] = {"fifo", "file", NULL};
 	struct tree tree = make_tree();
 	struct buf tar;
-	const char *data;
+	const char *data = NULL;
 
 	(void)state;
 	assert_int_equal(mkfifoat(tree.dir, "fifo", 0644), 0);
@@ -185,7 +185,7 @@ static void a_file_that_shrinks_meanwhile_keeps_its_announced_length(void **stat
 	cleanup_free char *text = xcalloc(1, 100001);
 	char piece[8192];
 	struct root_tar *t;
-	const char *data;
+	const char *data = NULL;
 	ssize_t n;
 
 	(void)state;
@@ -212,7 +212,7 @@ static void a_file_that_shrinks_meanwhile_keeps_its_announced_length(void **stat
 static void the_names_of_a_box_fit_and_know_themselves(void **state)
 {
 	struct buf b = BUF_INIT(ROOT_NAMES_MAX);
-	const char *data;
+	const char *data = NULL;
 
 	(void)state;
 	assert_int_equal(root_names(&b, UINT32_MAX - 2000, true), 0);
