@@ -16,7 +16,6 @@ import pytest
 from support import host
 from support.daemon import is_sanitized
 from support.docker import CAN_RUN, WHY_NOT, Docker, impostor
-from support.remote_engine import CAN, FLAG, LAYERS, MIB, ROOT, BoxAgent, Engine, Failed, Op, Request, limits
 from support.engine import EGRESS, IMAGE, LAYERS, MIB, PACKAGES, REQUEST, Box, names
 from support.remote import Failed, RemoteEngine
 
