@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -217,6 +218,25 @@ int fd_dup(int fd)
 	return or_errno(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
 
+/* By its name, beside @ptmx: gVisor cannot open the other end of a descriptor. There nobody else
+ * mounts anything on the directory. */
+static int open_terminal_end(int fd, const char *ptmx)
+{
+	const char *slash = strrchr(ptmx, '/');
+	unsigned number;
+	char path[64];
+	int len;
+
+	/* The C libraries disagree about the type of this number. */
+	if (syscall(SYS_ioctl, fd, TIOCGPTN, &number) < 0)
+		return -errno;
+	len = snprintf(path, sizeof(path), "%.*s/%u", slash ? (int)(slash - ptmx) : 0, ptmx,
+	               number);
+	if (len < 0 || (size_t)len >= sizeof(path))
+		return -ENAMETOOLONG;
+	return fd_open(path, O_RDWR | O_NOCTTY, 0);
+}
+
 int fd_terminal(const char *ptmx, int *ret_end)
 {
 	cleanup_close int fd = fd_open(ptmx, O_RDWR | O_NOCTTY | O_NONBLOCK, 0);
@@ -227,9 +247,11 @@ int fd_terminal(const char *ptmx, int *ret_end)
 		return fd;
 	if (ioctl(fd, TIOCSPTLCK, &unlocked) < 0)
 		return -errno;
-	end = ioctl(fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	end = or_errno(ioctl(fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
+	if (end == -ENOTTY)
+		end = open_terminal_end(fd, ptmx);
 	if (end < 0)
-		return -errno;
+		return end;
 	*ret_end = end;
 	return TAKE_FD(fd);
 }

@@ -10,7 +10,6 @@
  * system directories: it has no privilege that the box does not have.
  */
 
-#include "base/attr.h"
 #include "base/error.h"
 #include "engine/engine.h"
 #include <stdbool.h>
@@ -36,15 +35,14 @@ struct runtime {
 	bool nests;       /* makes user namespaces */
 
 	/** open - on the host: find the program. ERR_UNAVAILABLE with the remedy. */
-	int (*open)(const struct options *options, struct host *host,
-	            struct error *err) attr_must_check;
+	int (*open)(const struct options *options, struct host *host, struct error *err);
 	/** build - before template_enter(): what its program sees instead of the host. */
-	int (*build)(struct host *host, struct error *err) attr_must_check;
+	int (*build)(struct host *host, struct error *err);
 	/** check - without privileges: what program it is; sets .release. */
-	int (*check)(struct host *host, struct error *err) attr_must_check;
+	int (*check)(struct host *host, struct error *err);
 
 	/* Steps of a box. */
-	int (*describe)(struct build *b, struct error *err) attr_must_check;
-	int (*enclose)(struct build *b, struct error *err) attr_must_check;
-	int (*launch)(struct build *b, struct error *err) attr_must_check;
+	int (*describe)(struct build *b, struct error *err);
+	int (*enclose)(struct build *b, struct error *err);
+	int (*launch)(struct build *b, struct error *err);
 };

@@ -91,10 +91,11 @@ int container_open(struct agent *a, char **argv)
 
 void container_say_ready(const struct agent *a)
 {
-	const char byte = 0;
+	char byte = 0;
 
 	if (!a->container.is_used || a->container.by_stdio)
 		return;
-	(void)!write(CONTAINER_READY_FD, &byte, sizeof(byte));
+	if (write(CONTAINER_READY_FD, &byte, sizeof(byte)) == sizeof(byte))
+		(void)!read(CONTAINER_READY_FD, &byte, sizeof(byte));
 	(void)close(CONTAINER_READY_FD);
 }

@@ -21,5 +21,5 @@ struct container {
 /** container_open - take the control stream from where it is to AGENT_SOCKET, and close what the
  * runtime passed besides. Return: 0 or a negative errno. */
 int container_open(struct agent *a, char **argv) attr_must_check;
-/** container_say_ready - to the engine: the agent has said HELLO. */
+/** container_say_ready - to the engine; waits until it has taken note. */
 void container_say_ready(const struct agent *a);

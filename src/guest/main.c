@@ -165,6 +165,7 @@ static int start_agent(struct agent *a, struct error *err)
 	if (harden_self(a->container.lacks, &a->layers, err) < 0 || open_places(a, err) < 0 ||
 	    make_ruleset(a, err) < 0)
 		return -1;
+	container_say_ready(a);
 	r = agent_send_hello(a);
 	if (r >= 0)
 		r = agent_flush(a);
@@ -387,7 +388,6 @@ int main(int argc, char **argv)
 		log_fatal(a, err.msg);
 		return 1;
 	}
-	container_say_ready(a);
 	r = run_loop(a);
 	resident_kill_all(a);
 	beside_kill_all(a);

@@ -6,7 +6,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -23,9 +25,10 @@
  * namespace, starts the runtime and waits. Its end is the end of all: the kernel kills what is left
  * in the namespace, whatever the runtime did.
  *
- * The agent runs when it says so on a pipe that the runtime passes to it, or, if the runtime passes
- * only the standard descriptors, when the runtime reports success. Until then what the runtime
- * prints is kept, up to a maximum, for the error; afterwards it is read and dropped.
+ * The agent runs when it says so on a socket that the runtime passes to it, or, if the runtime
+ * passes only the standard descriptors, when the runtime reports success. The agent waits until the
+ * engine has taken note (wire/container.h). Until then what the runtime prints is kept, up to a
+ * maximum, for the error; afterwards it is read and dropped.
  */
 
 #define SAID_MAX 160 /* of its output, in an error */
@@ -35,12 +38,12 @@ enum source {
 	SOURCE_OUTPUT,
 	SOURCE_READY,
 	SOURCE_CHILDREN,
+	SOURCE_ENGINE, /* the status socket, until the engine closes it */
 	SOURCE_COUNT
 };
 
 struct launch {
 	const struct runtime_row *row;
-	int sync; /* to the engine */
 	int fds[SOURCE_COUNT];
 	pid_t runtime;
 	bool agent_runs;
@@ -132,7 +135,7 @@ static void keep_output(struct launch *l)
 		return;
 	}
 	for (ssize_t i = 0; i < n && l->said_len < SAID_MAX; i++)
-		l->said[l->said_len++] = text[i] >= ' ' && text[i] <= '~' ? text[i] : ' ';
+		l->said[l->said_len++] = (char)(text[i] >= ' ' && text[i] <= '~' ? text[i] : ' ');
 }
 
 static void announce_agent(struct launch *l)
@@ -142,8 +145,14 @@ static void announce_agent(struct launch *l)
 	if (l->agent_runs)
 		return;
 	l->agent_runs = true;
-	(void)send(l->sync, &byte, sizeof(byte), MSG_NOSIGNAL);
-	l->sync = fd_close(l->sync);
+	(void)send(l->fds[SOURCE_ENGINE], &byte, sizeof(byte), MSG_NOSIGNAL);
+}
+
+/* It has taken note, or is gone. */
+static void release_agent(struct launch *l)
+{
+	l->fds[SOURCE_ENGINE] = fd_close(l->fds[SOURCE_ENGINE]);
+	l->fds[SOURCE_READY] = fd_close(l->fds[SOURCE_READY]);
 }
 
 static void read_ready(struct launch *l)
@@ -152,7 +161,8 @@ static void read_ready(struct launch *l)
 
 	if (read(l->fds[SOURCE_READY], &byte, sizeof(byte)) == sizeof(byte))
 		announce_agent(l);
-	l->fds[SOURCE_READY] = fd_close(l->fds[SOURCE_READY]);
+	else
+		l->fds[SOURCE_READY] = fd_close(l->fds[SOURCE_READY]);
 }
 
 /* Return: whether processes are left. */
@@ -183,6 +193,8 @@ static void wait_for_all(struct launch *l)
 			keep_output(l);
 		if (in[SOURCE_READY].revents)
 			read_ready(l);
+		if (in[SOURCE_ENGINE].revents)
+			release_agent(l);
 		if (in[SOURCE_CHILDREN].revents)
 			left = reap(l);
 	}
@@ -215,20 +227,56 @@ static int open_sources(struct launch *l, int ret_ends[2], struct error *err)
 	if (r >= 0)
 		r = fd_pipe(output, 0);
 	if (r >= 0)
-		r = fd_pipe(ready, 0);
+		r = fd_socketpair(SOCK_STREAM, ready);
 	l->fds[SOURCE_OUTPUT] = output[0];
 	l->fds[SOURCE_READY] = ready[0];
 	ret_ends[0] = output[1];
 	ret_ends[1] = ready[1];
-	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "pipes of the runtime") : 0;
+	return r < 0 ? error_set(err, ERR_BOX_FAILED, -r, "channels of the runtime") : 0;
+}
+
+static int compare_fds(const void *a, const void *b)
+{
+	int x = *(const int *)a, y = *(const int *)b;
+
+	return (x > y) - (x < y);
+}
+
+/*
+ * This process goes on as a copy of the engine, beside a program that has its ids and capabilities.
+ * It must hold no descriptor of the engine (the daemon's socket, groups, other boxes), and its
+ * memory must not be readable: not dumpable, only who has capabilities outside can trace it.
+ */
+static int forget_engine(const struct build *b)
+{
+	int kept[] = {b->sync_box, b->agent_box, b->reattach_box, b->description,
+	              b->host->runtime_exe};
+	int null = fd_open("/dev/null", O_RDWR, 0);
+	int low = STDERR_FILENO + 1, r = null;
+
+	if (r >= 0 && (dup2(null, STDERR_FILENO) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0))
+		r = -errno;
+	qsort(kept, ARRAY_SIZE(kept), sizeof(kept[0]), compare_fds);
+	for (size_t i = 0; i < ARRAY_SIZE(kept) && r >= 0; i++) {
+		if (kept[i] > low && close_range((unsigned)low, (unsigned)kept[i] - 1, 0) < 0)
+			r = -errno;
+		if (kept[i] >= low)
+			low = kept[i] + 1;
+	}
+	return r >= 0 && close_range((unsigned)low, ~0U, 0) < 0 ? -errno : r;
 }
 
 int step_launch(struct build *b, struct error *err)
 {
 	struct launch l = {
-		.row = runtime_row_of(b->host), .sync = b->sync_box, .fds = {-1, -1, -1}};
+		.row = runtime_row_of(b->host),
+		.fds = {-1, -1, -1, b->sync_box},
+	};
 	int ends[2];
+	int r = forget_engine(b);
 
+	if (r < 0)
+		return error_set(err, ERR_BOX_FAILED, -r, "forget the engine");
 	if (open_sources(&l, ends, err) < 0)
 		return -1;
 	l.runtime = fork();
@@ -242,9 +290,7 @@ int step_launch(struct build *b, struct error *err)
 	(void)fd_close(ends[0]);
 	(void)fd_close(ends[1]);
 	wait_for_all(&l);
-	if (!l.agent_runs) {
-		b->sync_box = l.sync;
+	if (!l.agent_runs)
 		return report_failure(&l, err);
-	}
 	_exit(exit_code(l.status));
 }

@@ -13,7 +13,7 @@ import subprocess
 import pytest
 
 from support import host
-from support.engine import BUILD, EGRESS, GATEWAY, KEEP, MIB, REQUIRE_CGROUP, Engine, frame, text
+from support.engine import BUILD, EGRESS, GATEWAY, KEEP, MIB, REQUIRE_CGROUP, Engine, harness
 
 pytestmark = pytest.mark.phases("system")
 
@@ -72,6 +72,16 @@ def processes_in(groups):
     return {int(pid) for path in groups for pid in pathlib.Path(path, "cgroup.procs").read_text().split()}
 
 
+def processes_below(pid):
+    """A process and its descendants."""
+    parents, found = host.parents(), {pid}
+    while True:
+        more = {child for child, parent in parents.items() if parent in found} - found
+        if not more:
+            return found
+        found |= more
+
+
 def test_probe_says_what_the_runtime_is(engine, runtime):
     found = engine.probe()
     said = subprocess.run([shutil.which(PROGRAMS[runtime], path="/usr/sbin:/usr/bin"), "--version"], capture_output=True, text=True).stdout
@@ -125,6 +135,26 @@ def test_namespaces_are_neither_the_hosts_nor_the_runtimes(engine):
     inside = box.shell(f"for k in {' '.join(kinds)}; do readlink /proc/self/ns/$k; done")["stdout"].decode().split()
     assert len(inside) == len(kinds)
     assert all(os.readlink(f"/proc/self/ns/{kind}") != own for kind, own in zip(kinds, inside))
+
+
+def descriptors(pid):
+    return [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+
+
+def test_what_waits_for_a_runtime_holds_nothing_of_the_engine(engine):
+    """It is a copy of the engine that the runtime could look into: same ids, same capabilities."""
+    for name in ("one", "two"):
+        engine.create(name).begin()
+    waiting = [pid for pid in processes_in(groups_of(engine)) if host.comm(pid) == "millibox-oci"]
+    assert len(waiting) == 2
+    for pid in waiting:
+        held = descriptors(pid)
+        assert all(re.match(r"(pipe|socket|anon_inode):|/dev/null|/memfd:millibox-description|/usr/s?bin/", name) for name in held), held
+        assert len([name for name in held if name.startswith("socket:")]) <= 2
+        # Undumpable: its files belong to root of the host, not to the box.
+        assert os.stat(f"/proc/{pid}/mem").st_uid == 0
+    # Control: the engine has its boxes' groups.
+    assert any("cgroup" in name for pid in processes_below(engine.process.pid) - set(waiting) for name in descriptors(pid))
 
 
 def test_root_is_read_only_and_the_workspace_is_not(engine):
@@ -212,6 +242,15 @@ def test_what_gvisor_lacks_is_refused(engine):
     assert engine.ask("DESTROY", "one")[0] == "GONE"
 
 
+def test_programs_get_terminals(engine, runtime):
+    # As for native boxes: those of sessions, which outlive the daemon where they can.
+    box = engine.create("one", flags=0 if runtime == "runsc" else KEEP).begin()
+    label = b"" if runtime == "runsc" else harness.frame("LABEL", harness.text("words"), 5)
+    box.send(label, box.beside(["/bin/sh", "-c", "tty; stty size; exit 4"], 5, rows=30, cols=90))
+    run = box.collect(5)
+    assert run["stdout"] == b"/dev/pts/0\r\n30 90\r\n" and run["done"]["status"] == 4
+
+
 def test_a_frozen_box_does_nothing_until_it_is_thawed(engine):
     box = engine.create("one").begin()
     box.send(box.exec(["/bin/sh", "-c", "while read line; do echo $line; done"], stdin=1))
@@ -255,16 +294,6 @@ def test_destroy_leaves_nothing(engine):
     assert not list(pathlib.Path(engine.home, "run").iterdir())
 
 
-def processes_below(pid):
-    """A process and its descendants."""
-    parents, found = host.parents(), {pid}
-    while True:
-        more = {child for child, parent in parents.items() if parent in found} - found
-        if not more:
-            return found
-        found |= more
-
-
 @pytest.mark.parametrize("victim", ["guard", "engine"])
 def test_a_killed_engine_leaves_nothing_after_the_next_start(start, runtime, victim):
     first = start(runtime)
@@ -303,7 +332,7 @@ def test_a_killed_runtime_ends_its_box_and_no_other(engine):
 def test_a_kept_box_gets_a_new_stream(start, runtime):
     engine = start(runtime, "--handover", "custody-test", "--lease", "60000")
     box = engine.create("one", flags=KEEP).begin()
-    box.send(frame("LABEL", text("words"), 1), box.exec(["/bin/sh", "-c", "sleep 1000"], keep=1))
+    box.send(harness.frame("LABEL", harness.text("words"), 1), box.exec(["/bin/sh", "-c", "sleep 1000"], keep=1))
     assert box.receive()[0] == "STARTED"
     engine.sock.close()
     box.sock.close()

@@ -17,7 +17,6 @@ from support.sanitizer import BUILD, ROOT
 sys.path.insert(0, str(ROOT / "tests/unit/guest"))
 
 import harness  # noqa: E402
-from harness import frame, text  # noqa: E402, F401
 
 #: How long a message is waited for: only an engine that hangs takes it.
 HANG_S = 60
