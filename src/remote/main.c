@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/sanitized.h"
 #include "base/str.h"
 #include "engine/request.h"
 #include "remote/remote.h"
@@ -78,6 +79,15 @@ static const struct item {
 	{"tenant-io-ops",     TO_NOTHING, 0, NULL},
 };
 /* clang-format on */
+
+#if SANITIZED
+/* The leak check at exit uses ptrace, which the confined program must not. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+#endif
 
 static bool is_help(const struct item *item)
 {

@@ -468,6 +468,16 @@ def test_missing_server_is_refused_with_the_remedy(start, place):
         assert engine.exit_status() == 1
 
 
+def test_server_that_hangs_is_given_up(start, docker):
+    docker.process.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(Failed) as refused:
+            start().probe()
+    finally:
+        docker.process.send_signal(signal.SIGCONT)
+    assert refused.value.code == "UNAVAILABLE" and "timed out" in refused.value.text
+
+
 def test_program_is_confined(engine):
     pid = engine.process.pid
     status = dict(line.split(":\t") for line in (PROC / str(pid) / "status").read_text().splitlines() if ":\t" in line)
