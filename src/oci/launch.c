@@ -205,6 +205,14 @@ static int exit_code(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* Boxes end by SIGKILL: PID 1 cannot end itself that way, and takes the agent's other exit code. */
+static int code_of_end(int status)
+{
+	int code = exit_code(status);
+
+	return code == 128 + SIGKILL ? EXIT_FAILURE : code;
+}
+
 static int report_failure(const struct launch *l, struct error *err)
 {
 	const char *name = l->row->runtime.name;
@@ -292,5 +300,5 @@ int step_launch(struct build *b, struct error *err)
 	wait_for_all(&l);
 	if (!l.agent_runs)
 		return report_failure(&l, err);
-	_exit(exit_code(l.status));
+	_exit(code_of_end(l.status));
 }

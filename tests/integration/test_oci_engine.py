@@ -325,7 +325,8 @@ def test_a_killed_runtime_ends_its_box_and_no_other(engine):
             os.kill(pid, signal.SIGKILL)
     assert one.has_ended()
     assert two.shell("echo here")["stdout"] == b"here\n"
-    assert engine.destroy("one")["status"] != 0
+    # A killed box is no fault of the agent: see is_fault() in the driver.
+    assert engine.destroy("one")["status"] in (1 << 8, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("runtime", runtimes(NAMESPACE))
