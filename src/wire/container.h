@@ -16,7 +16,7 @@
 #define CONTAINER_LACKS "lacks="
 /* The root is an image's: its programs may be anywhere in it. */
 #define CONTAINER_ROOT_WORD "own-root"
-/* Not with CONTAINER_STDIO_WORD: the agent writes one byte there when it is ready to say HELLO, which
- * it does when the other end is closed: from then on the limits of the box are those of its programs,
- * without what the runtime needed to start. */
+/* Not with CONTAINER_STDIO_WORD: the agent writes one byte there when it is ready to say HELLO,
+ * which it does when the other end is closed: from then on the limits of the box are those of its
+ * programs, without what the runtime needed to start. */
 #define CONTAINER_READY_FD 5
