@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -87,6 +88,39 @@ int container_open(struct agent *a, char **argv)
 		(void)close(CONTAINER_READY_FD);
 	close_from(CONTAINER_READY_FD + 1);
 	return r;
+}
+
+/* Exits with 0 if this process, which is not the agent, cannot open @fd of the agent's. */
+static attr_noreturn void try_to_open(pid_t agent, int fd)
+{
+	char path[64];
+
+	if (str_format(path, sizeof(path), "/proc/%d/fd/%d", (int)agent, fd) < 0)
+		_exit(1);
+	_exit(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) >= 0);
+}
+
+/*
+ * Linux lets no other process open what an agent that is not dumpable has open. gVisor does: with a
+ * pipe for a control stream, programs could speak to the daemon in the agent's name. Sockets cannot
+ * be opened by a path.
+ */
+int container_check_stream(const struct agent *a, struct error *err)
+{
+	pid_t child, agent = getpid();
+	int status = 0;
+
+	if (a->container.output < 0)
+		return 0;
+	child = fork();
+	if (child == 0)
+		try_to_open(agent, AGENT_SOCKET);
+	if (child < 0 || waitpid(child, &status, 0) < 0)
+		return error_set(err, ERR_BOX_FAILED, errno, "check the control stream");
+	if (status != 0)
+		return error_set(err, ERR_BOX_FAILED, 0,
+		                 "this runtime lets programs open the pipes of the agent");
+	return 0;
 }
 
 void container_say_ready(const struct agent *a)

@@ -163,7 +163,7 @@ static int start_agent(struct agent *a, struct error *err)
 	/* No effect for PID 1; for trying the agent elsewhere. */
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	if (harden_self(a->container.lacks, &a->layers, err) < 0 || open_places(a, err) < 0 ||
-	    make_ruleset(a, err) < 0)
+	    container_check_stream(a, err) < 0 || make_ruleset(a, err) < 0)
 		return -1;
 	container_say_ready(a);
 	r = agent_send_hello(a);

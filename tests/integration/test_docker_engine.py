@@ -409,14 +409,12 @@ def test_packages_are_mounted(start, place):
 
 
 @needs_runsc
-def test_gvisor_as_dockers_runtime(start, docker):
+def test_a_runtime_that_opens_the_agents_pipes_to_programs_has_no_boxes(start, docker):
+    """gVisor as Docker's runtime: the agent looks before it says HELLO. The control is every other test: with runc it starts."""
     engine = start("--container-runtime", "runsc")
     assert engine.probe()["grade"] == "gvisor"
-    agent = box(engine, "g")
-    assert agent.layers >= {"caps", "no_new_privs", "seccomp"}
-    said = sh(agent, "echo ran; id -u; cat /proc/version")["stdout"].decode().splitlines()
-    assert said[0] == "ran" and said[1] == str(agent.uid)
-    assert os.uname().release not in said[2]
+    agent = engine.create("g")
+    assert b"open the pipes of the agent" in agent.expect("LOG")["text"]
     engine.destroy("g")
     assert is_empty(docker)
 

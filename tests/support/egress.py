@@ -339,7 +339,7 @@ class Network:
     """A daemon with a server and a name server. Boxes get the policy "net"; @rules: {policy: rules}, where PORT is the
     server's."""
 
-    def __init__(self, rules, settings=None):
+    def __init__(self, rules, settings=None, more=""):
         self.server = Server()
         self.resolver = Resolver()
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=Daemon.prefix_of_homes))
@@ -352,7 +352,7 @@ class Network:
         egress = {"resolver": f"{OPEN}:{self.resolver.port}", "max_new_connections_per_tenant": 100000, **(settings or {})}
         selectable = ", ".join([*rules, "offline"])
         self.daemon = Daemon(config=f"policy: {{dir: {self.folder}, default: net, selectable: [{selectable}]}}\n"
-                                    f"sessions: {{survive: 30s}}\negress: {json.dumps(egress)}\n")
+                                    f"sessions: {{survive: 30s}}\negress: {json.dumps(egress)}\n{more}")
 
     def write_policy(self, name, text):
         path = self.folder / f"{name}.yaml"

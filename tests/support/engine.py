@@ -17,7 +17,6 @@ from support.sanitizer import BUILD, ROOT
 sys.path.insert(0, str(ROOT / "tests/unit/guest"))
 
 import harness  # noqa: E402
-from harness import frame, text  # noqa: E402, F401
 
 #: How long a message is waited for: only an engine that hangs takes it.
 HANG_S = 60
@@ -98,11 +97,10 @@ class Engine:
         self.log.seek(0)
         return self.log.read().decode(errors="replace")
 
-    def send(self, op, box="", limits=None, flags=0, frozen=0, root="", packages="", tenant=""):
+    def send(self, op, box="", limits=None, flags=0, frozen=0, root="", tenant=""):
         self.seq += 1
         values = [0] * 8 if limits is None else [{**LIMITS, **limits}[name] for name in LIMITS]
-        self.sock.send(REQUEST.pack(OP[op], self.seq, box.encode(), *values, flags, frozen, root.encode(), packages.encode(),
-                                    tenant.encode(), 0, 0))
+        self.sock.send(REQUEST.pack(OP[op], self.seq, box.encode(), *values, flags, frozen, root.encode(), b"", tenant.encode(), 0, 0))
         return self.seq
 
     def receive(self, timeout=HANG_S):

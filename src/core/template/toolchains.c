@@ -70,17 +70,18 @@ static void clear_root(struct root *root)
 
 void toolchains_free(struct toolchains *all)
 {
-	struct root *root;
+	while (all) {
+		struct toolchains *next = all->next;
+		struct root *root;
 
-	if (!all)
-		return;
-	LIST_FOREACH (root, &all->roots, struct root, node) {
-		clear_root(root);
-		free(root);
+		LIST_FOREACH (root, &all->roots, struct root, node) {
+			clear_root(root);
+			free(root);
+		}
+		clear_root(&all->host);
+		free(all);
+		all = next;
 	}
-	clear_root(&all->host);
-	toolchains_free(all->next);
-	free(all);
 }
 
 struct toolchains *toolchains_new(const char *const *bases)
