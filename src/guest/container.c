@@ -94,10 +94,12 @@ int container_open(struct agent *a, char **argv)
 static attr_noreturn void try_to_open(pid_t agent, int fd)
 {
 	char path[64];
+	int opened;
 
 	if (str_format(path, sizeof(path), "/proc/%d/fd/%d", (int)agent, fd) < 0)
 		_exit(1);
-	_exit(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) >= 0);
+	opened = fd_open(path, O_RDONLY | O_NONBLOCK, 0);
+	_exit(opened >= 0);
 }
 
 /*

@@ -97,10 +97,11 @@ class Engine:
         self.log.seek(0)
         return self.log.read().decode(errors="replace")
 
-    def send(self, op, box="", limits=None, flags=0, frozen=0, root="", tenant=""):
+    def send(self, op, box="", limits=None, flags=0, frozen=0, root="", packages="", tenant=""):
         self.seq += 1
         values = [0] * 8 if limits is None else [{**LIMITS, **limits}[name] for name in LIMITS]
-        self.sock.send(REQUEST.pack(OP[op], self.seq, box.encode(), *values, flags, frozen, root.encode(), b"", tenant.encode(), 0, 0))
+        self.sock.send(REQUEST.pack(OP[op], self.seq, box.encode(), *values, flags, frozen, root.encode(), packages.encode(),
+                                    tenant.encode(), 0, 0))
         return self.seq
 
     def receive(self, timeout=HANG_S):
