@@ -9,7 +9,8 @@
 
 struct template_options {
 	struct common_options common;
-	const char *name, *description, *image, *language, *system_packages;
+	const char *name, *description, *image, *language, *system_packages, *engine,
+		*min_isolation;
 	uint64_t memory_bytes, disk_bytes, cpu_millicores, processes, timeout_us;
 	struct option_list env, packages, preload;
 };
@@ -21,6 +22,8 @@ static const struct resource_field fields[] = {
 	{"description", RESOURCE_TEXT, AT(description), "description", NULL},
 	{"image", RESOURCE_TEXT, AT(image), "image", NULL},
 	{"language", RESOURCE_TEXT, AT(language), "language", NULL},
+	{"engine", RESOURCE_TEXT, AT(engine), "engine", NULL},
+	{"min-isolation", RESOURCE_TEXT, AT(min_isolation), "min_isolation", NULL},
 	{"package", RESOURCE_LIST, AT(packages), "packages", NULL},
 	{"system-packages", RESOURCE_BOOL, AT(system_packages), "system_packages", NULL},
 	{"preload", RESOURCE_LIST, AT(preload), "preload", NULL},
@@ -89,6 +92,8 @@ static const struct {
 	{"image", "image", false},
 	{"root", "root", false},
 	{"language", "language", false},
+	{"engine", "engine", false},
+	{"least grade", "min_isolation", false},
 	{"reason", "reason", false},
 	{"languages", "languages", false},
 	{"packages", "packages", false},
@@ -121,6 +126,8 @@ static const struct option_row set_rows[] = {
 	{"description", 0,   OPTION_TEXT,     AT(description),    "TEXT",       "a description"},
 	{"image",       'i', OPTION_TEXT,     AT(image),          "IMAGE",      "root of the box: host (default), a directory in templates.dirs, or an imported template"},
 	{"language",    'l', OPTION_TEXT,     AT(language),       "LANGUAGE",   "default language"},
+	{"engine",      0,   OPTION_TEXT,     AT(engine),         "NAME",       "engine that makes its boxes, see millibox doctor"},
+	{"min-isolation", 0, OPTION_TEXT,     AT(min_isolation),  "GRADE",      "least grade of isolation of its boxes: namespace, gvisor or vm"},
 	{"memory",      'm', OPTION_SIZE,     AT(memory_bytes),   "SIZE",       "default memory limit: 512Mi, 1Gi"},
 	{"cpu",         0,   OPTION_CPU,      AT(cpu_millicores), "CORES",      "default CPU limit: 1, 0.5, 500m"},
 	{"disk",        0,   OPTION_SIZE,     AT(disk_bytes),     "SIZE",       "default disk limit: 256Mi"},

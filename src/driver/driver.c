@@ -50,6 +50,17 @@ struct driver *driver_at(const struct driver *d, size_t index)
 	return index < d->set->count ? d->set->list[index] : NULL;
 }
 
+enum box_grade driver_best_grade(const struct driver *d)
+{
+	enum box_grade best = BOX_GRADE_NAMESPACE;
+	const struct driver *one;
+
+	for (size_t i = 0; (one = driver_at(d, i)); i++)
+		if (one->caps.has_roots && one->caps.grade > best)
+			best = one->caps.grade;
+	return best;
+}
+
 struct driver *driver_find(const struct driver *d, const char *name)
 {
 	struct driver *found;

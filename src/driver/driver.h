@@ -148,6 +148,9 @@ struct driver {
 /** driver_at - the engines of @d's daemon, in the order of the configuration. Return: NULL past the
  * end. */
 struct driver *driver_at(const struct driver *d, size_t index);
+/** driver_best_grade - the highest of the engines that make boxes on other roots than the host's.
+ */
+enum box_grade driver_best_grade(const struct driver *d);
 /** driver_find - that with this name, or @d itself for "". Return: NULL: there is none. */
 struct driver *driver_find(const struct driver *d, const char *name);
 /** driver_check - ERR_UNAVAILABLE while it makes no boxes. */

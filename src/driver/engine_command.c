@@ -14,7 +14,7 @@
 /* Words besides the options: the program's name, and those that follow the options. */
 #define WORDS_MORE 8
 
-/* FNV-1a: an attacker who can cause a collision can replace the engine. */
+/* FNV-1a is enough: anyone able to cause a collision could replace the engine's binary anyway. */
 static uint64_t mix(uint64_t hash, const void *data, size_t len)
 {
 	const unsigned char *p = data;

@@ -22,8 +22,8 @@ struct engine_option {
 	const char *name; /* "--agent" */
 	const char *word; /* NULL: the number */
 	uint64_t number;
-	bool is_file;    /* what is in it decides about boxes, too */
-	bool may_differ; /* it does not */
+	bool is_file;    /* its contents are part of the identity */
+	bool may_differ; /* it is not part of the identity */
 };
 
 /* Borrowed for the call, if nothing else is said. */
@@ -34,7 +34,7 @@ struct engine_config {
 	size_t options_count;
 	const char *agent_path;  /* whose filters receipts name */
 	const char *runtime_dir; /* where engines wait for another daemon */
-	/* What its boxes must have is the setting's: else what the engine's probe promised. */
+	/* Required layers come from the setting `isolation`; else from the engine's probe. */
 	bool is_native;
 	bool strict; /* of a native one */
 	/* Name of the handover socket in the runtime directory, the same for all daemons of a state

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * DOC: the daemon's interface to millibox-engine, the only privileged program. Requests and replies
- * are fixed-layout structs, one per message on a SOCK_SEQPACKET socket, so there is nothing to
- * parse. The engine validates every field (request.c).
+ * DOC: the daemon's interface to its engines: millibox-engine and millibox-oci, the only privileged
+ * programs, and millibox-remote. Requests and replies are fixed-layout structs, one per message on
+ * a SOCK_SEQPACKET socket, so there is nothing to parse. Each engine validates every field
+ * (request.c).
  *
  * Requests are answered in order of completion. For a box:
  *   - FAILED with the seq of its CREATE: nothing of the box exists; no GONE follows.

@@ -311,7 +311,8 @@ static void begin_create(void *ctx, const char *tag, const struct error *err)
 		.image = tag,
 		.instance = d->instance,
 		.box_id = req->box_id,
-		.runtime = d->options->container_runtime,
+		/* By name: the server's own choice may change, and with it the grade. */
+		.runtime = d->facts.runtime[0] ? d->facts.runtime : NULL,
 		.limits = &req->limits,
 		.flags = req->flags,
 		.uid = d->first_uid + b->box->slot,

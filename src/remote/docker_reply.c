@@ -199,6 +199,8 @@ int docker_read_info(const json_t *answer, const char *runtime, struct docker_fa
 	facts->cpus = (uint32_t)cpus;
 	copy_printable(facts->kernel, sizeof(facts->kernel), text_of(answer, "KernelVersion"));
 	facts->grade = grade_of(json_object_get(runtimes, name), name);
+	if (str_copy(facts->runtime, sizeof(facts->runtime), name) < 0)
+		return error_set(err, ERR_UNAVAILABLE, 0, "the name of its runtime is too long");
 	return 0;
 }
 

@@ -18,7 +18,8 @@ struct docker_facts {
 	bool maps_ids;   /* ids in a container are not those of the host */
 	uint32_t cpus;
 	enum engine_grade grade;
-	char kernel[64]; /* its release */
+	char runtime[64]; /* whose grade that is; "": not told */
+	char kernel[64];  /* its release */
 };
 
 /** docker_parse - a JSON value of bounded depth. Return: NULL: it is none. */

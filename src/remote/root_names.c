@@ -12,6 +12,9 @@
 #include "remote/remote.h"
 #include "remote/root_tar.h"
 
+/* Agent and runners are mounted here: no name of an image may lead elsewhere. */
+#define OURS "opt/millibox/"
+
 /* Parents first. */
 static const struct root_name names[] = {
 	{TAR_DIR, 0755, "dev/", NULL},
@@ -26,6 +29,7 @@ static const struct root_name names[] = {
 	{TAR_DIR, 0755, "sys/", NULL},
 	{TAR_DIR, 01777, "tmp/", NULL},
 	{TAR_DIR, 0755, "workspace/", NULL},
+	{TAR_FILE, 0755, OURS "agent", ""},
 	{TAR_FILE, 0644, "etc/hostname", ETC_HOSTNAME},
 	{TAR_FILE, 0644, "etc/hosts", ETC_HOSTS},
 	{TAR_FILE, 0644, "etc/resolv.conf", ""},
@@ -123,7 +127,8 @@ bool root_names_has(const char *path)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (is_name(&names[i], path))
 			return true;
-	return str_equal(path, "etc/passwd") || str_equal(path, "etc/group");
+	return str_has_prefix(path, OURS) || str_equal(path, "etc/passwd") ||
+	       str_equal(path, "etc/group");
 }
 
 int root_names(struct buf *b, uint32_t first_uid, bool is_host)

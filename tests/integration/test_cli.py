@@ -268,7 +268,7 @@ def test_json_prints_the_result_object_alone(run):
     assert done.stderr == b""
     assert (result["status"], result["exit_code"]) == ("failed", 3)
     assert (result["stdout"], result["stderr"]) == ("out\n", "err\n")
-    assert set(result["isolation"]) == {"engine", "mode", "missing"} and result["isolation"]["engine"] == "native"
+    assert set(result["isolation"]) == {"engine", "grade", "mode", "missing"} and result["isolation"]["engine"] == "native"
 
 
 def test_json_of_a_refusal_is_the_error_object(run):

@@ -18,6 +18,7 @@ from support.client import Client
 from support.daemon import ROOT, Daemon
 from support.egress import Network, get
 from support.ports import Port, serve
+from support.registry import Registry, daemon_of, sdist
 from support.sessions import V1, Session, text_of
 
 pytestmark = pytest.mark.phases("system")
@@ -410,3 +411,18 @@ def test_the_documents_say_what_each_engine_can(client, engine):
     for row, feature in ROWS.items():
         said = next(cells for cells in table if cells[0] == row)[column]
         assert said == ("yes" if can(client, engine, feature) else "no"), (engine, row)
+
+
+@pytest.mark.skipif(not there("gvisor"), reason="runsc is not installed")
+def test_packages_are_installed_as_isolated_as_the_box_that_gets_them():
+    """A script of a package is the tenant's code. The control: without the wish for gVisor it sees the host's kernel."""
+    registry = Registry()
+    registry.add(sdist("kernel", "raise SystemExit('kernel: ' + open('/proc/version').read())"))
+    try:
+        with daemon_of(registry, config="engines: [gvisor]\n") as made, made.client(timeout=300) as client:
+            said = [client.post(f"{V1}/execute", {"language": "python", "code": "1", "packages": ["kernel"], **fields}).body.decode()
+                    for fields in ({}, {"min_isolation": "gvisor"})]  # fmt: skip
+    finally:
+        registry.close()
+    assert all("kernel: Linux version" in text for text in said), said
+    assert [os.uname().release in text for text in said] == [True, False], said

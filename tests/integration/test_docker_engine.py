@@ -451,7 +451,7 @@ def test_what_is_no_docker_is_refused_with_a_sentence(start, answer, words):
         engine = start(sock=path)
         with pytest.raises(Failed) as refused:
             engine.probe()
-        assert refused.value.code == "UNAVAILABLE" and words in refused.value.text and path[:20] in refused.value.text + words + path
+        assert refused.value.code == "UNAVAILABLE" and words in refused.value.text
         assert engine.exit_status() == 1
 
 

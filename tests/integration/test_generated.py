@@ -426,7 +426,8 @@ def test_control_good_requests_and_boundary_values_are_accepted(bench):
             assert answer.status < 300, (operation, answer)
             taken += 1
             for place, schema in fields(bench, operation.body_schema) if has_body(operation) else ():
-                if (operation.name, *place) in HAVE_A_FORM:
+                # A name that is well-formed need not be an engine's.
+                if (operation.name, *place) in HAVE_A_FORM or place == ("engine",):
                     continue
                 for value in within(bench, schema):
                     body = put(bench.body(operation), place, value)

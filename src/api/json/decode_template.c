@@ -4,6 +4,8 @@
 #include "api/json/decode_fields.h"
 #include "api/json/json.h"
 #include "base/size.h"
+#include "base/str.h"
+#include "core/config/engines.h"
 #include "json/json_dump.h"
 #include <string.h>
 
@@ -25,6 +27,18 @@ static int take_security(const struct field_value *v)
 static int refuse_max_output(const struct field_value *v)
 {
 	return error_field(v->err, v->path, "belongs to an execution");
+}
+
+/* Whether it is configured shows when a box is made: engines come and go. */
+static int check_engine(const struct field_value *v)
+{
+	const char *name = json_string_value(v->value);
+
+	return engine_is_name(name) || str_equal(name, ENGINE_AUTO)
+	               ? 0
+	               : error_field(v->err, v->path,
+	                             "must be an engine's name (letters a to z, digits, -), or "
+	                             "'" ENGINE_AUTO "'");
 }
 
 static int check_active(const struct field_value *v)
@@ -73,7 +87,7 @@ static const struct field rows[] = {
 	TITLE("image_url", image, .description = "Another name of image."),
 	TEXT("base_image", base_image, .description = "For people."),
 	{"runtime_type", FIELD_WORD, AT(struct template_spec, runtime_type), .words = runtimes, .description = "For people."},
-	{"engine", FIELD_STRING, AT(struct template_spec, engine), .min = 1, .max = 31, .schema = ENGINE_SCHEMA, .description = "Who makes its boxes, if the request does not say it: an engine of `GET /api/v1/runtimes`, or `auto`."},
+	{"engine", FIELD_STRING, AT(struct template_spec, engine), .min = 1, .max = 31, .check = check_engine, .schema = ENGINE_SCHEMA, .description = "Who makes its boxes, if the request does not say it: an engine of `GET /api/v1/runtimes`, or `auto`."},
 	{"min_isolation", FIELD_WORD, AT(struct template_spec, min_isolation), .words = decode_grades, .description = "Least grade of isolation of its boxes."},
 	TEXT("language", language, .schema = "{\"maxLength\": null}", .description = "Default language of executions."),
 	STRINGS("packages", packages, "Packages: name or name==version. Those that the root lacks are installed from the registry of the language."),

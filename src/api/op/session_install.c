@@ -227,6 +227,7 @@ int op_session_install(struct router *r, const struct op_session_packages *wante
 		.packages = wanted->packages,
 		.lock = wanted->lock,
 		.template = session_template(session),
+		.engine = session_engine(session),
 		.sink = &sink,
 	};
 	const struct install_events all = {op, on_output, on_done, on_failed};

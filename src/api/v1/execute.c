@@ -174,7 +174,9 @@ static int plan_packages(struct execute_call *call, struct install_request *ret_
 		.language = request->language,
 		.run = op_packages_join(call->r, &wanted, &request->packages),
 		.lock = request->lock,
-		.template = request->template};
+		.template = request->template,
+		.engine = request->engine,
+		.min_isolation = request->min_isolation};
 	ret_install->packages = request->packages;
 	return lacking;
 }

@@ -79,7 +79,7 @@ static const char *runtime_of(const struct router *r, const struct driver *d)
 	return d->caps.runtime[0] ? d->caps.runtime : e ? e->runtime->name : d->name;
 }
 
-/* That a missing program is the reason is the engine's to say. */
+/* Shown whenever the engine is away; its reason says whether the program is missing. */
 static const char *install_of(const struct router *r, const struct driver *d)
 {
 	const struct config_engine *e = engines_find(r->config, d->name);
@@ -180,7 +180,8 @@ void v1_runtime_list(struct router *r, struct http_request *req, const struct ro
 static const struct driver *find_engine(struct router *r, struct http_request *req,
                                         const struct route_args *args)
 {
-	const struct driver *d = driver_find(run_service_driver(r->runs), args->id);
+	const struct driver *d =
+		args->id[0] ? driver_find(run_service_driver(r->runs), args->id) : NULL;
 	struct error err = {0};
 
 	if (d)

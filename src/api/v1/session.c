@@ -226,7 +226,9 @@ static int plan_packages(struct create_call *call, struct install_request *ret_i
 		.language = wanted.language,
 		.run = op_packages_join(call->r, &wanted, &call->request.packages),
 		.lock = request->lock,
-		.template = t};
+		.template = t,
+		.engine = request->engine,
+		.min_isolation = request->min_isolation};
 	ret_install->packages = request->packages;
 	return lacking;
 }

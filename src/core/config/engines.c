@@ -13,14 +13,20 @@
 
 static_assert(ENGINE_NAME_LEN == BOX_ENGINE_LEN, "names are passed through");
 
+#define BINARY   "binary"
+#define LIST_LEN 256
+
 static const struct engine_runtime runtimes[] = {
-	{ENGINE_NATIVE, "millibox-engine", NULL, ""},
-	{"bwrap", "millibox-oci", "bwrap", "apt-get install bubblewrap"},
-	{"runc", "millibox-oci", "runc", "apt-get install runc"},
-	{"crun", "millibox-oci", "crun", "apt-get install crun"},
-	{"gvisor", "millibox-oci", "runsc", "apt-get install runsc"},
-	{"vm", "millibox-oci", "vm", "apt-get install qemu-system-x86 linux-image-cloud-amd64"},
-	{"docker", "millibox-remote", "docker", "apt-get install docker.io"},
+	{ENGINE_NATIVE, "millibox-engine", NULL, "", {NULL}},
+	{"bwrap", "millibox-oci", "bwrap", "apt-get install bubblewrap", {BINARY}},
+	{"runc", "millibox-oci", "runc", "apt-get install runc", {BINARY}},
+	{"crun", "millibox-oci", "crun", "apt-get install crun", {BINARY}},
+	{"gvisor", "millibox-oci", "runsc", "apt-get install runsc", {BINARY}},
+	{"docker",
+         "millibox-remote",
+         "docker",
+         "apt-get install docker.io",
+         {"socket", "image", "container-runtime"}},
 };
 
 const struct engine_runtime *engine_runtime_at(size_t index)
@@ -125,6 +131,26 @@ static int refuse_runtime(const char *name, const char *runtime, struct error *e
 	                 known);
 }
 
+/* Other words are options of the engine that the daemon sets: a directory of roots, an id. */
+static int refuse_key(const struct config_engine *e, const char *key, struct error *err)
+{
+	cleanup_buf struct buf known = BUF_INIT(LIST_LEN);
+
+	for (const char *const *word = e->runtime->words; *word; word++)
+		(void)!buf_addf(&known, "%s%s", known.len ? ", " : "; known: ", *word);
+	return error_set(err, ERR_CONFIG, 0, "engines: '%s': runtime '%s' has no word '%.40s'%s",
+	                 e->name, e->runtime->name, key, known.data ? known.data : "");
+}
+
+static bool is_known(const struct engine_runtime *runtime, const char *key)
+{
+	const char *const *word = runtime->words;
+
+	while (*word && !str_equal(*word, key))
+		word++;
+	return *word;
+}
+
 /* "binary=/path", or a word for the command line. */
 static int take_pair(struct config_engine *e, const char *pair, size_t *count, struct error *err)
 {
@@ -134,7 +160,9 @@ static int take_pair(struct config_engine *e, const char *pair, size_t *count, s
 	if (!equals || !equals[1] || !is_word(key))
 		return error_set(err, ERR_CONFIG, 0, "engines: '%s': '%.60s' must be KEY=VALUE",
 		                 e->name, pair);
-	if (str_equal(key, "binary")) {
+	if (!is_known(e->runtime, key))
+		return refuse_key(e, key, err);
+	if (str_equal(key, BINARY)) {
 		if (equals[1] != '/')
 			return error_set(err, ERR_CONFIG, 0,
 			                 "engines: '%s': binary must be an absolute path", e->name);

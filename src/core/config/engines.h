@@ -7,10 +7,12 @@
  *
  *     engines:
  *       native:
- *       gvisor: {binary: /usr/local/bin/runsc, platform: systrap}
+ *       gvisor: {binary: /usr/local/bin/runsc}
+ *       docker: {socket: /run/podman/podman.sock}
  *       second: {runtime: native}
  *
- * `binary` is the runtime's own program; every other key is a word for the engine's command line.
+ * `binary` is the runtime's own program; other keys are words for the engine's command line. Which
+ * there are depends on the runtime.
  * Pure.
  */
 
@@ -32,9 +34,10 @@ struct yamldoc_node;
 /* What can make boxes, and the program of ours that has it do so. */
 struct engine_runtime {
 	const char *name;
-	const char *program; /* beside the daemon's engine */
-	const char *word;    /* its --runtime; NULL: the program has but one */
-	const char *install; /* the command that installs it; "": nothing is needed */
+	const char *program;  /* beside the daemon's engine */
+	const char *word;     /* its --runtime; NULL: the program has but one */
+	const char *install;  /* the command that installs it; "": nothing is needed */
+	const char *words[4]; /* keys that the operator may set; NULL-terminated */
 };
 
 /** engine_runtime_find - NULL: there is none. */

@@ -49,7 +49,7 @@ static const struct setting table[] = {
 	{"isolation",   SETTING_ISOLATION, AT(isolation), "strict", 0, 0, "strict: refuse to start while a required layer of isolation is missing. best-effort: run with the layers that this host has; the log and each result name it"},
 	{"min_isolation", SETTING_GRADE, AT(min_isolation), "namespace", 0, 0, "Least grade of isolation of every box: namespace, gvisor (a kernel in user space) or vm. Nothing runs if no engine has it"},
 	{"engine",      SETTING_TEXT, AT(engine),      "native", 0, 0, "Engine that makes boxes if a request, its template and its policy leave it open"},
-	{"engines",     SETTING_LIST, AT(engines),     "",   0, 0, "Engines besides the default: NAME, a runtime (native, bwrap, runc, crun, gvisor, vm, docker), or NAME=RUNTIME, and words like binary=/usr/local/bin/runsc after a space. In the file also a mapping of names to runtime, binary and words"},
+	{"engines",     SETTING_LIST, AT(engines),     "",   0, 0, "Engines besides the default: NAME, a runtime (native, bwrap, runc, crun, gvisor, docker), or NAME=RUNTIME, and words like binary=/usr/local/bin/runsc after a space. In the file also a mapping of names to runtime, binary and words"},
 	{"uid_base",    SETTING_UINT, AT(uid_base),    "1879048192", 65536, UINT32_MAX - 64ULL * 65536, "First host user id for boxes, when started as root"},
 
 	{"http.max_connections",          SETTING_UINT, AT(max_connections),          "2048", 1, 65536, "Concurrent connections over TCP, and as many on the Unix socket. When they are used up, a new one replaces one that is not authenticated or idle"},

@@ -17,6 +17,7 @@
 #include "core/template/images.h"
 #include "core/template/layers.h"
 #include "core/template/template.h"
+#include "driver/driver.h"
 #include "io/loop.h"
 
 /* Installations that wait, of all tenants; one tenant has at most half of them. */
@@ -166,6 +167,16 @@ int install_check_size(const struct image *image, uint64_t max_bytes, struct err
 	                 (unsigned long long)image->bytes, (unsigned long long)max_bytes);
 }
 
+/* Scripts of packages are as isolated as the programs that will use them, at least. */
+static enum box_grade least_grade(const struct run_service *runs,
+                                  const struct install_request *request)
+{
+	const struct driver *d =
+		request->engine ? driver_find(runs->rules.driver, request->engine) : NULL;
+
+	return d && d->caps.grade > request->min_isolation ? d->caps.grade : request->min_isolation;
+}
+
 static int decide(const struct installs *all, const struct install_request *request,
                   const struct install_grant *grant, struct packing *b, struct error *err)
 {
@@ -182,6 +193,7 @@ static int decide(const struct installs *all, const struct install_request *requ
 		.template = (struct template *)(uintptr_t)request->template,
 		.network_asked = true, /* its own follows */
 		.network = BOX_NETWORK_NONE,
+		.min_isolation = least_grade(runs, request),
 	};
 
 	if (policy_decide(&runs->rules, &grant->stack, &run, &b->decision, err) < 0)

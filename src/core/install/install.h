@@ -12,6 +12,7 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "core/template/wanted.h"
+#include "driver/box_spec.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -67,6 +68,8 @@ struct install_request {
 	const char *lock;                /* text; may be NULL */
 	const char *run;                 /* script of the shell, after that; may be NULL */
 	const struct template *template; /* whose root; NULL: the host's */
+	const char *engine;              /* of the box that gets them; NULL: any */
+	enum box_grade min_isolation;    /* of that box */
 	const struct install_sink *sink; /* NULL: a layer */
 	bool is_library;                 /* installs_library */
 };

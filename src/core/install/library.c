@@ -10,6 +10,7 @@
 #include "core/language/runners.h"
 #include "core/template/layers.h"
 #include "core/template/template.h"
+#include "driver/driver.h"
 
 /*
  * Theory of operation. The library of a compiler (library in its manifest) is a layer like others,
@@ -73,11 +74,15 @@ struct image *installs_library(void *ctx, struct template *t, const struct runne
 	/* On the host's root nothing of a template matters. */
 	struct template *root = template_has_own_root(t) ? t : NULL;
 	char *packages[] = {r->library, NULL};
-	const struct install_request request = {.tenant = owner_of(root),
-	                                        .language = r->name,
-	                                        .packages = packages,
-	                                        .template = root,
-	                                        .is_library = true};
+	const struct install_request request = {
+		.tenant = owner_of(root),
+		.language = r->name,
+		.packages = packages,
+		.template = root,
+		/* The compiler of a tenant's root is the tenant's:
+	         * see decide() of language_check.c. */
+		.min_isolation = root ? driver_best_grade(all->config.driver) : BOX_GRADE_NAMESPACE,
+		.is_library = true};
 	const struct wanted_source source = {.manager = manager_of(r),
 	                                     .packages = packages,
 	                                     .registry = "",

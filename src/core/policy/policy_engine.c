@@ -125,22 +125,27 @@ static int choose_named(struct policy_deciding *in, const char *name, const char
 	return 0;
 }
 
-/* Nobody may, or nobody can. */
+/* No engine is both allowed and strong enough: the answer says which of the two is missing. */
 static int refuse_all(struct policy_deciding *in, const struct least *l)
 {
-	const struct driver *d = in->rules->driver, *away = NULL;
-	bool is_allowed = false;
+	const struct driver *d, *away = NULL, *kept_out = NULL;
 
 	for (size_t i = 0; (d = driver_at(in->rules->driver, i)); i++) {
 		bool may = !find_refusing(in, d->name);
+		bool is_away = d->breaker.state != BREAKER_CLOSED;
 
-		is_allowed |= may;
-		away = !away && may && d->breaker.state != BREAKER_CLOSED ? d : away;
+		/* The grade of one that has never answered is not known. */
+		if (d->caps.grade < l->grade && (!is_away || d->caps.runtime[0]))
+			continue;
+		if (!may && !kept_out)
+			kept_out = d;
+		if (may && is_away && !away)
+			away = d;
 	}
-	if (!is_allowed)
-		return check_list(in, in->rules->driver);
 	if (away)
 		return driver_check(away, in->err);
+	if (kept_out)
+		return check_list(in, kept_out);
 	return policy_refuse(in, ERR_UNAVAILABLE, LEAST, &l->rule,
 	                     "isolation '%s' is the least, and no engine here has it: the operator "
 	                     "adds one with the setting engines; 'millibox doctor' tells how",
@@ -163,7 +168,11 @@ static int choose_first(struct policy_deciding *in, bool is_auto, struct policy_
 		ret->list[ret->count++] = d;
 		return 0;
 	}
-	in->d.engine = is_auto ? by_request : least.rule;
+	if (!is_auto) {
+		const struct policy_list *refusing = find_refusing(in, d->name);
+
+		in->d.engine = refusing ? policy_rule_of(&refusing->by, "engines") : least.rule;
+	}
 	for (size_t i = 0; (d = driver_at(in->rules->driver, i)); i++)
 		if (will_do(in, d, &least))
 			ret->list[ret->count++] = d;

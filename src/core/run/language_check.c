@@ -551,19 +551,26 @@ static void on_turn(void *ctx)
 	go_on(c);
 }
 
-/* As an execution without a tenant's wishes: all tenants get the verdict, so neither the limits nor
+/*
+ * As an execution without a tenant's wishes: all tenants get the verdict, so neither the limits nor
  * the packages of the template that was asked about count. What was said against the language so
- * far must not keep it from being checked. */
+ * far must not keep it from being checked. But the programs of a tenant's root are the tenant's,
+ * and its policies may ask for more isolation than the default engine has: such a root is checked
+ * where isolation is best, or not at all.
+ */
 static int decide(struct check *c, struct error *err)
 {
 	struct policy_rules rules = c->all->service->rules;
 	const struct policy_stack stack = {0};
-	char *engine = (char *)(uintptr_t)(c->engine[0] ? c->engine : rules.driver->name);
-	const struct run_request request = {.language = c->runner->name,
-	                                    .code = (char *)(uintptr_t) " ",
-	                                    .code_len = 1,
-	                                    .engine = engine,
-	                                    .template = (struct template *)(uintptr_t)root_of(c)};
+	char *engine = c->engine[0] ? c->engine : NULL;
+	const struct run_request request = {
+		.language = c->runner->name,
+		.code = (char *)(uintptr_t) " ",
+		.code_len = 1,
+		.engine = engine,
+		.min_isolation = is_on_host(c->template) ? BOX_GRADE_NAMESPACE
+	                                                 : driver_best_grade(rules.driver),
+		.template = (struct template *)(uintptr_t)root_of(c)};
 
 	rules.toolchains = NULL;
 	return policy_decide(&rules, &stack, &request, &c->decision, err);

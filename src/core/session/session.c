@@ -268,6 +268,11 @@ const char *session_policy(const struct session *session)
 	return session->stack.chosen ? session->stack.chosen->name : NULL;
 }
 
+const char *session_engine(const struct session *session)
+{
+	return session->spec.engine;
+}
+
 void session_leave_root(struct session *session)
 {
 	if (session->box || !session_is_over(session))

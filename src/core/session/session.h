@@ -134,6 +134,8 @@ struct session *session_older(const struct session *session);
 const struct template *session_template(const struct session *session);
 /** session_policy - the policy that its request named, borrowed; NULL: only the tenant's. */
 const char *session_policy(const struct session *session);
+/** session_engine - the name of the engine of its boxes, borrowed. */
+const char *session_engine(const struct session *session);
 /** session_find_box - the persistent session whose box has or had this id. */
 struct session *session_find_box(struct session_service *s, const char *tenant,
                                  const char *container_id);

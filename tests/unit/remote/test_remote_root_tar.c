@@ -224,6 +224,12 @@ static void the_names_of_a_box_fit_and_know_themselves(void **state)
 	assert_true(root_names_has("etc") && root_names_has("opt/millibox/runners"));
 	assert_false(root_names_has("etc/pass") || root_names_has("work") || root_names_has("usr"));
 	assert_false(root_names_has("workspace/x"));
+	/* What is mounted there must be there: an image has no say below this directory. */
+	assert_true(find_entry(&b, "opt/millibox/agent", &entry, &data));
+	assert_int_equal(entry.kind, TAR_FILE);
+	assert_true(root_names_has("opt/millibox/agent") &&
+	            root_names_has("opt/millibox/runners/python"));
+	assert_false(root_names_has("opt/milli") || root_names_has("opt/other"));
 	buf_done(&b);
 }
 

@@ -29,9 +29,9 @@ static void without_a_setting_there_is_the_native_one(void **state)
 static void a_mapping_and_a_list_say_the_same(void **state)
 {
 	static const char *const texts[] = {
-		"engines:\n  native:\n  gvisor: {binary: /x/runsc, platform: systrap}\n"
+		"engines:\n  native:\n  gvisor: {binary: /x/runsc}\n  docker: {socket: /s}\n"
 		"  second: {runtime: native}\n",
-		"engines: [native, gvisor=gvisor binary=/x/runsc platform=systrap, "
+		"engines: [native, gvisor=gvisor binary=/x/runsc, docker socket=/s, "
 		"second=native]\n",
 	};
 
@@ -47,12 +47,13 @@ static void a_mapping_and_a_list_say_the_same(void **state)
 		assert_non_null(g);
 		assert_string_equal(g->runtime->word, "runsc");
 		assert_string_equal(g->binary, "/x/runsc");
-		assert_string_equal(g->words[0], "--platform");
-		assert_string_equal(g->words[1], "systrap");
-		assert_null(g->words[2]);
+		assert_null(g->words[0]);
+		assert_string_equal(engines_find(c, "docker")->words[0], "--socket");
+		assert_string_equal(engines_find(c, "docker")->words[1], "/s");
+		assert_null(engines_find(c, "docker")->words[2]);
 		assert_string_equal(engines_find(c, "second")->runtime->name, "native");
 		assert_string_equal(c->engine_list[0]->name, "native");
-		assert_null(c->engine_list[3]);
+		assert_null(c->engine_list[4]);
 	}
 }
 
@@ -80,7 +81,11 @@ static void what_makes_no_sense_is_refused_with_its_name(void **state)
 		{"engines: [Big=native]\n", "'Big' is not a name"},
 		{"engines: [a=native, a=native]\n", "there twice"},
 		{"engines:\n  a: {runtime: podman}\n", "known: native, bwrap"},
-		{"engines:\n  a: {runtime: native, binary: relative}\n", "absolute path"},
+		{"engines:\n  a: {runtime: runc, binary: relative}\n", "absolute path"},
+		{"engines:\n  native: {binary: /x}\n", "runtime 'native' has no word 'binary'"},
+		{"engines:\n  runc: {roots: /etc}\n", "has no word 'roots'; known: binary"},
+		{"engines:\n  docker: {binary: /x}\n", "known: socket, image, container-runtime"},
+		{"engines: [vm]\n", "no runtime 'vm'"},
 		{"engines:\n  a: {runtime: native, word: 'b c'}\n", "without spaces"},
 		{"engines:\n  a: [native]\n", "must be a mapping"},
 		{"engines: [runc x]\n", "must be KEY=VALUE"},

@@ -65,7 +65,7 @@ static void the_engine_of_a_request(void **state)
 		{NULL, BOX_GRADE_NAMESPACE, "engines: [none]", NULL, ERR_DENIED, "policy own: engines"},
 		{NULL, BOX_GRADE_NAMESPACE, "min_isolation: gvisor", "strong", ERR_NONE, ""},
 		{"native", BOX_GRADE_NAMESPACE, "min_isolation: gvisor", NULL, ERR_DENIED, "policy own: min_isolation"},
-		{NULL, BOX_GRADE_NAMESPACE, "min_isolation: gvisor\nengines: [native]", NULL, ERR_UNAVAILABLE, "no engine here has it"},
+		{NULL, BOX_GRADE_NAMESPACE, "min_isolation: gvisor\nengines: [native]", NULL, ERR_DENIED, "policy own: engines: engine 'strong' is not allowed"},
 		/* clang-format on */
 	};
 	struct fixture *f = *state;
